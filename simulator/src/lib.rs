@@ -1,0 +1,1 @@
+//! The production scheduler, offline. Decisions are made in `conductor`; nothing here decides.
