@@ -1,0 +1,56 @@
+# Everything that people and machines run here. `make` alone lists it.
+# Build products go to a cache outside the clone; set CARGO_TARGET_DIR to choose another place.
+
+CARGO ?= cargo
+CARGO_TARGET_DIR ?= $(HOME)/.cache/conductor/target
+export CARGO_TARGET_DIR
+
+# A shell that may be older than the rest, with pipes that do not hide failures.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help demo test bench crds lint pure deny tools
+
+help: ## List what can be run
+	@echo 'make TARGET'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## ?/\1\t/' | \
+	  while IFS=$$'\t' read -r target text; do printf '  %-8s %s\n' "$$target" "$$text"; done
+	@echo
+	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
+
+demo: tools ## Plan the example claims and print what each would get
+	@$(CARGO) build --release --package conductor-cli
+	@for example in tests/fixtures/seed-004 examples; do \
+	  if [ -d "$$example" ]; then \
+	    echo "== conductor sim plan $$example"; \
+	    "$(CARGO_TARGET_DIR)/release/conductor" sim plan "$$example"; \
+	  fi; \
+	done
+
+test: tools lint pure deny ## Run every check and every test; the last line counts them
+	@scripts/test-summary $(CARGO) test --workspace
+
+bench: tools ## Measure, and print a summary
+	@$(CARGO) bench --workspace
+
+crds: tools ## Write crds/ anew from the types
+	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds
+
+lint: tools ## Check formatting and warnings
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+pure: tools ## Check that the engine needs no client, no clock and no async runtime
+	@CARGO="$(CARGO)" scripts/check-pure
+
+deny: tools ## Check dependencies: advisories, licences, sources (needs cargo-deny)
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+	  $(CARGO) deny --workspace check; \
+	else \
+	  echo 'cargo-deny is not installed, dependencies are not checked: cargo install cargo-deny --locked'; \
+	fi
+
+tools:
+	@CARGO="$(CARGO)" scripts/check-tools
