@@ -1,10 +1,35 @@
 //! Validated values: what the scheduler reasons about, parsed once from the wire and never in doubt again.
 //! Nothing here knows about caches, queues or decisions.
 
+pub mod capacity;
+pub mod claim;
+pub mod class;
 pub mod error;
+mod fields;
+pub mod key;
+pub mod meta;
 pub mod object;
+pub mod profile;
+pub mod quantity;
+pub mod quota;
+pub mod range;
+pub mod resource;
+pub mod selector;
 pub mod types;
+pub mod version;
 
+pub use capacity::{Capacity, Dim};
+pub use claim::{Claim, ClaimPhase, ClassWant, FieldWant, Wants};
+pub use class::{Class, FieldOffer, Recipe};
 pub use error::{FieldError, ValueError};
+pub use key::{Name, ObjectKey, Revision, Time, Uid, WriteId};
+pub use meta::{Labels, Meta};
 pub use object::{Kind, Object};
+pub use profile::{Profile, ProfileObject};
+pub use quantity::Quantity;
+pub use quota::{Limits, Quota};
+pub use range::VersionRange;
+pub use resource::{ClaimRef, FieldValue, Offer, ReclaimPolicy, Resource, ResourcePhase};
+pub use selector::Selector;
 pub use types::{Predicate, TypeId};
+pub use version::Version;

@@ -61,6 +61,16 @@ impl Predicate {
     }
 }
 
+impl Predicate {
+    /// The word in a one-line count of refusals.
+    pub fn word(self) -> String {
+        match self {
+            Predicate::HighlyAvailable => "high availability".to_owned(),
+            other => other.name().to_lowercase(),
+        }
+    }
+}
+
 impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -115,6 +125,18 @@ pub struct TypeRules {
     pub primary_capacity: &'static str,
     /// The fields that take part in matching, in the order in which they are asked.
     pub fields: &'static [FieldRule],
+}
+
+impl TypeRules {
+    /// The field by which resources are grouped (the engine), where the type has a name field.
+    pub fn group_field(&self) -> Option<usize> {
+        self.fields.iter().position(|f| matches!(f.rule, Rule::Name { .. }))
+    }
+
+    /// The field that is a version, where the type has one.
+    pub fn version_field(&self) -> Option<usize> {
+        self.fields.iter().position(|f| matches!(f.rule, Rule::VersionRange))
+    }
 }
 
 /// Index of a type in [`TYPES`].

@@ -1,0 +1,298 @@
+//! A claim, validated: what it asks for, and how far its binding has come on its own side.
+//! Whether anything fits is not asked here.
+
+use super::capacity::Capacity;
+use super::error::FieldError;
+use super::fields::Field;
+use super::key::Name;
+use super::meta::{ConditionView, Meta};
+use super::object::Object;
+use super::range::VersionRange;
+use super::selector::Selector;
+use super::types::{FieldRule, Rule, TypeId};
+use crate::api::names::SCHEDULING_PROFILE;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A claim as the engine knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Its abstract type.
+    pub ty: TypeId,
+    /// Identity.
+    pub meta: Meta,
+    /// What it asks for; an unreadable spec is the claim's own error and told there.
+    pub wants: Result<Arc<Wants>, FieldError>,
+    /// The higher, the sooner it is tried.
+    pub priority: i32,
+    /// The resource named in its spec: by the user before binding, by us after.
+    pub resource_name: Option<Name>,
+    /// The scheduling profile that it chose.
+    pub profile: Option<Name>,
+    /// What its status says.
+    pub status: ClaimStatus,
+}
+
+/// Everything that matching depends on. Claims with equal wants fit the same resources.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wants {
+    /// Which class it is of.
+    pub class: ClassWant,
+    /// What it asks of each field of its type, in the type table's order.
+    pub fields: Box<[FieldWant]>,
+    /// Labels that the resource must have.
+    pub selector: Selector,
+    /// Named quantities that the resource must have left.
+    pub requests: Capacity,
+    /// Whether it refuses to share.
+    pub exclusive: bool,
+}
+
+/// What a claim says about its class. An empty name is not an absent one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClassWant {
+    /// Says nothing: classless resources, then the default class.
+    Absent,
+    /// `class: ""`: classless resources only.
+    Classless,
+    /// One class, or several in order of preference; never empty.
+    Named(Box<[Name]>),
+    /// The class is not asked, because the profile says so. No claim says this itself.
+    Any,
+}
+
+/// What a claim asks of one field.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FieldWant {
+    /// Nothing.
+    Any,
+    /// This name, in canonical spelling.
+    Name(Name),
+    /// A version in this range.
+    Range(Arc<VersionRange>),
+    /// True.
+    Flag,
+    /// All of these, sorted.
+    Contains(Box<[Name]>),
+}
+
+/// How far a claim is, by its own status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClaimPhase {
+    /// Waiting; also where no phase is written.
+    #[default]
+    Pending,
+    /// Both sides agree.
+    Bound,
+    /// Its resource is gone or held by another. Terminal.
+    Lost,
+}
+
+impl ClaimPhase {
+    /// The word in the status.
+    pub fn name(self) -> &'static str {
+        match self {
+            ClaimPhase::Pending => "Pending",
+            ClaimPhase::Bound => "Bound",
+            ClaimPhase::Lost => "Lost",
+        }
+    }
+}
+
+/// A claim's status as last read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimStatus {
+    /// Whether a phase is written at all.
+    pub written: bool,
+    /// How far it is.
+    pub phase: ClaimPhase,
+    /// The resource that it was bound to.
+    pub resource: Option<Name>,
+    /// The published Secret's name.
+    pub binding: Option<Name>,
+    /// The generation that the status speaks of.
+    pub observed_generation: i64,
+    /// Conditions, ours and others'.
+    pub conditions: Vec<ConditionView>,
+}
+
+impl Claim {
+    /// Reads a claim of type `ty`. Never fails: what cannot be read is kept as the claim's error.
+    pub fn read(ty: TypeId, object: &Object) -> Claim {
+        let spec = Field::root(&object.body).at("spec");
+        let annotations = object.metadata.annotations.as_ref();
+        let header = Header::read(&spec);
+        let (header, wants) = match header {
+            Ok(header) => (header, Wants::read(ty, &spec).map(Arc::new)),
+            Err(error) => (Header::default(), Err(error)),
+        };
+        Claim {
+            ty,
+            meta: Meta::read(&object.metadata),
+            wants,
+            priority: header.priority,
+            resource_name: header.resource_name,
+            profile: annotations.and_then(|a| a.get(SCHEDULING_PROFILE)).map(|p| Name::from(p.as_str())),
+            status: ClaimStatus::read(&Field::root(&object.body).at("status")),
+        }
+    }
+}
+
+/// The parts of a spec that steer the claim rather than the match.
+#[derive(Default)]
+struct Header {
+    priority: i32,
+    resource_name: Option<Name>,
+}
+
+impl Header {
+    fn read(spec: &Field<'_>) -> Result<Header, FieldError> {
+        let priority = spec.at("priority");
+        let number = priority.integer()?.unwrap_or(0);
+        let number =
+            i32::try_from(number).map_err(|_| priority.error("is out of range", "keep it within 32 bits"))?;
+        let resource_name = spec.at("resourceName").name()?.filter(|n| !n.is_empty());
+        Ok(Header { priority: number, resource_name })
+    }
+}
+
+impl Wants {
+    /// Wants that come before all others in order, to start a range with.
+    pub(crate) fn least() -> Wants {
+        Wants {
+            class: ClassWant::Absent,
+            fields: Box::default(),
+            selector: Selector::default(),
+            requests: Capacity::default(),
+            exclusive: false,
+        }
+    }
+
+    fn read(ty: TypeId, spec: &Field<'_>) -> Result<Wants, FieldError> {
+        let rules = ty.rules();
+        let fields = rules.fields.iter().map(|rule| FieldWant::read(rule, spec)).collect::<Result<_, _>>()?;
+        let requests = spec.at("resources").at("requests");
+        let selector = spec.at("selector");
+        Ok(Wants {
+            class: ClassWant::read(spec)?,
+            fields,
+            selector: match selector.value() {
+                Some(value) => Selector::from_json(value).map_err(|e| selector.place(e))?,
+                None => Selector::default(),
+            },
+            requests: read_capacity(rules.primary_capacity, &requests)?,
+            exclusive: spec.at("exclusive").flag()?.unwrap_or(false),
+        })
+    }
+}
+
+/// Reads a map of named quantities; an absent one is empty.
+pub(crate) fn read_capacity(primary: &str, field: &Field<'_>) -> Result<Capacity, FieldError> {
+    match field.value() {
+        Some(value) => Capacity::parse(primary, value).map_err(|e| field.place(e)),
+        None => Ok(Capacity::default()),
+    }
+}
+
+impl ClassWant {
+    fn read(spec: &Field<'_>) -> Result<ClassWant, FieldError> {
+        let (class, classes) = (spec.at("class"), spec.at("classes"));
+        let mut listed = Vec::new();
+        for item in classes.items()? {
+            match item.name()? {
+                Some(name) if !name.is_empty() && !listed.contains(&name) => listed.push(name),
+                _ => return Err(item.error("is empty or listed twice", "name each class once")),
+            }
+        }
+        match (class.name()?, listed.is_empty()) {
+            (Some(_), false) => Err(class.error("stands beside spec.classes", "keep one of the two")),
+            (Some(name), true) if name.is_empty() => Ok(ClassWant::Classless),
+            (Some(name), true) => Ok(ClassWant::Named(Box::new([name]))),
+            (None, false) => Ok(ClassWant::Named(listed.into())),
+            (None, true) => Ok(ClassWant::Absent),
+        }
+    }
+}
+
+impl FieldWant {
+    fn read(rule: &FieldRule, spec: &Field<'_>) -> Result<FieldWant, FieldError> {
+        let field = spec.at(rule.claim);
+        Ok(match rule.rule {
+            Rule::Name { aliases } => match field.text()? {
+                Some(text) if !text.trim().is_empty() => FieldWant::Name(canonical_name(text, aliases)),
+                _ => FieldWant::Any,
+            },
+            Rule::VersionRange => match field.read(VersionRange::from_json)? {
+                Some(range) => FieldWant::Range(Arc::new(range)),
+                None => FieldWant::Any,
+            },
+            Rule::Flag => match field.flag()? {
+                Some(true) => FieldWant::Flag,
+                Some(false) | None => FieldWant::Any,
+            },
+            Rule::Contains => match field.names()? {
+                names if names.is_empty() => FieldWant::Any,
+                names => FieldWant::Contains(names.into()),
+            },
+        })
+    }
+}
+
+/// The one spelling under which names of a field are compared.
+pub(crate) fn canonical_name(text: &str, aliases: &[(&str, &str)]) -> Name {
+    let lower = text.trim().to_lowercase();
+    let alias = aliases.iter().find(|(spelling, _)| *spelling == lower);
+    alias.map_or_else(|| Name::from(lower.as_str()), |(_, canonical)| Name::from(*canonical))
+}
+
+impl ClaimStatus {
+    /// Reads a status. It is ours to write, so what cannot be read counts as not written.
+    fn read(status: &Field<'_>) -> ClaimStatus {
+        let phase = status.at("phase").text().ok().flatten();
+        ClaimStatus {
+            written: phase.is_some(),
+            phase: match phase {
+                Some("Bound") => ClaimPhase::Bound,
+                Some("Lost") => ClaimPhase::Lost,
+                _ => ClaimPhase::Pending,
+            },
+            resource: status.at("resourceRef").at("name").name().ok().flatten(),
+            binding: status.at("binding").at("name").name().ok().flatten(),
+            observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
+            conditions: read_conditions(status),
+        }
+    }
+}
+
+/// The conditions of a status, as far as they can be read.
+pub(crate) fn read_conditions(status: &Field<'_>) -> Vec<ConditionView> {
+    let text = |v: &Value, name: &str| Name::from(v.get(name).and_then(Value::as_str).unwrap_or_default());
+    let items = status.at("conditions").items().unwrap_or_default();
+    let values = items.iter().filter_map(Field::value);
+    values
+        .map(|v| ConditionView {
+            kind: text(v, "type"),
+            status: text(v, "status"),
+            reason: text(v, "reason"),
+            message: text(v, "message"),
+            since: text(v, "lastTransitionTime"),
+        })
+        .collect()
+}
+
+impl FieldWant {
+    /// Whether a resource's value satisfies what the claim asks of this field.
+    pub fn accepts(&self, value: &super::resource::FieldValue) -> bool {
+        use super::resource::FieldValue as Value;
+        match (self, value) {
+            (FieldWant::Any, _) => true,
+            (FieldWant::Name(want), Value::Name(have)) => want == have,
+            (FieldWant::Range(want), Value::Version(have)) => want.matches(have),
+            (FieldWant::Flag, Value::Flag(have)) => *have,
+            (FieldWant::Contains(want), Value::Set(have)) => {
+                want.iter().all(|w| have.binary_search(w).is_ok())
+            }
+            (FieldWant::Name(_) | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_), _) => false,
+        }
+    }
+}

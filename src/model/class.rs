@@ -1,0 +1,259 @@
+//! A class, validated: what a resource made from it would offer. Making one is the lifecycle's business.
+
+use super::capacity::Capacity;
+use super::claim::{FieldWant, canonical_name};
+use super::error::FieldError;
+use super::fields::Field;
+use super::key::Name;
+use super::meta::Meta;
+use super::object::Object;
+use super::quantity::Quantity;
+use super::range::VersionRange;
+use super::resource::ReclaimPolicy;
+use super::types::{FieldRule, Rule, TypeId};
+use super::version::Version;
+use crate::api::names::IS_DEFAULT_CLASS;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A class as the engine knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Its abstract type.
+    pub ty: TypeId,
+    /// Identity.
+    pub meta: Meta,
+    /// Whether claims that name no class are of this one.
+    pub is_default: bool,
+    /// What it can make; an unreadable class makes nothing, and is told so.
+    pub recipe: Result<Arc<Recipe>, FieldError>,
+}
+
+/// What a class makes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// What becomes of the resources it made.
+    pub reclaim: ReclaimPolicy,
+    /// What it offers in each field of its type.
+    pub fields: Box<[FieldOffer]>,
+    /// Sizes that it offers, by capacity.
+    pub sizes: Box<[(Name, Size)]>,
+    /// The implementation objects: `template` or `templates` as written. A class with
+    /// neither groups resources that exist and makes none.
+    pub template: Option<(&'static str, Value)>,
+    /// The `sharing` of its resources, as written.
+    pub sharing: Option<Value>,
+}
+
+/// What a class offers in one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldOffer {
+    /// Says nothing: whatever the claim asks.
+    Unspoken,
+    /// This name only.
+    Name(Name),
+    /// Versions in any of these ranges.
+    Versions(Box<[VersionRange]>),
+    /// True or false.
+    Flag(bool),
+    /// These.
+    Set(Box<[Name]>),
+}
+
+/// The sizes a class offers of one capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The smallest it makes.
+    pub min: Quantity,
+    /// The largest it makes, where bounded.
+    pub max: Option<Quantity>,
+    /// Sizes come in multiples of this above the smallest; zero means any.
+    pub step: Quantity,
+}
+
+impl Class {
+    /// Reads a class of type `ty`, in either form: its fields at the top level, or under `spec`.
+    pub fn read(ty: TypeId, object: &Object) -> Class {
+        let annotations = object.metadata.annotations.as_ref();
+        let default = annotations.and_then(|a| a.get(IS_DEFAULT_CLASS));
+        Class {
+            ty,
+            meta: Meta::read(&object.metadata),
+            is_default: default.is_some_and(|v| v == "true"),
+            recipe: Recipe::read(ty, &Form { top: Field::root(&object.body) }).map(Arc::new),
+        }
+    }
+}
+
+/// The two forms of a class as one: a field is looked for at the top, then under `spec`.
+struct Form<'a> {
+    top: Field<'a>,
+}
+
+impl<'a> Form<'a> {
+    fn at(&self, name: &str) -> Field<'a> {
+        let field = self.top.at(name);
+        if field.value().is_some() { field } else { self.top.at("spec").at(name) }
+    }
+}
+
+impl Recipe {
+    fn read(ty: TypeId, form: &Form<'_>) -> Result<Recipe, FieldError> {
+        let rules = ty.rules();
+        Ok(Recipe {
+            reclaim: ReclaimPolicy::read(form.at("reclaimPolicy").text()?),
+            fields: rules.fields.iter().map(|rule| FieldOffer::read(rule, form)).collect::<Result<_, _>>()?,
+            sizes: read_sizes(&form.at("capacity"))?,
+            template: read_template(form)?,
+            sharing: form.at("sharing").value().cloned(),
+        })
+    }
+
+    /// The capacity of a resource made for `requests`.
+    ///
+    /// # Errors
+    /// The capacity that cannot be had, what is asked, and the most there is.
+    pub fn size_for(
+        &self,
+        primary: &str,
+        requests: &Capacity,
+    ) -> Result<Capacity, (Name, Quantity, Quantity)> {
+        let mut made = requests.clone();
+        for (name, size) in &self.sizes {
+            let asked = requests.get(name);
+            let given = size.for_request(asked).ok_or((name.clone(), asked, size.max.unwrap_or(size.min)))?;
+            made.set(primary, name, given);
+        }
+        Ok(made)
+    }
+}
+
+impl Size {
+    fn for_request(self, asked: Quantity) -> Option<Quantity> {
+        let beyond = asked.saturating_sub(self.min);
+        let given = if beyond.is_negative() || beyond.is_zero() {
+            self.min
+        } else if self.step.is_zero() {
+            asked
+        } else {
+            self.min.saturating_add(beyond.round_up_to(self.step))
+        };
+        let fits = self.max.is_none_or(|max| given <= max);
+        // The last step may overshoot a maximum that is not on the grid.
+        let asked_fits = self.max.filter(|max| asked <= *max);
+        if fits { Some(given) } else { asked_fits }
+    }
+}
+
+fn read_sizes(field: &Field<'_>) -> Result<Box<[(Name, Size)]>, FieldError> {
+    let Some(map) = field.value() else { return Ok(Box::default()) };
+    let map = map.as_object().ok_or_else(|| field.error("is not a map", "write `storage: 100Gi`"))?;
+    map.keys().map(|name| Ok((Name::from(name.as_str()), read_size(&field.at(name))?))).collect()
+}
+
+fn read_size(field: &Field<'_>) -> Result<Size, FieldError> {
+    let quantity = |f: &Field<'_>| {
+        let quantity = f.read(Quantity::from_json)?;
+        match quantity {
+            Some(q) if q.is_negative() => Err(f.error("is negative", "write zero or more")),
+            other => Ok(other),
+        }
+    };
+    if !field.value().is_some_and(Value::is_object) {
+        let fixed = quantity(field)?.unwrap_or_default();
+        return Ok(Size { min: fixed, max: Some(fixed), step: Quantity::default() });
+    }
+    let (min, max) = (quantity(&field.at("min"))?.unwrap_or_default(), quantity(&field.at("max"))?);
+    if max.is_some_and(|max| max < min) {
+        return Err(field.error("has a min above its max", "make min the smaller one"));
+    }
+    Ok(Size { min, max, step: quantity(&field.at("step"))?.unwrap_or_default() })
+}
+
+fn read_template(form: &Form<'_>) -> Result<Option<(&'static str, Value)>, FieldError> {
+    let (one, many) = (form.at("template"), form.at("templates"));
+    match (one.value(), many.value()) {
+        (Some(_), Some(_)) => Err(many.error("stands beside `template`", "keep one of the two")),
+        (Some(template), None) => {
+            for part in ["apiVersion", "kind"] {
+                let field = one.at(part);
+                if field.text()?.is_none_or(str::is_empty) {
+                    return Err(field.error("is missing", "say what the template makes"));
+                }
+            }
+            Ok(Some(("template", template.clone())))
+        }
+        (None, Some(templates)) => {
+            many.items()?;
+            Ok(Some(("templates", templates.clone())))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+impl FieldOffer {
+    fn read(rule: &FieldRule, form: &Form<'_>) -> Result<FieldOffer, FieldError> {
+        let field = form.at(rule.resource);
+        Ok(match rule.rule {
+            Rule::Name { aliases } => match field.text()? {
+                Some(text) if !text.trim().is_empty() => FieldOffer::Name(canonical_name(text, aliases)),
+                _ => FieldOffer::Unspoken,
+            },
+            Rule::VersionRange => {
+                let mut ranges: Vec<VersionRange> =
+                    field.read(VersionRange::from_json)?.into_iter().collect();
+                for item in form.at(&format!("{}s", rule.resource)).items()? {
+                    ranges.extend(item.read(VersionRange::from_json)?);
+                }
+                if ranges.is_empty() { FieldOffer::Unspoken } else { FieldOffer::Versions(ranges.into()) }
+            }
+            Rule::Flag => field.flag()?.map_or(FieldOffer::Unspoken, FieldOffer::Flag),
+            Rule::Contains => match field.value() {
+                Some(_) => FieldOffer::Set(field.names()?.into()),
+                None => FieldOffer::Unspoken,
+            },
+        })
+    }
+
+    /// Whether a resource made from the class can satisfy `want` in this field.
+    pub fn satisfies(&self, want: &FieldWant) -> bool {
+        match (self, want) {
+            (FieldOffer::Unspoken, _) | (_, FieldWant::Any) => true,
+            (FieldOffer::Name(have), FieldWant::Name(want)) => have == want,
+            (FieldOffer::Versions(have), FieldWant::Range(want)) => have.iter().any(|h| h.overlaps(want)),
+            (FieldOffer::Flag(have), FieldWant::Flag) => *have,
+            (FieldOffer::Set(have), FieldWant::Contains(want)) => want.iter().all(|w| have.contains(w)),
+            (FieldOffer::Name(_), _)
+            | (FieldOffer::Versions(_), _)
+            | (FieldOffer::Flag(_), _)
+            | (FieldOffer::Set(_), _) => false,
+        }
+    }
+
+    /// The value that a resource made for `want` carries in this field, as JSON.
+    pub fn value_for(&self, want: &FieldWant) -> Option<Value> {
+        match (self, want) {
+            (FieldOffer::Versions(offered), FieldWant::Range(want)) => {
+                version_for(offered, want).map(Value::from)
+            }
+            (FieldOffer::Versions(offered), _) => {
+                offered.iter().find_map(VersionRange::lowest_text).map(Value::from)
+            }
+            (_, FieldWant::Range(want)) => want.lowest_text().map(Value::from),
+            (FieldOffer::Name(name), _) | (_, FieldWant::Name(name)) => Some(Value::from(&**name)),
+            (FieldOffer::Flag(flag), _) => Some(Value::from(*flag)),
+            (_, FieldWant::Flag) => Some(Value::from(true)),
+            (FieldOffer::Set(names), _) | (_, FieldWant::Contains(names)) => {
+                Some(names.iter().map(|n| Value::from(&**n)).collect())
+            }
+            (FieldOffer::Unspoken, FieldWant::Any) => None,
+        }
+    }
+}
+
+/// The version a class gives to a claim: the first offered one that the claim accepts as it is written,
+/// else the lowest that the claim asks for.
+fn version_for(offered: &[VersionRange], want: &VersionRange) -> Option<String> {
+    let fits = |text: &String| Version::parse(text).is_ok_and(|v| want.matches(&v));
+    offered.iter().filter_map(VersionRange::lowest_text).find(fits).or_else(|| want.lowest_text())
+}

@@ -1,0 +1,72 @@
+//! Names, keys and revisions: how objects are told apart. A name can be reused; a UID never is.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A name, cheap to clone.
+pub type Name = Arc<str>;
+
+/// The API server's identity of one object's life.
+pub type Uid = Arc<str>;
+
+/// A point in time, in milliseconds since the Unix epoch. Always an argument, never asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// This time, so many milliseconds later.
+    pub fn plus_ms(self, ms: i64) -> Time {
+        Time(self.0.saturating_add(ms))
+    }
+}
+
+/// How far an object has come, by the API server's count. Zero where it is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// Reads a `resourceVersion`; one that is no number is unknown.
+    pub fn read(text: Option<&str>) -> Revision {
+        Revision(text.and_then(|t| t.parse().ok()).unwrap_or(0))
+    }
+
+    /// Whether this revision is strictly older than `other`, as far as both are known.
+    pub fn is_older_than(self, other: Revision) -> bool {
+        self.0 != 0 && other.0 != 0 && self.0 < other.0
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Tells writes and their answers apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteId(pub u64);
+
+/// Where an object is found. Says nothing about which life of that name is meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Empty for cluster-scoped objects.
+    pub namespace: Name,
+    /// The object's name.
+    pub name: Name,
+}
+
+impl ObjectKey {
+    /// The key of `namespace/name`.
+    pub fn new(namespace: impl Into<Name>, name: impl Into<Name>) -> Self {
+        ObjectKey { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.namespace {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What version a claim may get: `5.6`, `>= 13, < 15`, `5.7 || >= 8.0`. A bare version is its release line.
+//! Our own front end: semver reads a bare 5.6 as "5.6 or later" and every vendor's suffix as a pre-release,
+//! both wrong for databases.
+
+mod comparator;
+mod hint;
+mod interval;
+#[cfg(test)]
+mod tests;
+
+use super::version::{require_text, tidy};
+use super::{ValueError, Version};
+use comparator::{Comparator, Problem};
+pub use interval::Interval;
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Alternatives, each a list of comparisons that must all hold.
+///
+/// # Guarantees
+/// Every alternative leaves room for a version: one that contradicts itself is refused when it
+/// is read. A pre-release matches only where a comparison of the same alternative names a
+/// pre-release of the same numbers: `>= 17rc1` takes 17rc2 and 18, not 18beta1.
+///
+/// Ranges are equal when they are written alike, spaces, commas and wildcards aside.
+#[derive(Clone, Debug)]
+pub struct VersionRange {
+    text: Arc<str>,
+    canonical: Arc<str>,
+    alternatives: Vec<Alternative>,
+    intervals: Vec<Interval>,
+}
+
+#[derive(Clone, Debug)]
+struct Alternative {
+    comparators: Vec<Comparator>,
+    intervals: Vec<Interval>,
+}
+
+const FIX: &str = "write a release line like 15 or 5.6, or a range like `>= 13, < 15`";
+
+impl VersionRange {
+    /// Reads a range.
+    ///
+    /// # Errors
+    /// When the text is no range, or no version could ever be in it.
+    pub fn parse(text: &str) -> Result<VersionRange, ValueError> {
+        let refuse = |(problem, fix): Problem| ValueError::new(text, problem, fix.unwrap_or(FIX.to_owned()));
+        let clean = tidy(text).map_err(|problem| refuse((problem, None)))?;
+        let parts = clean.split("||").map(|part| Alternative::parse(part.trim()));
+        let alternatives = parts.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
+        let texts: Vec<String> = alternatives.iter().map(Alternative::to_string).collect();
+        let all = alternatives.iter().flat_map(|alternative| alternative.intervals.iter().cloned());
+        Ok(VersionRange {
+            intervals: interval::unite(all.collect()),
+            canonical: texts.join(" || ").into(),
+            text: clean.as_str().into(),
+            alternatives,
+        })
+    }
+
+    /// Reads a JSON string or number: `version: 5.6` in YAML is a number.
+    ///
+    /// # Errors
+    /// When the value is neither, or its text is no range.
+    pub fn from_json(value: &Value) -> Result<VersionRange, ValueError> {
+        VersionRange::parse(&require_text(value, "a version or a range", FIX)?)
+    }
+
+    /// Whether the version is one that the range asks for.
+    pub fn matches(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|alternative| alternative.matches(version))
+    }
+
+    /// Where in the order of versions to look.
+    ///
+    /// # Guarantees
+    /// Every version that matches lies in one of them; they are sorted and disjoint. Not all that
+    /// lies in one matches: [`VersionRange::matches`] has the last word.
+    pub fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+
+    /// Whether every version of the range is older than `version`.
+    pub fn is_below(&self, version: &Version) -> bool {
+        self.intervals().iter().all(|interval| match &interval.upper {
+            Bound::Included(upper) | Bound::Excluded(upper) => upper <= version,
+            Bound::Unbounded => false,
+        })
+    }
+
+    /// Whether it takes every release (and, as ever, no pre-release that it does not name).
+    pub fn is_any(&self) -> bool {
+        self.intervals.iter().any(Interval::is_everything)
+    }
+
+    /// The version that a new resource for this range should carry: the lowest that the range
+    /// names as part of itself, as written. None for `< 8`, `> 5.6` or `*`, which name none.
+    ///
+    /// # Guarantees
+    /// It reads as a version that matches.
+    pub fn lowest_text(&self) -> Option<String> {
+        let comparators = self.alternatives.iter().flat_map(|alternative| &alternative.comparators);
+        let starts = comparators.filter_map(Comparator::find_inclusive_start);
+        starts.filter(|start| self.matches(start)).min().map(Version::to_string)
+    }
+
+    /// Whether a version could lie in both.
+    pub fn overlaps(&self, other: &VersionRange) -> bool {
+        !interval::intersect(&self.intervals, &other.intervals).is_empty()
+    }
+
+    /// The smallest change of this range, as text, that would let `version` in; the range itself
+    /// where it does already.
+    ///
+    /// # Guarantees
+    /// The text reads as a range that matches `version` and all that this one matches (unless
+    /// this one is so long already that nothing can be added).
+    pub fn widen_hint(&self, version: &Version) -> String {
+        hint::widen(self, version)
+    }
+}
+
+impl Alternative {
+    fn parse(text: &str) -> Result<Alternative, Problem> {
+        let comparators = read_comparators(text)?;
+        let everything = Interval::find(None, None).into_iter().collect();
+        let all = comparators.iter().fold(everything, |common: Vec<Interval>, comparator| {
+            interval::intersect(&common, &comparator.intervals())
+        });
+        let names_prerelease = comparators.iter().any(|one| one.find_named_prerelease().is_some());
+        let intervals = match names_prerelease {
+            true => all,
+            false => all.iter().filter_map(Interval::find_without_prereleases).collect(),
+        };
+        if intervals.is_empty() {
+            let fix = "write || between alternatives, like `5.6 || 5.7`".to_owned();
+            return Err((format!("asks for `{text}`, which no version can be"), Some(fix)));
+        }
+        Ok(Alternative { comparators, intervals })
+    }
+
+    fn matches(&self, version: &Version) -> bool {
+        let counts = !version.is_prerelease()
+            || self.comparators.iter().any(|comparator| comparator.names_prerelease_of(version));
+        counts && self.intervals.iter().any(|interval| interval.contains(version))
+    }
+}
+
+/// Comparators with a comma, a space or nothing between them.
+fn read_comparators(text: &str) -> Result<Vec<Comparator>, Problem> {
+    if text.is_empty() {
+        return Err(("has an empty alternative beside `||`".to_owned(), None));
+    }
+    let mut comparators = Vec::new();
+    let mut rest = text;
+    loop {
+        let (comparator, after) = Comparator::read(rest)?;
+        comparators.push(comparator);
+        let after = after.trim_start();
+        if after.is_empty() {
+            return Ok(comparators);
+        }
+        rest = after.strip_prefix(',').unwrap_or(after).trim_start();
+        if rest.is_empty() {
+            return Err(("ends with a comma".to_owned(), None));
+        }
+    }
+}
+
+impl fmt::Display for Alternative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.comparators.iter().map(Comparator::to_string).collect();
+        f.write_str(&texts.join(", "))
+    }
+}
+
+/// As it was written.
+impl fmt::Display for VersionRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Ord for VersionRange {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.canonical.cmp(&other.canonical)
+    }
+}
+
+impl PartialOrd for VersionRange {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for VersionRange {
+    fn eq(&self, other: &Self) -> bool {
+        self.canonical == other.canonical
+    }
+}
+
+impl Eq for VersionRange {}
+
+impl Hash for VersionRange {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.canonical.hash(state);
+    }
+}
