@@ -3,5 +3,14 @@
 //! This crate is the pure heart: types, rules and the scheduler. It holds no client, no clock,
 //! no randomness and no async runtime; `ARCHITECTURE.md` maps the rooms and what each may touch.
 
+pub mod action;
 pub mod api;
+pub mod cache;
+pub mod engine;
+pub mod event;
+pub mod framework;
+pub mod lifecycle;
 pub mod model;
+pub mod plugins;
+pub mod queue;
+pub mod scheduler;

@@ -1,1 +1,5 @@
 //! The production scheduler, offline. Decisions are made in `conductor`; nothing here decides.
+
+pub mod lab;
+pub mod load;
+pub mod world;

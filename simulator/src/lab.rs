@@ -1,0 +1,122 @@
+//! A world and an engine joined in a loop: actions go in, answers and watch events come out, in order,
+//! until nothing moves. Time is virtual. Faults are not here: a test that wants them drives both by hand.
+
+use crate::world::World;
+use conductor::action::{Action, Note};
+use conductor::engine::{Config, Engine};
+use conductor::event::Event;
+use conductor::model::{Kind, Object, ObjectKey, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+/// A cluster and its controller.
+#[derive(Debug)]
+pub struct Lab {
+    /// The cluster.
+    pub world: World,
+    /// The controller.
+    pub engine: Engine,
+    now: Time,
+    wakes: BTreeSet<Time>,
+    writes: usize,
+    notes: Vec<Note>,
+}
+
+impl Lab {
+    /// Starts a controller on a cluster and lets it settle.
+    pub fn start(world: World, config: Config, now: Time) -> Lab {
+        let mut lab = Lab {
+            world,
+            engine: Engine::new(config),
+            now,
+            wakes: BTreeSet::new(),
+            writes: 0,
+            notes: Vec::new(),
+        };
+        let mut events: Vec<Event> = lab.world.objects().cloned().map(Event::Seen).collect();
+        events.push(Event::Synced);
+        lab.deliver(events);
+        lab
+    }
+
+    /// Replaces the controller by a new one that knows only what the cluster holds, as after a crash.
+    pub fn restart(self, config: Config) -> Lab {
+        Lab::start(self.world, config, self.now)
+    }
+
+    /// Puts an object into the cluster and lets everything settle.
+    pub fn put(&mut self, object: Object) {
+        let event = self.world.put(object);
+        self.deliver(vec![event]);
+    }
+
+    /// Changes an object by hand and lets everything settle.
+    pub fn edit(&mut self, kind: Kind, key: &ObjectKey, edit: impl FnOnce(&mut Object)) {
+        let event = self.world.edit(kind, key, edit);
+        self.deliver(event.into_iter().collect());
+    }
+
+    /// Deletes an object and lets everything settle.
+    pub fn delete(&mut self, kind: Kind, key: &ObjectKey) {
+        let event = self.world.delete(kind, key);
+        self.deliver(event.into_iter().collect());
+    }
+
+    /// Lets time pass, waking the controller whenever it asked to be.
+    pub fn advance(&mut self, ms: i64) {
+        let until = self.now.plus_ms(ms);
+        while let Some(next) = self.wakes.first().copied().filter(|at| *at <= until) {
+            self.wakes.remove(&next);
+            self.now = self.now.max(next);
+            self.deliver(vec![Event::Tick]);
+        }
+        self.now = until;
+    }
+
+    /// How many writes, creates and deletes the controller has sent.
+    pub fn writes(&self) -> usize {
+        self.writes
+    }
+
+    /// What the controller has told people, in order.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    fn deliver(&mut self, events: Vec<Event>) {
+        let mut pending = VecDeque::from(events);
+        while let Some(event) = pending.pop_front() {
+            for action in self.engine.handle(event, self.now) {
+                pending.extend(self.carry_out(action));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) -> Vec<Event> {
+        match action {
+            Action::Read { kind, key } => {
+                let found = self.world.get(kind, &key).cloned();
+                vec![Event::Read { kind, key, found }]
+            }
+            Action::Tell(note) => {
+                self.notes.push(note);
+                Vec::new()
+            }
+            Action::WakeAt(at) if at <= self.now => vec![Event::Tick],
+            Action::WakeAt(at) => {
+                self.wakes.insert(at);
+                Vec::new()
+            }
+            Action::Write(_) | Action::Create { .. } | Action::Delete { .. } => {
+                self.writes += 1;
+                let Some((id, outcome)) = self.world.apply(&action) else { return Vec::new() };
+                let answered = Event::Answered { id, answer: outcome.answer };
+                std::iter::once(answered).chain(outcome.seen).collect()
+            }
+        }
+    }
+}

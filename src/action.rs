@@ -1,0 +1,225 @@
+//! Everything the engine can ask for, as one closed enum. Carrying it out is somebody else's work;
+//! what a change looks like on the wire is written here, once, for the live writer and the simulator alike.
+
+use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
+use crate::model::{
+    Capacity, ClaimPhase, ClaimRef, Kind, Name, Object, ObjectKey, ResourcePhase, Revision, Uid, WriteId,
+    meta::ConditionView,
+};
+use serde_json::{Map, Value, json};
+
+/// One thing to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Change an object, under a guard.
+    Write(Write),
+    /// Create an object.
+    Create {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// The new object.
+        object: Object,
+    },
+    /// Delete an object, if it is still the one we mean.
+    Delete {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: ObjectKey,
+        /// Which life of that name.
+        uid: Uid,
+        /// As we last saw it.
+        revision: Revision,
+    },
+    /// Read an object live, past every cache.
+    Read {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: ObjectKey,
+    },
+    /// Tell people, as a Kubernetes Event.
+    Tell(Note),
+    /// Call again at this time with [`crate::event::Event::Tick`].
+    WakeAt(crate::model::Time),
+}
+
+/// A change of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// To be repeated in the answer.
+    pub id: WriteId,
+    /// The object's kind.
+    pub kind: Kind,
+    /// Where it is.
+    pub key: ObjectKey,
+    /// Which life of that name: a write never lands on a successor.
+    pub uid: Uid,
+    /// The revision that the change was computed from, where landing on a newer one would be wrong.
+    pub revision: Option<Revision>,
+    /// What changes.
+    pub change: Change,
+}
+
+/// A note for people about an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// About which kind of object.
+    pub kind: Kind,
+    /// About which object.
+    pub key: ObjectKey,
+    /// Which life of that name.
+    pub uid: Uid,
+    /// Whether something is wrong.
+    pub warning: bool,
+    /// One word for machines.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// What changes. Each change owns the fields that it names and touches no other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The commit point of a binding, and its undoing.
+    ResourceSpec {
+        /// Who holds the resource or is to have it.
+        claim_refs: Vec<ClaimRef>,
+        /// All finalizers, ours among them or not.
+        finalizers: Vec<Name>,
+    },
+    /// How far a resource is.
+    ResourceStatus {
+        /// Its phase.
+        phase: ResourcePhase,
+        /// What its claims take.
+        allocated: Capacity,
+        /// All conditions.
+        conditions: Vec<ConditionView>,
+        /// The generation that this speaks of.
+        observed_generation: i64,
+    },
+    /// The claim's own record of its resource, and its protection.
+    ClaimSpec {
+        /// The resource's name; absent leaves what the user wrote.
+        resource_name: Option<Name>,
+        /// All finalizers.
+        finalizers: Vec<Name>,
+    },
+    /// How far a claim is.
+    ClaimStatus {
+        /// Its phase.
+        phase: ClaimPhase,
+        /// Its resource: namespace, name, UID.
+        resource: Option<(ObjectKey, Uid)>,
+        /// All conditions.
+        conditions: Vec<ConditionView>,
+        /// The generation that this speaks of.
+        observed_generation: i64,
+    },
+    /// A class's protection while it is in use.
+    ClassFinalizers {
+        /// All finalizers.
+        finalizers: Vec<Name>,
+    },
+    /// What is used of a quota.
+    QuotaStatus {
+        /// `status.used`, limit by limit.
+        used: Value,
+    },
+}
+
+impl Change {
+    /// Whether the change goes to the status subresource.
+    pub fn is_status(&self) -> bool {
+        match self {
+            Change::ResourceStatus { .. } | Change::ClaimStatus { .. } | Change::QuotaStatus { .. } => true,
+            Change::ResourceSpec { .. } | Change::ClaimSpec { .. } | Change::ClassFinalizers { .. } => false,
+        }
+    }
+
+    /// The change as a JSON merge patch.
+    pub fn merge_patch(&self) -> Value {
+        match self {
+            Change::ResourceSpec { claim_refs, finalizers } => json!({
+                "metadata": {"finalizers": finalizers},
+                "spec": {"claimRefs": claim_refs.iter().map(claim_ref_json).collect::<Vec<_>>()},
+            }),
+            Change::ResourceStatus { phase, allocated, conditions, observed_generation } => json!({
+                "status": {
+                    "phase": phase.name(),
+                    "allocated": if allocated.is_empty() { Value::Null } else { allocated.to_json() },
+                    "conditions": conditions_json(conditions),
+                    "observedGeneration": observed_generation,
+                },
+            }),
+            Change::ClaimSpec { resource_name, finalizers } => {
+                let mut patch = json!({"metadata": {"finalizers": finalizers}});
+                if let Some(name) = resource_name {
+                    patch["spec"] = json!({"resourceName": &**name});
+                }
+                patch
+            }
+            Change::ClaimStatus { phase, resource, conditions, observed_generation } => json!({
+                "status": {
+                    "phase": phase.name(),
+                    "resourceRef": resource.as_ref().map(|(key, uid)| json!({
+                        "namespace": &*key.namespace, "name": &*key.name, "uid": &**uid,
+                    })),
+                    "conditions": conditions_json(conditions),
+                    "observedGeneration": observed_generation,
+                },
+            }),
+            Change::ClassFinalizers { finalizers } => json!({"metadata": {"finalizers": finalizers}}),
+            Change::QuotaStatus { used } => json!({"status": {"used": used}}),
+        }
+    }
+}
+
+/// A reference to a claim as it stands in a resource's spec.
+pub fn claim_ref_json(claim_ref: &ClaimRef) -> Value {
+    let ClaimRef { claim, uid, requests, reserved } = claim_ref;
+    let mut json = Map::new();
+    json.insert("namespace".to_owned(), Value::from(&*claim.namespace));
+    json.insert("name".to_owned(), Value::from(&*claim.name));
+    if let Some(uid) = uid {
+        json.insert("uid".to_owned(), Value::from(&**uid));
+    }
+    if !requests.is_empty() {
+        json.insert("requests".to_owned(), requests.to_json());
+    }
+    if *reserved {
+        json.insert("reserved".to_owned(), Value::from(true));
+    }
+    Value::Object(json)
+}
+
+fn conditions_json(conditions: &[ConditionView]) -> Vec<Value> {
+    let json = |c: &ConditionView| {
+        let ConditionView { kind, status, reason, message, since } = c;
+        json!({
+            "type": &**kind, "status": &**status, "reason": &**reason,
+            "message": &**message, "lastTransitionTime": &**since,
+        })
+    };
+    conditions.iter().map(json).collect()
+}
+
+/// `finalizers` with ours of this kind added or taken out.
+pub fn with_finalizer(kind: Kind, finalizers: &[Name], present: bool) -> Vec<Name> {
+    let ours = match kind {
+        Kind::Claim(_) => CLAIM_PROTECTION,
+        Kind::Resource(_) => RESOURCE_PROTECTION,
+        Kind::Class(_) => CLASS_PROTECTION,
+        Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile | Kind::Namespace => {
+            return finalizers.to_vec();
+        }
+    };
+    let mut all: Vec<Name> = finalizers.iter().filter(|f| &***f != ours).cloned().collect();
+    if present {
+        all.push(Name::from(ours));
+    }
+    all
+}

@@ -1,0 +1,252 @@
+//! Who is charged for what: the use of every quota, kept as claims are assumed and forgotten.
+//! A charge is made with the decision and taken back with it, so two claims can never share the last slot.
+
+use crate::model::quota::{Named, QuotaLimit};
+use crate::model::{Capacity, Labels, Name, Quantity, Quota, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which quota: namespace and name, the namespace empty for cluster quotas.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QuotaKey {
+    /// Empty for a `ClusterClaimQuota`.
+    pub namespace: Name,
+    /// The quota's name.
+    pub name: Name,
+}
+
+/// What one claim counts for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// The claim's namespace.
+    pub namespace: Name,
+    /// The class that it is of.
+    pub class: Option<Name>,
+    /// The engine that it asks for; a claim that names none counts against every engine.
+    pub engine: Option<Name>,
+    /// What it asks for.
+    pub requests: Capacity,
+}
+
+/// A quota that a claim would exceed, with the numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// Which quota.
+    pub quota: QuotaKey,
+    /// `claims`, or the name of a capacity.
+    pub what: Name,
+    /// The class or engine that the limit is for.
+    pub scope: Option<Name>,
+    /// How much is used.
+    pub used: Quantity,
+    /// How much this claim asks.
+    pub asked: Quantity,
+    /// How much there may be.
+    pub limit: Quantity,
+}
+
+impl Overrun {
+    /// By how much the limit would have to grow.
+    pub fn missing(&self) -> Quantity {
+        self.used.saturating_add(self.asked).saturating_sub(self.limit)
+    }
+}
+
+/// The use of one limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Claims counted.
+    pub claims: u64,
+    /// Sum of their requests.
+    pub requests: Capacity,
+}
+
+#[derive(Debug)]
+struct Account {
+    quota: Quota,
+    used: Vec<Use>,
+}
+
+/// All quotas, all charges.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    accounts: BTreeMap<QuotaKey, Account>,
+    charges: BTreeMap<Uid, Charge>,
+    by_namespace: BTreeMap<Name, BTreeSet<Uid>>,
+    namespaces: BTreeMap<Name, Labels>,
+}
+
+impl Ledger {
+    /// Takes in a quota, new or changed, and counts its use afresh.
+    pub fn set_quota(&mut self, quota: Quota) -> QuotaKey {
+        let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
+        self.accounts.insert(key.clone(), Account { quota, used: Vec::new() });
+        self.recount(&key);
+        key
+    }
+
+    /// Forgets a quota.
+    pub fn remove_quota(&mut self, key: &QuotaKey) {
+        self.accounts.remove(key);
+    }
+
+    /// Takes in a namespace's labels; returns the cluster quotas, whose use may have changed with them.
+    pub fn set_namespace(&mut self, name: Name, labels: Option<Labels>) -> Vec<QuotaKey> {
+        let unchanged = self.namespaces.get(&name) == labels.as_ref();
+        match labels {
+            Some(labels) => self.namespaces.insert(name, labels),
+            None => self.namespaces.remove(&name),
+        };
+        if unchanged {
+            return Vec::new();
+        }
+        let cluster: Vec<QuotaKey> =
+            self.accounts.keys().filter(|k| k.namespace.is_empty()).cloned().collect();
+        cluster.iter().for_each(|key| self.recount(key));
+        cluster
+    }
+
+    /// The charge of a claim, where it has one.
+    pub fn find_charge(&self, claim: &Uid) -> Option<&Charge> {
+        self.charges.get(claim)
+    }
+
+    /// Charges a claim, in place of what it was charged before.
+    pub fn charge(&mut self, claim: &Uid, charge: Charge) {
+        if self.charges.get(claim) == Some(&charge) {
+            return;
+        }
+        self.release(claim);
+        self.apply(&charge, true);
+        self.by_namespace.entry(charge.namespace.clone()).or_default().insert(claim.clone());
+        self.charges.insert(claim.clone(), charge);
+    }
+
+    /// Takes a claim's charge back; returns the quotas that have room again.
+    pub fn release(&mut self, claim: &Uid) -> Vec<QuotaKey> {
+        let Some(charge) = self.charges.remove(claim) else { return Vec::new() };
+        if let Some(claims) = self.by_namespace.get_mut(&charge.namespace) {
+            claims.remove(claim);
+            if claims.is_empty() {
+                self.by_namespace.remove(&charge.namespace);
+            }
+        }
+        self.apply(&charge, false)
+    }
+
+    /// Every limit that `charge` would exceed on top of what is used, in a stable order.
+    pub fn overruns(&self, charge: &Charge) -> Vec<Overrun> {
+        let mut overruns = Vec::new();
+        for key in self.keys_for(&charge.namespace) {
+            let Some(account) = self.accounts.get(&key) else { continue };
+            let limits = account.quota.limits.iter().flatten();
+            for (limit, used) in limits.zip(&account.used).filter(|(limit, _)| counts(limit, charge)) {
+                overruns.extend(limit_overruns(&key, limit, used, charge));
+            }
+        }
+        overruns
+    }
+
+    /// Every quota with its limits' use, in a stable order.
+    pub fn quotas(&self) -> impl Iterator<Item = (&QuotaKey, &Quota, &[Use])> {
+        self.accounts.iter().map(|(key, account)| (key, &account.quota, account.used.as_slice()))
+    }
+
+    /// One quota with its limits' use.
+    pub fn find_quota(&self, key: &QuotaKey) -> Option<(&Quota, &[Use])> {
+        self.accounts.get(key).map(|account| (&account.quota, account.used.as_slice()))
+    }
+
+    /// The quotas that count claims of `namespace`.
+    pub fn keys_for(&self, namespace: &Name) -> Vec<QuotaKey> {
+        let own = QuotaKey { namespace: namespace.clone(), name: Name::from("") };
+        let own = self.accounts.range(own..).take_while(|(key, _)| key.namespace == *namespace);
+        let cluster = self.accounts.iter().take_while(|(key, _)| key.namespace.is_empty());
+        let cluster = cluster.filter(|(_, account)| self.selects(account, namespace));
+        own.filter(|(key, _)| !key.namespace.is_empty()).chain(cluster).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn selects(&self, account: &Account, namespace: &Name) -> bool {
+        let labels = self.namespaces.get(namespace);
+        let label = |key: &str| labels.and_then(|l| l.get(key));
+        account.quota.namespaces.as_ref().is_some_and(|selector| selector.matches(label))
+    }
+
+    fn apply(&mut self, charge: &Charge, add: bool) -> Vec<QuotaKey> {
+        if self.accounts.is_empty() {
+            return Vec::new();
+        }
+        let keys = self.keys_for(&charge.namespace);
+        for key in &keys {
+            let Some(Account { quota, used }) = self.accounts.get_mut(key) else { continue };
+            for (limit, used) in quota.limits.iter().flatten().zip(used) {
+                if counts(limit, charge) {
+                    used.add(charge, add);
+                }
+            }
+        }
+        keys
+    }
+
+    fn recount(&mut self, key: &QuotaKey) {
+        let Some(mut account) = self.accounts.remove(key) else { return };
+        let limits = account.quota.limits.iter().flatten();
+        account.used = limits.map(|_| Use::default()).collect();
+        let counted = |namespace: &Name| {
+            if key.namespace.is_empty() {
+                self.selects(&account, namespace)
+            } else {
+                key.namespace == *namespace
+            }
+        };
+        let namespaces = self.by_namespace.iter().filter(|(namespace, _)| counted(namespace));
+        let charges: Vec<&Charge> =
+            namespaces.flat_map(|(_, uids)| uids).filter_map(|u| self.charges.get(u)).collect();
+        for (limit, used) in account.quota.limits.iter().flatten().zip(&mut account.used) {
+            charges.iter().filter(|charge| counts(limit, charge)).for_each(|charge| used.add(charge, true));
+        }
+        self.accounts.insert(key.clone(), account);
+    }
+}
+
+impl Use {
+    fn add(&mut self, charge: &Charge, add: bool) {
+        if add {
+            self.claims += 1;
+            self.requests = self.requests.saturating_add(&charge.requests);
+        } else {
+            self.claims = self.claims.saturating_sub(1);
+            self.requests = self.requests.saturating_sub(&charge.requests);
+        }
+    }
+}
+
+/// Whether `limit` counts a claim with this charge.
+fn counts(limit: &QuotaLimit, charge: &Charge) -> bool {
+    let class = limit.class.as_ref().is_none_or(|class| charge.class.as_ref() == Some(class));
+    let engine = match (&limit.engine, &charge.engine) {
+        (None, _) | (Some(_), None) => true,
+        (Some(limit), Some(charge)) => limit == charge,
+    };
+    class && engine
+}
+
+fn limit_overruns(key: &QuotaKey, limit: &QuotaLimit, used: &Use, charge: &Charge) -> Vec<Overrun> {
+    let overrun = |what: &str, used: Quantity, asked: Quantity, most: Quantity| {
+        (used.saturating_add(asked) > most).then(|| Overrun {
+            quota: key.clone(),
+            what: Name::from(what),
+            scope: limit.class.clone().or_else(|| limit.engine.clone()),
+            used,
+            asked,
+            limit: most,
+        })
+    };
+    let count = |n: u64| Quantity::from_units(i64::try_from(n).unwrap_or(i64::MAX));
+    let claims = limit.claims.and_then(|most| overrun("claims", count(used.claims), count(1), count(most)));
+    let named: &Named = &limit.requests;
+    // A claim that asks nothing of a capacity cannot exceed it, even where it is exceeded already.
+    let asked = named.iter().filter(|(name, _)| !charge.requests.get(name).is_zero());
+    let requests = asked
+        .filter_map(|(name, most)| overrun(name, used.requests.get(name), charge.requests.get(name), *most));
+    claims.into_iter().chain(requests).collect()
+}

@@ -1,0 +1,15 @@
+//! What the engine knows of the cluster: objects as last seen or written, indexed for decisions.
+//! It answers questions and keeps counts; it decides nothing and sends nothing.
+
+mod find;
+mod index;
+mod ledger;
+mod shape;
+mod state;
+mod tally;
+
+pub use find::{Ask, Candidate, ClassAsk, Found, Preference};
+pub use index::{Glance, Index, ResourceId, Standing};
+pub use ledger::{Charge, Ledger, Overrun, QuotaKey, Use};
+pub use state::{Departure, ResourceEntry, State};
+pub use tally::Tally;

@@ -1,0 +1,393 @@
+//! The objects themselves: as last seen or written, with what is assumed on top.
+//! Keyed by UID, so a name that is used again is a new object; older revisions never replace newer ones.
+
+use super::index::{Index, ResourceId, Standing};
+use super::ledger::Ledger;
+use crate::model::quota::Bounds;
+use crate::model::{
+    Capacity, Claim, ClaimRef, Class, Labels, Limits, Name, ObjectKey, ProfileObject, Resource,
+    ResourcePhase, TypeId, Uid,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A resource, and what the engine has decided about it but not yet read back.
+#[derive(Clone, Debug)]
+pub struct ResourceEntry {
+    /// As last seen or written.
+    pub resource: Resource,
+    /// Claims that have been given this resource; each stays until its reference is read back,
+    /// or the write's answer says that it never will be.
+    pub assumed: Vec<ClaimRef>,
+    /// Holders that no longer hold it.
+    pub departed: BTreeMap<Uid, Departure>,
+}
+
+/// How a holder left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Departure {
+    /// It is gone or being deleted: the resource is to be reclaimed.
+    Gone,
+    /// It is bound to another resource: this one never was its own.
+    Elsewhere,
+}
+
+impl ResourceEntry {
+    /// Everybody who has the resource or is to have it, seen or assumed.
+    pub fn refs(&self) -> impl Iterator<Item = &ClaimRef> {
+        let seen = self.resource.claim_refs.iter().filter(|seen| {
+            // An assumed reference that fills a reservation stands in its place.
+            !(seen.uid.is_none() && self.assumed.iter().any(|a| a.claim == seen.claim))
+        });
+        let is_seen = |a: &&ClaimRef| !self.resource.claim_refs.iter().any(|seen| seen.uid == a.uid);
+        seen.chain(self.assumed.iter().filter(is_seen))
+    }
+
+    /// Whether a claim that is still there holds it, seen or assumed.
+    pub fn has_live_holder(&self) -> bool {
+        self.refs().any(|r| r.uid.as_ref().is_some_and(|uid| !self.departed.contains_key(uid)))
+    }
+
+    /// Whether it was held, and every holder is gone.
+    pub fn is_released(&self) -> bool {
+        let mut held = self.refs().filter_map(|r| r.uid.as_ref()).peekable();
+        held.peek().is_some() && held.all(|uid| self.departed.get(uid) == Some(&Departure::Gone))
+    }
+
+    /// What its references take together.
+    pub fn taken(&self) -> Capacity {
+        self.refs().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests))
+    }
+}
+
+/// What the engine knows, and the indexes over it.
+#[derive(Debug)]
+pub struct State {
+    /// Whether a resource whose phase nobody wrote counts as Available even where it has a template.
+    absent_phase_is_available: bool,
+    resources: Vec<Option<ResourceEntry>>,
+    free_ids: Vec<ResourceId>,
+    names: BTreeMap<(TypeId, Name), ResourceId>,
+    claims: BTreeMap<Uid, Claim>,
+    claim_keys: BTreeMap<(TypeId, ObjectKey), Uid>,
+    /// Classes by name.
+    pub classes: BTreeMap<(TypeId, Name), Class>,
+    /// Scheduling profiles by name.
+    pub profiles: BTreeMap<Name, ProfileObject>,
+    limits: BTreeMap<(Name, Name), Limits>,
+    /// Quotas and what is charged to them.
+    pub ledger: Ledger,
+    indexes: Vec<Index>,
+    /// Resources that hold a claim, by the claim's UID.
+    holders: BTreeMap<Uid, BTreeSet<ResourceId>>,
+    /// Resources that are kept for a claim by name.
+    reserved: BTreeMap<(TypeId, ObjectKey), BTreeSet<ResourceId>>,
+    class_use: BTreeMap<(TypeId, Name), usize>,
+}
+
+impl State {
+    /// Knows nothing yet.
+    pub fn new(absent_phase_is_available: bool) -> State {
+        State {
+            absent_phase_is_available,
+            resources: Vec::new(),
+            free_ids: Vec::new(),
+            names: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            claim_keys: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            ledger: Ledger::default(),
+            indexes: TypeId::all().map(Index::new).collect(),
+            holders: BTreeMap::new(),
+            reserved: BTreeMap::new(),
+            class_use: BTreeMap::new(),
+        }
+    }
+
+    /// The index of a type's resources.
+    pub fn index_of(&self, ty: TypeId) -> &Index {
+        &self.indexes[usize::from(ty.0)]
+    }
+
+    /// A resource by its place.
+    pub fn resource(&self, id: ResourceId) -> Option<&ResourceEntry> {
+        self.resources.get(id.0 as usize)?.as_ref()
+    }
+
+    /// A resource by its name.
+    pub fn find_resource(&self, ty: TypeId, name: &Name) -> Option<ResourceId> {
+        self.names.get(&(ty, name.clone())).copied()
+    }
+
+    /// Every resource, by type and name.
+    pub fn resources(&self) -> impl Iterator<Item = (ResourceId, &ResourceEntry)> {
+        self.names.values().filter_map(|id| Some((*id, self.resource(*id)?)))
+    }
+
+    /// Takes in a resource, new or changed.
+    pub fn set_resource(&mut self, mut resource: Resource) -> ResourceId {
+        let name = (resource.ty, resource.meta.key.name.clone());
+        let id = match self.names.get(&name) {
+            Some(id) => *id,
+            None => {
+                let id = self.free_ids.pop().unwrap_or(ResourceId(self.resources.len() as u32));
+                if id.0 as usize == self.resources.len() {
+                    self.resources.push(None);
+                }
+                self.names.insert(name, id);
+                id
+            }
+        };
+        let old = self.resources[id.0 as usize].take();
+        if let Some(old) = &old {
+            self.forget_references(id, &old.resource);
+            // Most changes are of the status: keeping the old offer spares the index a move between shapes.
+            if old.resource.offer == resource.offer {
+                resource.offer = old.resource.offer.clone();
+            }
+        }
+        let (mut assumed, mut departed) = match old {
+            Some(old) if old.resource.meta.uid == resource.meta.uid => (old.assumed, old.departed),
+            _ => (Vec::new(), BTreeMap::new()),
+        };
+        assumed.retain(|a| !resource.claim_refs.iter().any(|seen| seen.uid == a.uid));
+        departed.retain(|uid, _| resource.claim_refs.iter().any(|seen| seen.uid.as_ref() == Some(uid)));
+        self.note_references(id, &resource);
+        self.resources[id.0 as usize] = Some(ResourceEntry { resource, assumed, departed });
+        self.reindex(id);
+        id
+    }
+
+    /// Forgets a resource that is gone.
+    pub fn remove_resource(&mut self, id: ResourceId) -> Option<ResourceEntry> {
+        let entry = self.resources.get_mut(id.0 as usize)?.take()?;
+        self.forget_references(id, &entry.resource);
+        self.names.remove(&(entry.resource.ty, entry.resource.meta.key.name.clone()));
+        self.indexes[usize::from(entry.resource.ty.0)].remove(id);
+        self.free_ids.push(id);
+        Some(entry)
+    }
+
+    fn note_references(&mut self, id: ResourceId, resource: &Resource) {
+        for claim_ref in &resource.claim_refs {
+            match &claim_ref.uid {
+                Some(uid) => self.holders.entry(uid.clone()).or_default().insert(id),
+                None => self.reserved.entry((resource.ty, claim_ref.claim.clone())).or_default().insert(id),
+            };
+        }
+        if let Some(class) = class_of(resource) {
+            *self.class_use.entry((resource.ty, class.clone())).or_default() += 1;
+        }
+    }
+
+    fn forget_references(&mut self, id: ResourceId, resource: &Resource) {
+        for claim_ref in &resource.claim_refs {
+            match &claim_ref.uid {
+                Some(uid) => remove_from(&mut self.holders, uid, id),
+                None => remove_from(&mut self.reserved, &(resource.ty, claim_ref.claim.clone()), id),
+            }
+        }
+        if let Some(class) = class_of(resource) {
+            let key = (resource.ty, class.clone());
+            if let Some(count) = self.class_use.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.class_use.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// How many resources are of a class.
+    pub fn class_use(&self, ty: TypeId, class: &Name) -> usize {
+        self.class_use.get(&(ty, class.clone())).copied().unwrap_or(0)
+    }
+
+    /// Gives a resource to a claim in memory, ahead of the write.
+    pub fn assume(&mut self, id: ResourceId, claim_ref: ClaimRef) {
+        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            entry.assumed.retain(|a| a.uid != claim_ref.uid);
+            entry.assumed.push(claim_ref);
+            self.reindex(id);
+        }
+    }
+
+    /// Takes back what was assumed for a claim.
+    pub fn forget(&mut self, id: ResourceId, claim: &Uid) {
+        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            entry.assumed.retain(|a| a.uid.as_ref() != Some(claim));
+            self.reindex(id);
+        }
+    }
+
+    /// Notes that a holder has left, or, where `how` is absent, that it is there after all.
+    pub fn set_departed(&mut self, id: ResourceId, claim: &Uid, how: Option<Departure>) {
+        let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        let before = match how {
+            Some(how) => entry.departed.insert(claim.clone(), how),
+            None => entry.departed.remove(claim),
+        };
+        if before != how {
+            self.reindex(id);
+        }
+    }
+
+    /// The resources that hold a claim, as read from the resources.
+    pub fn holders_of(&self, claim: &Uid) -> impl Iterator<Item = ResourceId> {
+        self.holders.get(claim).into_iter().flatten().copied()
+    }
+
+    /// The resources that an administrator keeps for a claim.
+    pub fn reserved_for(&self, ty: TypeId, claim: &ObjectKey) -> impl Iterator<Item = ResourceId> {
+        self.reserved.get(&(ty, claim.clone())).into_iter().flatten().copied()
+    }
+
+    /// A claim by its UID.
+    pub fn claim(&self, uid: &Uid) -> Option<&Claim> {
+        self.claims.get(uid)
+    }
+
+    /// A claim by where it is.
+    pub fn find_claim(&self, ty: TypeId, key: &ObjectKey) -> Option<&Claim> {
+        self.claims.get(self.claim_keys.get(&(ty, key.clone()))?)
+    }
+
+    /// Every claim.
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.values()
+    }
+
+    /// How many claims there are.
+    pub fn claim_count(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// Takes in a claim, new or changed.
+    pub fn set_claim(&mut self, claim: Claim) {
+        self.claim_keys.insert((claim.ty, claim.meta.key.clone()), claim.meta.uid.clone());
+        self.claims.insert(claim.meta.uid.clone(), claim);
+    }
+
+    /// Forgets a claim that is gone.
+    pub fn remove_claim(&mut self, uid: &Uid) -> Option<Claim> {
+        let claim = self.claims.remove(uid)?;
+        let key = (claim.ty, claim.meta.key.clone());
+        if self.claim_keys.get(&key) == Some(uid) {
+            self.claim_keys.remove(&key);
+        }
+        Some(claim)
+    }
+
+    /// The default class: of several, the newest, then by name.
+    pub fn default_class(&self, ty: TypeId) -> Option<&Class> {
+        let of_type = self.classes.values().filter(|c| c.ty == ty && c.is_default && !c.meta.deleting);
+        of_type.max_by(|a, b| {
+            let newest = a.meta.created.cmp(&b.meta.created);
+            newest.then_with(|| b.meta.key.name.cmp(&a.meta.key.name))
+        })
+    }
+
+    /// The bounds of a namespace, in the order of their names.
+    pub fn bounds(&self, namespace: &Name) -> Vec<Bounds> {
+        let first = (namespace.clone(), Name::from(""));
+        let own = self.limits.range(first..).take_while(|((ns, _), _)| ns == namespace);
+        own.filter_map(|(_, limits)| limits.bounds.as_ref().ok().cloned()).collect()
+    }
+
+    /// Takes in limits, or forgets them.
+    pub fn set_limits(&mut self, key: &ObjectKey, limits: Option<Limits>) {
+        let key = (key.namespace.clone(), key.name.clone());
+        match limits {
+            Some(limits) => self.limits.insert(key, limits),
+            None => self.limits.remove(&key),
+        };
+    }
+
+    /// Every limits object.
+    pub fn limits(&self) -> impl Iterator<Item = &Limits> {
+        self.limits.values()
+    }
+
+    /// One namespace's limits object.
+    pub fn find_limits(&self, key: &ObjectKey) -> Option<&Limits> {
+        self.limits.get(&(key.namespace.clone(), key.name.clone()))
+    }
+
+    /// Takes in the labels of a namespace, or forgets them.
+    pub fn set_namespace(&mut self, name: Name, labels: Option<Labels>) -> Vec<super::QuotaKey> {
+        self.ledger.set_namespace(name, labels)
+    }
+
+    /// How a resource stands to claims at large.
+    pub fn standing(&self, entry: &ResourceEntry) -> Standing {
+        let Ok(offer) = &entry.resource.offer else { return Standing::Phase };
+        let refs = entry.refs().count();
+        if entry.resource.meta.deleting || entry.is_released() || !self.is_claimable(&entry.resource) {
+            Standing::Phase
+        } else if offer.cordoned {
+            Standing::Cordoned
+        } else if refs == 0 {
+            Standing::Vacant
+        } else if offer.max_claims == 1 {
+            Standing::Reserved
+        } else if refs >= offer.max_claims as usize {
+            Standing::Full
+        } else {
+            Standing::Shared
+        }
+    }
+
+    fn is_claimable(&self, resource: &Resource) -> bool {
+        match resource.status.phase {
+            Some(ResourcePhase::Available | ResourcePhase::Bound) => true,
+            None => self.is_implemented(resource),
+            Some(
+                ResourcePhase::Pending
+                | ResourcePhase::Creating
+                | ResourcePhase::Released
+                | ResourcePhase::Failed
+                | ResourcePhase::Deleting,
+            ) => false,
+        }
+    }
+
+    /// Whether what the resource stands for exists. Without a template it does: the administrator says so.
+    pub fn is_implemented(&self, resource: &Resource) -> bool {
+        match resource.status.phase {
+            Some(ResourcePhase::Pending | ResourcePhase::Creating) => !resource.has_template,
+            None => !resource.has_template || self.absent_phase_is_available,
+            Some(
+                ResourcePhase::Available
+                | ResourcePhase::Bound
+                | ResourcePhase::Released
+                | ResourcePhase::Failed
+                | ResourcePhase::Deleting,
+            ) => true,
+        }
+    }
+
+    fn reindex(&mut self, id: ResourceId) {
+        let Some(entry) = self.resource(id) else { return };
+        let (ty, name) = (entry.resource.ty, entry.resource.meta.key.name.clone());
+        let Ok(offer) = entry.resource.offer.clone() else {
+            return self.indexes[usize::from(ty.0)].remove(id);
+        };
+        let (standing, held) = (self.standing(entry), entry.refs().count() as u32);
+        let taken = entry.taken();
+        self.indexes[usize::from(ty.0)].place(id, &name, &offer, standing, &taken, held);
+    }
+}
+
+fn class_of(resource: &Resource) -> Option<&Name> {
+    resource.offer.as_ref().ok()?.class.as_ref()
+}
+
+fn remove_from<K: Ord>(map: &mut BTreeMap<K, BTreeSet<ResourceId>>, key: &K, id: ResourceId) {
+    if let Some(ids) = map.get_mut(key) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            map.remove(key);
+        }
+    }
+}

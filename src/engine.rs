@@ -1,0 +1,304 @@
+//! The engine: one event in, actions out. It alone composes the rooms: cache, queue, scheduler, lifecycle.
+//! It holds no client and asks no clock; the loop closes only through the API, as events.
+//!
+//! Every turn ends the same way: decide about claims whose turn it is, then bring every object that
+//! was touched one step closer to what it should be. An object with a write on its way waits for the answer.
+
+mod answer;
+mod decide;
+mod observe;
+mod settle;
+mod sync;
+
+use crate::action::{Action, Note};
+use crate::cache::{QuotaKey, State};
+use crate::event::Event;
+use crate::framework::Refusal;
+use crate::model::WriteId;
+use crate::model::{Kind, Name, ObjectKey, Predicate, Revision, Time, TypeId, Uid};
+use crate::queue::{Lengths, Queue};
+use crate::scheduler::Memo;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What an engine is told once.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where resources and classes live; those elsewhere are not ours.
+    pub system_namespace: Name,
+    /// Whether a resource with a template and without a phase counts as Available. True for plans over
+    /// manifests; on a cluster an unwritten phase means that nobody has made it yet.
+    pub absent_phase_is_available: bool,
+    /// How many claims are decided about in one turn before events are looked at again.
+    pub decisions_per_turn: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            system_namespace: Name::from("conductor-system"),
+            absent_phase_is_available: false,
+            decisions_per_turn: 10_000,
+        }
+    }
+}
+
+/// How far a claim's binding has come, both sides considered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Binding {
+    /// It waits; the refusal says why, once it has been tried.
+    Waiting(Option<Refused>),
+    /// It has been given a resource; the write that commits it is on its way.
+    Assumed {
+        /// The resource's name.
+        resource: Name,
+        /// The class that it counts under.
+        class: Option<Name>,
+        /// The count of helpful events when it was decided: a later one is replayed if the write fails.
+        since: u64,
+    },
+    /// A resource is being made for it.
+    Provisioning {
+        /// From this class.
+        class: Name,
+        /// Under this name.
+        resource: Name,
+    },
+    /// The resource holds it.
+    Bound {
+        /// The resource's name.
+        resource: Name,
+    },
+    /// Its resource is gone for good.
+    Lost {
+        /// One word.
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+    },
+    /// It is being deleted.
+    Leaving,
+}
+
+/// A refusal as it stands on the claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// One word.
+    pub reason: &'static str,
+    /// Everything else.
+    pub refusal: Arc<Refusal>,
+}
+
+/// What is brought up to date as one thing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Claim(Uid),
+    Resource(TypeId, Name),
+    Class(TypeId, Name),
+    Quota(QuotaKey),
+}
+
+/// The live reads that must agree before a resource is destroyed.
+#[derive(Debug)]
+struct DestroyCheck {
+    revision: Option<Revision>,
+    claims: BTreeSet<ObjectKey>,
+}
+
+/// Figures for people who watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Decisions made.
+    pub decisions: u64,
+    /// Claims bound.
+    pub bound: u64,
+    /// Refusals by the predicate that refused most.
+    pub refusals: BTreeMap<Predicate, u64>,
+    /// Writes that met a newer object.
+    pub conflicts: u64,
+    /// Batches that were placed one by one because together would have taken too long.
+    pub batches_given_up: u64,
+}
+
+/// UIDs of objects that are gone: a late echo of one must not bring it back.
+const TOMBSTONES_MAX: usize = 65_536;
+
+/// The engine. One task owns it; nothing in it is shared.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    state: State,
+    queue: Queue,
+    memo: Memo,
+    bindings: BTreeMap<Uid, Binding>,
+    synced: bool,
+    writes: u64,
+    flights: BTreeMap<WriteId, Target>,
+    busy: BTreeSet<Target>,
+    dirty: BTreeSet<Target>,
+    failures: BTreeMap<Target, u32>,
+    retries: BTreeSet<(Time, Target)>,
+    reads: BTreeMap<(Kind, ObjectKey), BTreeSet<Uid>>,
+    destroys: BTreeMap<(TypeId, Name), DestroyCheck>,
+    gone: BTreeSet<Uid>,
+    gone_order: VecDeque<Uid>,
+    /// Who a resource is being made for, by the resource's name.
+    makers: BTreeMap<(TypeId, Name), Uid>,
+    /// Resources that a live read has just found missing; empty between turns.
+    missing: BTreeSet<(TypeId, Name)>,
+    helpful: u64,
+    stats: Stats,
+    actions: Vec<Action>,
+    next_wake: Option<Time>,
+}
+
+impl Engine {
+    /// An engine that has seen nothing.
+    pub fn new(config: Config) -> Engine {
+        Engine {
+            state: State::new(config.absent_phase_is_available),
+            config,
+            queue: Queue::default(),
+            memo: Memo::default(),
+            bindings: BTreeMap::new(),
+            synced: false,
+            writes: 0,
+            flights: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            retries: BTreeSet::new(),
+            reads: BTreeMap::new(),
+            destroys: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            gone_order: VecDeque::new(),
+            makers: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            helpful: 0,
+            stats: Stats::default(),
+            actions: Vec::new(),
+            next_wake: None,
+        }
+    }
+
+    /// Takes in what happened and says what is to be done about it.
+    ///
+    /// # Guarantees
+    /// The same events at the same times give the same actions. Nothing is asked for before
+    /// [`Event::Synced`]. At most one write per object is on its way at any time.
+    pub fn handle(&mut self, event: Event, now: Time) -> Vec<Action> {
+        match event {
+            Event::Seen(object) => self.observe(object, now),
+            Event::Gone(gone) => self.observe_gone(gone.kind, &gone.key, &gone.uid, now),
+            Event::Listed { kind, objects, revision } => self.observe_list(kind, objects, revision, now),
+            Event::Synced => self.start(now),
+            Event::Answered { id, answer } => self.answered(id, answer, now),
+            Event::Read { kind, key, found } => self.read_answered(kind, &key, found, now),
+            Event::Tick => self.tick(now),
+        }
+        if self.synced {
+            self.run(now);
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    fn run(&mut self, now: Time) {
+        let mut budget = self.config.decisions_per_turn;
+        loop {
+            self.decide(&mut budget, now);
+            if !self.sync_dirty(now) && (budget == 0 || self.queue.lengths().active == 0) {
+                break;
+            }
+        }
+        let more = (self.queue.lengths().active > 0).then_some(now);
+        let retry = self.retries.first().map(|(at, _)| *at);
+        let next = more.into_iter().chain(retry).chain(self.queue.next_tick()).min();
+        if next != self.next_wake || more.is_some() {
+            self.next_wake = next;
+            self.actions.extend(next.map(Action::WakeAt));
+        }
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.next_wake = None;
+        self.queue.tick(now);
+        while let Some((at, target)) = self.retries.first().cloned().filter(|(at, _)| *at <= now) {
+            self.retries.remove(&(at, target.clone()));
+            self.read_target(&target);
+        }
+    }
+
+    /// What the engine knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// How far a claim has come.
+    pub fn binding(&self, claim: &Uid) -> Option<&Binding> {
+        self.bindings.get(claim)
+    }
+
+    /// How many claims wait where.
+    pub fn queue_lengths(&self) -> Lengths {
+        self.queue.lengths()
+    }
+
+    /// Claims that bound only because of the safety flush.
+    pub fn bound_after_flush(&self) -> u64 {
+        self.queue.bound_after_flush()
+    }
+
+    /// Figures for people who watch.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Whether nothing is on its way and nothing is ready: only an event can change anything.
+    pub fn is_idle(&self) -> bool {
+        self.flights.is_empty()
+            && self.reads.is_empty()
+            && self.queue.lengths().active == 0
+            && self.dirty.is_empty()
+    }
+
+    /// Checks that no claim is forgotten: each has a binding, and is queued exactly while it is not settled.
+    ///
+    /// # Errors
+    /// The first claim that is not accounted for. That is a bug in the engine.
+    pub fn audit(&self) -> Result<(), String> {
+        for claim in self.state.claims() {
+            let queued = self.queue.contains(&claim.meta.uid);
+            let unsettled = match self.bindings.get(&claim.meta.uid) {
+                None => return Err(format!("claim {} has no binding state", claim.meta.key)),
+                Some(Binding::Waiting(_) | Binding::Assumed { .. } | Binding::Provisioning { .. }) => true,
+                Some(Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving) => false,
+            };
+            if queued != unsettled {
+                let binding = &self.bindings[&claim.meta.uid];
+                return Err(format!("claim {}: queued is {queued}, binding is {binding:?}", claim.meta.key));
+            }
+        }
+        if self.bindings.len() != self.state.claim_count() {
+            return Err(format!("{} bindings for {} claims", self.bindings.len(), self.state.claim_count()));
+        }
+        Ok(())
+    }
+
+    fn next_id(&mut self) -> WriteId {
+        self.writes += 1;
+        WriteId(self.writes)
+    }
+
+    fn tell(
+        &mut self,
+        kind: Kind,
+        key: &ObjectKey,
+        uid: &Uid,
+        warning: bool,
+        reason: &'static str,
+        message: String,
+    ) {
+        let note = Note { kind, key: key.clone(), uid: uid.clone(), warning, reason, message };
+        self.actions.push(Action::Tell(note));
+    }
+}

@@ -1,0 +1,244 @@
+//! What the API said: to a write, or to a live read. An answer that nobody can be sure of is settled by reading.
+
+use super::{Binding, Engine, Target};
+use crate::cache::Departure;
+use crate::event::Answer;
+use crate::model::WriteId;
+use crate::model::{Claim, Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+
+/// First pause before a failed write is looked at again; doubles with each further failure.
+const RETRY_MS_FIRST: i64 = 500;
+/// Longest pause.
+const RETRY_MS_MAX: i64 = 30_000;
+
+impl Engine {
+    pub(super) fn answered(&mut self, id: WriteId, answer: Answer, now: Time) {
+        let Some(target) = self.flights.remove(&id) else { return };
+        self.busy.remove(&target);
+        if let Target::Resource(ty, name) = &target {
+            self.dirty_maker(*ty, name);
+        }
+        match answer {
+            Answer::Written(object) => {
+                self.failures.remove(&target);
+                self.observe(*object, now);
+                self.dirty.insert(target);
+            }
+            Answer::Deleted => {
+                self.failures.remove(&target);
+                self.read_target(&target);
+            }
+            Answer::Conflict | Answer::Missing | Answer::Exists => {
+                self.stats.conflicts += 1;
+                self.give_back(&target, now);
+                self.read_target(&target);
+            }
+            Answer::Invalid(why) => {
+                self.tell_invalid(&target, &why);
+                self.give_back(&target, now);
+                self.retry_later(target, now);
+            }
+            // It may have been done: what is assumed stays until a read tells.
+            Answer::Unknown(_) => self.retry_later(target, now),
+        }
+    }
+
+    /// A create is over, one way or the other: the claim it was for is looked at again.
+    fn dirty_maker(&mut self, ty: TypeId, name: &Name) {
+        if let Some(uid) = self.makers.get(&(ty, name.clone())) {
+            self.dirty.insert(Target::Claim(uid.clone()));
+        }
+    }
+
+    /// A write on a resource did not land: what was assumed of it and is not on it goes back to the queue.
+    fn give_back(&mut self, target: &Target, now: Time) {
+        let Target::Resource(ty, name) = target else { return };
+        let Some(id) = self.state.find_resource(*ty, name) else { return };
+        let assumed = self.state.resource(id).map(|e| e.assumed.clone()).unwrap_or_default();
+        for uid in assumed.into_iter().filter_map(|a| a.uid) {
+            let since = match self.bindings.get(&uid) {
+                Some(Binding::Assumed { since, .. }) => *since,
+                _ => continue,
+            };
+            self.unassume(&uid);
+            let quotas = self.state.ledger.release(&uid);
+            self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+            self.bindings.insert(uid.clone(), Binding::Waiting(None));
+            self.queue.back_off(&uid, self.helpful > since, now);
+            self.wake_for_quotas(&quotas);
+        }
+    }
+
+    fn retry_later(&mut self, target: Target, now: Time) {
+        let failures = self.failures.entry(target.clone()).or_default();
+        *failures += 1;
+        let pause =
+            RETRY_MS_FIRST.checked_shl((*failures - 1).min(16)).unwrap_or(RETRY_MS_MAX).min(RETRY_MS_MAX);
+        // Until it has been read again nothing more is written to it.
+        self.busy.insert(target.clone());
+        self.retries.insert((now.plus_ms(pause), target));
+    }
+
+    fn tell_invalid(&mut self, target: &Target, why: &str) {
+        let (kind, meta) = match target {
+            Target::Claim(uid) => match self.state.claim(uid) {
+                Some(claim) => (Kind::Claim(claim.ty), claim.meta.clone()),
+                None => return,
+            },
+            Target::Resource(ty, name) => {
+                let entry = self.state.find_resource(*ty, name).and_then(|id| self.state.resource(id));
+                match entry {
+                    Some(entry) => (Kind::Resource(*ty), entry.resource.meta.clone()),
+                    None => return,
+                }
+            }
+            Target::Class(..) | Target::Quota(_) => return,
+        };
+        self.tell(
+            kind,
+            &meta.key,
+            &meta.uid,
+            true,
+            "WriteRefused",
+            format!("the API refused our write: {why}"),
+        );
+    }
+
+    /// Reads what a target stands for, live. It stays busy until the answer.
+    pub(super) fn read_target(&mut self, target: &Target) {
+        let system = &self.config.system_namespace;
+        let (kind, key) = match target {
+            Target::Claim(uid) => match self.state.claim(uid) {
+                Some(claim) => (Kind::Claim(claim.ty), claim.meta.key.clone()),
+                None => {
+                    self.busy.remove(target);
+                    return;
+                }
+            },
+            Target::Resource(ty, name) => (Kind::Resource(*ty), ObjectKey::new(system.clone(), name.clone())),
+            Target::Class(ty, name) => (Kind::Class(*ty), ObjectKey::new(system.clone(), name.clone())),
+            Target::Quota(key) => {
+                let kind = if key.namespace.is_empty() { Kind::ClusterQuota } else { Kind::Quota };
+                (kind, ObjectKey::new(key.namespace.clone(), key.name.clone()))
+            }
+        };
+        self.busy.insert(target.clone());
+        self.read(kind, key, None);
+    }
+
+    pub(super) fn read_answered(&mut self, kind: Kind, key: &ObjectKey, found: Option<Object>, now: Time) {
+        let Some(asked) = self.reads.remove(&(kind, key.clone())) else { return };
+        match found {
+            Some(object) => self.observe(object, now),
+            None => {
+                if let Some(uid) = self.known_uid(kind, key) {
+                    self.observe_gone(kind, key, &uid, now);
+                }
+            }
+        }
+        match kind {
+            Kind::Claim(ty) => self.claim_read(ty, key, &asked, now),
+            Kind::Resource(ty) => self.resource_read(ty, &key.name, now),
+            Kind::Class(ty) => self.free(Target::Class(ty, key.name.clone())),
+            Kind::Quota | Kind::ClusterQuota => {
+                let quota =
+                    crate::cache::QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
+                self.free(Target::Quota(quota));
+            }
+            Kind::Limits | Kind::Profile | Kind::Namespace => {}
+        }
+    }
+
+    fn free(&mut self, target: Target) {
+        let in_flight = self.flights.values().any(|flying| *flying == target);
+        if !in_flight {
+            self.busy.remove(&target);
+        }
+        self.dirty.insert(target);
+    }
+
+    fn known_uid(&self, kind: Kind, key: &ObjectKey) -> Option<Uid> {
+        match kind {
+            Kind::Claim(ty) => self.state.find_claim(ty, key).map(|c| c.meta.uid.clone()),
+            Kind::Resource(ty) => {
+                let id = self.state.find_resource(ty, &key.name)?;
+                self.state.resource(id).map(|e| e.resource.meta.uid.clone())
+            }
+            Kind::Class(ty) => self.state.classes.get(&(ty, key.name.clone())).map(|c| c.meta.uid.clone()),
+            Kind::Quota | Kind::ClusterQuota => {
+                let quota =
+                    crate::cache::QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
+                self.state.ledger.find_quota(&quota).map(|(q, _)| q.meta.uid.clone())
+            }
+            Kind::Limits | Kind::Profile | Kind::Namespace => None,
+        }
+    }
+
+    /// A claim was read live. Holders that asked for another life of that name, or for one that is
+    /// not there, have lost their claim.
+    fn claim_read(
+        &mut self,
+        ty: TypeId,
+        key: &ObjectKey,
+        asked: &std::collections::BTreeSet<Uid>,
+        now: Time,
+    ) {
+        for uid in asked {
+            let alive = self.state.claim(uid).is_some_and(|claim: &Claim| !claim.meta.deleting);
+            let holders: Vec<_> = self.state.holders_of(uid).collect();
+            for id in holders {
+                if alive {
+                    self.state.set_departed(id, uid, None);
+                } else {
+                    self.state.set_departed(id, uid, Some(Departure::Gone));
+                }
+                if let Some(entry) = self.state.resource(id) {
+                    self.dirty.insert(Target::Resource(ty, entry.resource.meta.key.name.clone()));
+                }
+            }
+        }
+        for ((of, name), check) in &mut self.destroys {
+            if *of == ty && check.claims.remove(key) {
+                self.dirty.insert(Target::Resource(ty, name.clone()));
+            }
+        }
+        if let Some(claim) = self.state.find_claim(ty, key) {
+            let uid = claim.meta.uid.clone();
+            self.free(Target::Claim(uid.clone()));
+            self.settle_claim(&uid, now);
+        }
+    }
+
+    fn resource_read(&mut self, ty: TypeId, name: &Name, now: Time) {
+        let found = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
+        let revision = found.map(|e| e.resource.meta.revision);
+        if let (Some(check), Some(revision)) = (self.destroys.get_mut(&(ty, name.clone())), revision) {
+            check.revision = Some(revision);
+        }
+        self.free(Target::Resource(ty, name.clone()));
+        self.dirty_maker(ty, name);
+        if revision.is_none() {
+            self.lose_those_bound_to(ty, name, now);
+        }
+    }
+
+    /// A live read says that a resource is gone: whoever was bound to it has lost it.
+    fn lose_those_bound_to(&mut self, ty: TypeId, name: &Name, now: Time) {
+        self.missing.insert((ty, name.clone()));
+        let bound: Vec<Uid> = self.bound_to(ty, name);
+        bound.iter().for_each(|uid| self.settle_claim(uid, now));
+        self.missing.remove(&(ty, name.clone()));
+    }
+
+    fn bound_to(&self, ty: TypeId, name: &Name) -> Vec<Uid> {
+        let is_bound = |uid: &&Uid| match self.bindings.get(*uid) {
+            Some(Binding::Bound { resource } | Binding::Assumed { resource, .. }) => resource == name,
+            Some(
+                Binding::Waiting(_) | Binding::Provisioning { .. } | Binding::Lost { .. } | Binding::Leaving,
+            )
+            | None => false,
+        };
+        let of_type = self.state.claims().filter(|c| c.ty == ty).map(|c| &c.meta.uid);
+        of_type.filter(is_bound).cloned().collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! Taking claims whose turn it is through one scheduling cycle each, or a batch of them through one together.
+
+use super::{Binding, Engine, Refused, Target};
+use crate::api::reasons::bound as reason;
+use crate::cache::ResourceId;
+use crate::framework::Refusal;
+use crate::lifecycle::provisioned_name;
+use crate::model::profile::Batch;
+use crate::model::{Claim, Name, Predicate, Time, Uid};
+use crate::queue::{LaneKey, Wait};
+use crate::scheduler::{Decision, Placement, Request, place_together, prepare, schedule_one};
+use std::sync::Arc;
+
+/// At most so many claims are placed together.
+const BATCH_MAX: usize = 512;
+
+impl Engine {
+    /// Decides about claims until none is ready or the budget is spent.
+    pub(super) fn decide(&mut self, budget: &mut usize, now: Time) {
+        while *budget > 0
+            && let Some(uid) = self.queue.pop()
+        {
+            if self.places_together(&uid) {
+                let placed = self.decide_together(uid, now);
+                *budget = budget.saturating_sub(placed);
+            } else {
+                *budget -= 1;
+                self.decide_one(&uid, now);
+            }
+        }
+    }
+
+    fn decide_one(&mut self, uid: &Uid, now: Time) {
+        let Some(claim) = self.state.claim(uid).cloned() else { return self.queue.remove(uid) };
+        self.stats.decisions += 1;
+        match prepare(&self.state, &claim) {
+            Err((refusal, lane)) => self.refuse(&claim, Arc::new(refusal), lane, now),
+            Ok(request) => {
+                let decision = schedule_one(&self.state, &request, &mut self.memo);
+                self.carry_out(&request, decision, now);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, request: &Request<'_>, decision: Decision, now: Time) {
+        match decision {
+            Decision::Bind { resource, class } => self.bind(request, resource, class),
+            Decision::Provision { class } => self.provision(request, class),
+            Decision::Refuse { refusal, wait } => {
+                let lane = request.lane(wait);
+                self.refuse(request.claim, refusal, lane, now);
+            }
+        }
+    }
+
+    fn bind(&mut self, request: &Request<'_>, resource: ResourceId, class: Option<Name>) {
+        self.give(request.claim, resource, class, request.wants.requests.clone());
+        self.queue.pass_on(&request.claim.meta.uid, request.namespace());
+    }
+
+    fn provision(&mut self, request: &Request<'_>, class: Name) {
+        let claim = request.claim;
+        self.charge(claim, Some(class.clone()), request.wants.requests.clone());
+        let resource = provisioned_name(claim);
+        self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
+        self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
+        self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
+        self.queue.pass_on(&claim.meta.uid, request.namespace());
+    }
+
+    fn refuse(&mut self, claim: &Claim, refusal: Arc<Refusal>, lane: LaneKey, now: Time) {
+        let uid = &claim.meta.uid;
+        if let Some(predicate) = refusal.main_predicate() {
+            *self.stats.refusals.entry(predicate).or_default() += 1;
+        }
+        let refused = Refused { reason: reason_word(&lane.wait, &refusal), refusal };
+        self.bindings.insert(uid.clone(), Binding::Waiting(Some(refused)));
+        self.dirty.insert(Target::Claim(uid.clone()));
+        self.queue.park(uid, lane, &claim.meta.key.namespace, now);
+    }
+
+    fn places_together(&self, uid: &Uid) -> bool {
+        let Some(claim) = self.state.claim(uid) else { return false };
+        let profile = prepare(&self.state, claim).map(|request| request.profile.batch);
+        profile == Ok(Batch::Optimal) && claim.resource_name.is_none()
+    }
+
+    /// Takes every ready claim that is placed together, up to a bound, and decides about them at once.
+    /// Those that get no place are then decided about one by one: they may share, or have one made.
+    fn decide_together(&mut self, first: Uid, now: Time) -> usize {
+        let upcoming: Vec<Uid> = self.queue.upcoming().take(BATCH_MAX - 1).cloned().collect();
+        let mut batch = vec![first];
+        batch.extend(upcoming.into_iter().filter(|uid| self.places_together(uid)));
+        for uid in &batch[1..] {
+            self.queue.take(uid);
+        }
+        let claims: Vec<Claim> = batch.iter().filter_map(|uid| self.state.claim(uid).cloned()).collect();
+        let requests: Vec<Request<'_>> = claims.iter().filter_map(|c| prepare(&self.state, c).ok()).collect();
+        let placed = match self.admit(&requests) {
+            admitted if admitted.len() < 2 => Vec::new(),
+            admitted => match place_together(&self.state, &admitted) {
+                Placement::Together(placed) => placed,
+                Placement::OneByOne(why) => {
+                    self.stats.batches_given_up += 1;
+                    let claim = &admitted[0].claim.meta;
+                    let kind = crate::model::Kind::Claim(admitted[0].claim.ty);
+                    let message = format!("placed one by one: {why}");
+                    self.tell(kind, &claim.key, &claim.uid, false, "BatchTooLarge", message);
+                    Vec::new()
+                }
+            },
+        };
+        for (uid, resource) in placed {
+            if let Some(request) = requests.iter().find(|r| r.claim.meta.uid == uid) {
+                self.stats.decisions += 1;
+                let class =
+                    self.state.resource(resource).and_then(|e| e.resource.offer.as_ref().ok()?.class.clone());
+                self.bind(request, resource, class);
+            }
+        }
+        for uid in &batch {
+            if matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
+                self.decide_one(uid, now);
+            }
+        }
+        batch.len()
+    }
+
+    /// The requests that quotas allow jointly, in the order of their turns, and that nobody keeps a resource for.
+    fn admit<'a>(&mut self, requests: &[Request<'a>]) -> Vec<Request<'a>> {
+        let mut admitted = Vec::new();
+        for request in requests {
+            let charge = request.charge(request.first_class());
+            let kept = self.state.reserved_for(request.claim.ty, &request.claim.meta.key).next().is_some();
+            let asks_quota = request.profile.asks(Predicate::Quota);
+            if !kept && (!asks_quota || self.state.ledger.overruns(&charge).is_empty()) {
+                self.state.ledger.charge(&request.claim.meta.uid, charge);
+                admitted.push(request.clone());
+            }
+        }
+        // Charged only to count them together; each is charged again when it is bound.
+        for request in &admitted {
+            self.state.ledger.release(&request.claim.meta.uid);
+        }
+        admitted
+    }
+}
+
+/// The one word for a refusal on the claim's condition.
+fn reason_word(wait: &Wait, refusal: &Refusal) -> &'static str {
+    match wait {
+        Wait::Match | Wait::MatchOrQuota(_) => reason::NO_MATCH,
+        Wait::Quota(_) => reason::QUOTA_EXCEEDED,
+        Wait::Limits(_) => reason::LIMITS_EXCEEDED,
+        Wait::Itself(_) | Wait::Profile(_) => reason::INVALID_SPEC,
+        Wait::Resource(_) => match refusal.main_predicate() {
+            Some(Predicate::ResourceName) => reason::WAITING_FOR_RESOURCE,
+            Some(Predicate::Reserved | Predicate::Sharing) => reason::RESOURCE_TAKEN,
+            _ => reason::RESOURCE_MISMATCH,
+        },
+    }
+}

@@ -1,0 +1,400 @@
+//! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
+
+use super::{Engine, TOMBSTONES_MAX, Target};
+use crate::cache::{Glance, ResourceId};
+use crate::model::{
+    Claim, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota, Resource,
+    Revision, Time, TypeId, Uid,
+};
+use crate::queue::{LaneKey, Wait};
+use std::collections::BTreeSet;
+
+impl Engine {
+    pub(super) fn observe(&mut self, object: Object, now: Time) {
+        if object.metadata.uid.as_deref().is_some_and(|uid| self.gone.contains(uid)) {
+            return;
+        }
+        match object.kind {
+            Kind::Claim(ty) => self.observe_claim(Claim::read(ty, &object), now),
+            Kind::Resource(ty) if self.is_ours(&object) => {
+                self.observe_resource(Resource::read(ty, &object), now)
+            }
+            Kind::Class(ty) if self.is_ours(&object) => self.observe_class(Class::read(ty, &object)),
+            Kind::Resource(_) | Kind::Class(_) => {}
+            Kind::Quota | Kind::ClusterQuota => self.observe_quota(Quota::read(&object), object.kind),
+            Kind::Limits => self.observe_limits(Limits::read(&object)),
+            Kind::Profile => self.observe_profile(ProfileObject::read(&object)),
+            Kind::Namespace => {
+                let name = Name::from(object.metadata.name.as_deref().unwrap_or_default());
+                self.observe_namespace(name, Some(Labels::read(object.metadata.labels.as_ref())));
+            }
+        }
+    }
+
+    fn is_ours(&self, object: &Object) -> bool {
+        object.metadata.namespace.as_deref() == Some(&*self.config.system_namespace)
+    }
+
+    fn observe_claim(&mut self, claim: Claim, now: Time) {
+        let uid = claim.meta.uid.clone();
+        if let Some(known) = self.state.find_claim(claim.ty, &claim.meta.key) {
+            if claim.meta.revision.is_older_than(known.meta.revision) {
+                return;
+            }
+            if known.meta.uid != uid {
+                let (kind, key, old) =
+                    (Kind::Claim(claim.ty), claim.meta.key.clone(), known.meta.uid.clone());
+                self.observe_gone(kind, &key, &old, now);
+            }
+        }
+        let asks_anew = self.state.claim(&uid).is_none_or(|known| asks_differently(known, &claim));
+        self.state.set_claim(claim);
+        if self.synced {
+            if asks_anew {
+                self.requeue(&uid, now);
+            }
+            self.settle_claim(&uid, now);
+        }
+    }
+
+    fn observe_resource(&mut self, resource: Resource, now: Time) {
+        let (ty, name) = (resource.ty, resource.meta.key.name.clone());
+        if let Some(entry) = self.state.find_resource(ty, &name).and_then(|id| self.state.resource(id)) {
+            let known = &entry.resource.meta;
+            if resource.meta.revision.is_older_than(known.revision) {
+                return;
+            }
+            if known.uid != resource.meta.uid {
+                let (key, old) = (known.key.clone(), known.uid.clone());
+                self.observe_gone(Kind::Resource(ty), &key, &old, now);
+            }
+        }
+        let id = self.state.find_resource(ty, &name);
+        let before = id.and_then(|id| self.state.index_of(ty).glance(id));
+        let old_holders = id.map(|id| self.holders(id)).unwrap_or_default();
+        let old_class = id.and_then(|id| self.class_of(id));
+        let id = self.state.set_resource(resource);
+        if !self.synced {
+            return;
+        }
+        for class in [old_class, self.class_of(id)].into_iter().flatten() {
+            self.dirty.insert(Target::Class(ty, class));
+        }
+        self.dirty.insert(Target::Resource(ty, name));
+        // Those who held it before, in case they do no longer, and those who do now.
+        let mut concerned = self.holders(id);
+        concerned.extend(old_holders);
+        for claim in concerned {
+            self.settle_claim(&claim, now);
+        }
+        self.check_holders(id);
+        self.wake_for_resource(id, before.as_ref());
+    }
+
+    fn class_of(&self, id: ResourceId) -> Option<Name> {
+        self.state.resource(id)?.resource.offer.as_ref().ok()?.class.clone()
+    }
+
+    fn holders(&self, id: ResourceId) -> BTreeSet<Uid> {
+        let entry = self.state.resource(id);
+        entry.into_iter().flat_map(|e| e.refs()).filter_map(|r| r.uid.clone()).collect()
+    }
+
+    fn observe_class(&mut self, class: Class) {
+        let (ty, name) = (class.ty, class.meta.key.name.clone());
+        let known = self.state.classes.get(&(ty, name.clone()));
+        if known.is_some_and(|known| class.meta.revision.is_older_than(known.meta.revision)) {
+            return;
+        }
+        let news = known.is_none_or(|known| {
+            (known.is_default, &known.recipe, known.meta.deleting)
+                != (class.is_default, &class.recipe, class.meta.deleting)
+        });
+        if news && let Err(error) = &class.recipe {
+            self.tell_unreadable(Kind::Class(ty), &class.meta.key, &class.meta.uid, &error.clone());
+        }
+        let was_default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
+        self.state.classes.insert((ty, name.clone()), class);
+        self.dirty.insert(Target::Class(ty, name.clone()));
+        if self.synced && news {
+            self.wake_for_class(ty, &name, was_default);
+        }
+    }
+
+    fn wake_for_class(&mut self, ty: TypeId, name: &Name, was_default: Option<Name>) {
+        self.helpful += 1;
+        let mut lanes = self.queue.lanes().for_class(ty, name);
+        let default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
+        if default.as_ref() == Some(name) || default != was_default {
+            lanes.extend(self.queue.lanes().for_default_class(ty));
+        }
+        self.queue.wake_lanes(lanes);
+    }
+
+    fn observe_quota(&mut self, quota: Quota, kind: Kind) {
+        if let Err(error) = &quota.limits {
+            self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
+        }
+        let key = self.state.ledger.set_quota(quota);
+        self.dirty.insert(Target::Quota(key.clone()));
+        if self.synced {
+            self.wake_for_quotas(&[key]);
+        }
+    }
+
+    fn observe_limits(&mut self, limits: Limits) {
+        let key = limits.meta.key.clone();
+        if let Err(error) = &limits.bounds {
+            self.tell_unreadable(Kind::Limits, &key, &limits.meta.uid, &error.clone());
+        }
+        let news = self.state.find_limits(&key).is_none_or(|known| known.bounds != limits.bounds);
+        self.state.set_limits(&key, Some(limits));
+        if news {
+            self.wake_for_limits(&key.namespace);
+        }
+    }
+
+    /// Other limits may let a claim pass, and other defaults change what it asks: every lane of the
+    /// namespace begins anew.
+    fn wake_for_limits(&mut self, namespace: &Name) {
+        self.helpful += 1;
+        let lanes: Vec<LaneKey> = self.queue.lanes().all().cloned().collect();
+        for lane in lanes {
+            self.queue.wake_in_namespaces(&lane, [&**namespace]);
+        }
+    }
+
+    fn observe_profile(&mut self, profile: ProfileObject) {
+        if let Err(error) = &profile.profile {
+            self.tell_unreadable(Kind::Profile, &profile.meta.key, &profile.meta.uid, &error.clone());
+        }
+        let name = profile.meta.key.name.clone();
+        let news = self.state.profiles.get(&name).is_none_or(|known| known.profile != profile.profile);
+        self.state.profiles.insert(name, profile);
+        if news {
+            self.wake_all();
+        }
+    }
+
+    fn wake_all(&mut self) {
+        self.helpful += 1;
+        let lanes: Vec<LaneKey> = self.queue.lanes().all().cloned().collect();
+        self.queue.wake_lanes(lanes);
+    }
+
+    fn observe_namespace(&mut self, name: Name, labels: Option<Labels>) {
+        let quotas = self.state.set_namespace(name, labels);
+        self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+        if self.synced && !quotas.is_empty() {
+            self.wake_for_quotas(&quotas);
+        }
+    }
+
+    /// Wakes the first claim of every lane that waits for one of these quotas.
+    pub(super) fn wake_for_quotas(&mut self, quotas: &[crate::cache::QuotaKey]) {
+        if quotas.is_empty() {
+            return;
+        }
+        self.helpful += 1;
+        let concerned = |namespace: &Name| {
+            quotas.iter().any(|quota| quota.namespace.is_empty() || quota.namespace == *namespace)
+        };
+        for namespace in self.queue.lanes().namespaces_over_quota().into_iter().filter(concerned) {
+            let lanes = self.queue.lanes().waiting_for(&Wait::Quota(namespace));
+            self.queue.wake_lanes(lanes);
+        }
+    }
+
+    fn tell_unreadable(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, error: &FieldError) {
+        self.tell(kind, key, uid, true, "InvalidSpec", error.to_string());
+    }
+
+    /// Wakes the claims that a resource can help now, where it could not before.
+    pub(super) fn wake_for_resource(&mut self, id: ResourceId, before: Option<&Glance>) {
+        let Some(entry) = self.state.resource(id) else { return };
+        let (ty, name) = (entry.resource.ty, entry.resource.meta.key.name.clone());
+        let reserved = entry.resource.claim_refs.iter().filter(|r| r.uid.is_none()).map(|r| r.claim.clone());
+        for key in reserved.collect::<Vec<_>>() {
+            if let Some(claim) = self.state.find_claim(ty, &key) {
+                self.queue.wake(&claim.meta.uid.clone());
+            }
+        }
+        let named = self.queue.lanes().waiting_for(&Wait::Resource(name));
+        self.queue.wake_lanes(named);
+        let index = self.state.index_of(ty);
+        if index.glance(id).is_none_or(|now| !now.is_better_than(before)) {
+            return;
+        }
+        self.helpful += 1;
+        for lane in self.lanes_for(ty, id) {
+            let restricted = self.restricted_to(id);
+            if restricted.is_empty() {
+                self.queue.wake_lanes([lane]);
+            } else {
+                self.queue.wake_in_namespaces(&lane, restricted.iter().map(|n| &**n));
+            }
+        }
+    }
+
+    fn restricted_to(&self, id: ResourceId) -> Vec<Name> {
+        let offer = self.state.resource(id).and_then(|e| e.resource.offer.as_ref().ok());
+        offer.map(|o| o.allowed_namespaces.to_vec()).unwrap_or_default()
+    }
+
+    /// The lanes whose claims this resource fits.
+    fn lanes_for(&self, ty: TypeId, id: ResourceId) -> Vec<LaneKey> {
+        let Some(Ok(offer)) = self.state.resource(id).map(|e| e.resource.offer.as_ref()) else {
+            return Vec::new();
+        };
+        let group = ty.rules().group_field().and_then(|at| match &offer.fields[at] {
+            crate::model::FieldValue::Name(name) => Some(name),
+            _ => None,
+        });
+        let mut lanes = self.queue.lanes().for_resource(ty, offer.class.as_ref(), group);
+        let default = self.state.default_class(ty).map(|c| &c.meta.key.name);
+        if offer.class.is_some() && offer.class.as_ref() == default {
+            lanes.extend(self.queue.lanes().for_default_class(ty));
+        }
+        let namespace = offer.allowed_namespaces.first().cloned().unwrap_or_default();
+        lanes.retain(|lane| {
+            let class = crate::cache::ClassAsk::Any;
+            let ask = crate::cache::Ask { namespace: &namespace, class, wants: &lane.wants };
+            self.state.index_of(ty).first_refusal(&ask, id).is_none()
+        });
+        lanes
+    }
+
+    pub(super) fn observe_gone(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, now: Time) {
+        self.bury(uid);
+        match kind {
+            Kind::Claim(_) => self.claim_gone(uid),
+            Kind::Resource(ty) => self.resource_gone(ty, &key.name, uid, now),
+            Kind::Class(ty) => {
+                let class = (ty, key.name.clone());
+                if self.state.classes.get(&class).is_some_and(|c| c.meta.uid == *uid) {
+                    let was_default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
+                    self.state.classes.remove(&class);
+                    self.wake_for_class(ty, &key.name, was_default);
+                }
+            }
+            Kind::Quota | Kind::ClusterQuota => {
+                let quota =
+                    crate::cache::QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
+                self.state.ledger.remove_quota(&quota);
+                self.wake_for_quotas(&[quota]);
+            }
+            Kind::Limits => {
+                self.state.set_limits(key, None);
+                self.wake_for_limits(&key.namespace);
+            }
+            Kind::Profile => {
+                self.state.profiles.remove(&key.name);
+                self.wake_all();
+            }
+            Kind::Namespace => self.observe_namespace(key.name.clone(), None),
+        }
+    }
+
+    fn bury(&mut self, uid: &Uid) {
+        if self.gone.insert(uid.clone()) {
+            self.gone_order.push_back(uid.clone());
+        }
+        if self.gone_order.len() > TOMBSTONES_MAX
+            && let Some(oldest) = self.gone_order.pop_front()
+        {
+            self.gone.remove(&oldest);
+        }
+    }
+
+    fn claim_gone(&mut self, uid: &Uid) {
+        if self.state.remove_claim(uid).is_none() {
+            return;
+        }
+        self.drop_binding(uid);
+        self.bindings.remove(uid);
+        self.busy.remove(&Target::Claim(uid.clone()));
+        let holders: Vec<ResourceId> = self.state.holders_of(uid).collect();
+        holders.into_iter().for_each(|id| self.check_holders(id));
+    }
+
+    fn resource_gone(&mut self, ty: TypeId, name: &Name, uid: &Uid, now: Time) {
+        let Some(id) = self.state.find_resource(ty, name) else { return };
+        if self.state.resource(id).is_none_or(|e| e.resource.meta.uid != *uid) {
+            return;
+        }
+        let holders = self.holders(id);
+        let class = self.class_of(id);
+        self.state.remove_resource(id);
+        self.busy.remove(&Target::Resource(ty, name.clone()));
+        self.destroys.remove(&(ty, name.clone()));
+        self.dirty.extend(class.map(|class| Target::Class(ty, class)));
+        if self.synced {
+            holders.iter().for_each(|claim| self.settle_claim(claim, now));
+        }
+    }
+
+    pub(super) fn observe_list(&mut self, kind: Kind, objects: Vec<Object>, revision: Revision, now: Time) {
+        let listed: BTreeSet<&str> = objects.iter().filter_map(|o| o.metadata.uid.as_deref()).collect();
+        // What we wrote after the list was taken is not missing from it.
+        let missing = |uid: &Uid, seen: Revision| !listed.contains(&**uid) && !revision.is_older_than(seen);
+        let gone: Vec<(ObjectKey, Uid)> =
+            self.known(kind).filter(|(_, uid, seen)| missing(uid, *seen)).map(|(k, u, _)| (k, u)).collect();
+        for (key, uid) in gone {
+            self.observe_gone(kind, &key, &uid, now);
+        }
+        objects.into_iter().for_each(|object| self.observe(object, now));
+    }
+
+    fn known(&self, kind: Kind) -> Box<dyn Iterator<Item = (ObjectKey, Uid, Revision)> + '_> {
+        fn id(meta: &crate::model::Meta) -> (ObjectKey, Uid, Revision) {
+            (meta.key.clone(), meta.uid.clone(), meta.revision)
+        }
+        match kind {
+            Kind::Claim(ty) => Box::new(self.state.claims().filter(move |c| c.ty == ty).map(|c| id(&c.meta))),
+            Kind::Resource(ty) => {
+                let of_type = self.state.resources().filter(move |(_, e)| e.resource.ty == ty);
+                Box::new(of_type.map(|(_, e)| id(&e.resource.meta)))
+            }
+            Kind::Class(ty) => {
+                Box::new(self.state.classes.values().filter(move |c| c.ty == ty).map(|c| id(&c.meta)))
+            }
+            Kind::Quota | Kind::ClusterQuota => {
+                let cluster = kind == Kind::ClusterQuota;
+                let of_scope =
+                    self.state.ledger.quotas().filter(move |(key, _, _)| key.namespace.is_empty() == cluster);
+                Box::new(of_scope.map(|(_, quota, _)| id(&quota.meta)))
+            }
+            Kind::Limits => Box::new(self.state.limits().map(|l| id(&l.meta))),
+            Kind::Profile => Box::new(self.state.profiles.values().map(|p| id(&p.meta))),
+            Kind::Namespace => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Everything has been listed: look at every object once, then begin.
+    pub(super) fn start(&mut self, now: Time) {
+        if self.synced {
+            return;
+        }
+        self.synced = true;
+        let resources: Vec<ResourceId> = self.state.resources().map(|(id, _)| id).collect();
+        let claims: Vec<Uid> = self.state.claims().map(|c| c.meta.uid.clone()).collect();
+        let classes: Vec<Target> =
+            self.state.classes.keys().map(|(ty, n)| Target::Class(*ty, n.clone())).collect();
+        self.dirty.extend(classes);
+        for id in resources {
+            if let Some(entry) = self.state.resource(id) {
+                self.dirty.insert(Target::Resource(entry.resource.ty, entry.resource.meta.key.name.clone()));
+            }
+            self.check_holders(id);
+        }
+        for claim in claims {
+            self.settle_claim(&claim, now);
+        }
+    }
+}
+
+/// Whether a claim asks for something else than before: its status and bookkeeping do not count.
+fn asks_differently(known: &Claim, claim: &Claim) -> bool {
+    let steering = |c: &Claim| (c.priority, c.resource_name.clone(), c.profile.clone());
+    known.wants != claim.wants || steering(known) != steering(claim)
+}

@@ -1,0 +1,300 @@
+//! Where a claim stands, told from both sides. The resource's side is the truth: who it holds is bound,
+//! whatever the claim's own fields say.
+
+use super::{Binding, Engine, Target};
+use crate::action::Action;
+use crate::api::reasons;
+use crate::cache::{Charge, Departure, ResourceId};
+use crate::model::{Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Time, TypeId, Uid};
+use crate::queue::Entry;
+
+impl Engine {
+    /// Settles where a claim stands and marks what must be written.
+    pub(super) fn settle_claim(&mut self, uid: &Uid, now: Time) {
+        let Some(claim) = self.state.claim(uid).cloned() else { return };
+        let holders: Vec<ResourceId> = self.state.holders_of(uid).collect();
+        self.dirty.insert(Target::Claim(uid.clone()));
+        if claim.meta.deleting {
+            return self.leave(uid, &holders);
+        }
+        if claim.status.phase == ClaimPhase::Lost {
+            let reason = reasons::bound::LOST;
+            return self.lose(&claim, reason, lost_message(&claim));
+        }
+        match self.choose_holder(&claim, &holders) {
+            Some(id) => self.adopt(&claim, id, &holders, now),
+            None => self.settle_unheld(&claim, now),
+        }
+    }
+
+    /// The claim is being deleted: it is neither bound nor provisioned, and what holds it lets go.
+    fn leave(&mut self, uid: &Uid, holders: &[ResourceId]) {
+        self.drop_binding(uid);
+        self.bindings.insert(uid.clone(), Binding::Leaving);
+        for id in holders {
+            self.depart(*id, uid, Departure::Gone);
+        }
+    }
+
+    fn depart(&mut self, id: ResourceId, uid: &Uid, how: Departure) {
+        self.state.set_departed(id, uid, Some(how));
+        if let Some(entry) = self.state.resource(id) {
+            self.dirty.insert(Target::Resource(entry.resource.ty, entry.resource.meta.key.name.clone()));
+        }
+    }
+
+    /// Takes a claim out of whatever it was doing: queue, assumption, charge.
+    pub(super) fn drop_binding(&mut self, uid: &Uid) {
+        self.queue.remove(uid);
+        self.unassume(uid);
+        let quotas = self.state.ledger.release(uid);
+        self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+        self.wake_for_quotas(&quotas);
+    }
+
+    /// Takes back what was assumed for a claim, and offers it to others.
+    pub(super) fn unassume(&mut self, uid: &Uid) {
+        let Some(Binding::Assumed { resource, .. }) = self.bindings.get(uid) else { return };
+        let resource = resource.clone();
+        for ty in TypeId::all() {
+            if let Some(id) = self.state.find_resource(ty, &resource) {
+                let before = self.state.index_of(ty).glance(id);
+                self.state.forget(id, uid);
+                self.wake_for_resource(id, before.as_ref());
+            }
+        }
+    }
+
+    fn lose(&mut self, claim: &Claim, reason: &'static str, message: String) {
+        self.drop_binding(&claim.meta.uid);
+        self.bindings.insert(claim.meta.uid.clone(), Binding::Lost { reason, message });
+    }
+
+    /// Of the resources that hold a claim, the one that it is bound to: its own record first, then
+    /// the name in its spec, then the first by name. Two can hold it after a crash between two tries.
+    fn choose_holder(&self, claim: &Claim, holders: &[ResourceId]) -> Option<ResourceId> {
+        let named = |id: &&ResourceId, name: Option<&Name>| {
+            self.state.resource(**id).is_some_and(|e| Some(&e.resource.meta.key.name) == name)
+        };
+        let recorded = holders.iter().find(|id| named(id, claim.status.resource.as_ref()));
+        let asked = || holders.iter().find(|id| named(id, claim.resource_name.as_ref()));
+        let first =
+            || holders.iter().min_by_key(|id| self.state.resource(**id).map(|e| &e.resource.meta.key.name));
+        recorded.or_else(asked).or_else(first).copied()
+    }
+
+    /// The resource holds the claim: the bind is finished, without a second look at fitness.
+    fn adopt(&mut self, claim: &Claim, id: ResourceId, holders: &[ResourceId], now: Time) {
+        let uid = &claim.meta.uid;
+        for other in holders.iter().filter(|other| **other != id) {
+            let how = self.loser_departure(*other, uid);
+            self.depart(*other, uid, how);
+        }
+        self.state.set_departed(id, uid, None);
+        let Some(entry) = self.state.resource(id) else { return };
+        let resource = entry.resource.meta.key.name.clone();
+        let made_for_it = entry.resource.provisioned_for.as_ref() == Some(uid);
+        let usable = self.state.is_implemented(&entry.resource);
+        let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
+        let held = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(uid));
+        let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
+        self.dirty.insert(Target::Resource(claim.ty, resource.clone()));
+        if matches!(self.bindings.get(uid), Some(Binding::Assumed { resource: r, .. }) if *r != resource) {
+            self.unassume(uid);
+        }
+        self.charge(claim, class.clone(), requests);
+        let was_bound = claim.status.phase == ClaimPhase::Bound;
+        if made_for_it && !usable && !was_bound {
+            self.enqueue_in_flight(claim, now);
+            let class = class.unwrap_or_default();
+            self.bindings.insert(uid.clone(), Binding::Provisioning { class, resource });
+        } else {
+            if self.queue.contains(uid) {
+                self.stats.bound += 1;
+                self.queue.pass_on(uid, &claim.meta.key.namespace);
+                self.queue.settle(uid);
+            }
+            self.bindings.insert(uid.clone(), Binding::Bound { resource });
+        }
+    }
+
+    /// A second resource that holds the claim was made for nobody else: where its policy says
+    /// Delete it is reclaimed, otherwise it goes back to the others.
+    fn loser_departure(&self, id: ResourceId, uid: &Uid) -> Departure {
+        let made_for_it = self.state.resource(id).is_some_and(|e| {
+            e.resource.provisioned_for.as_ref() == Some(uid) && e.resource.reclaim == ReclaimPolicy::Delete
+        });
+        if made_for_it { Departure::Gone } else { Departure::Elsewhere }
+    }
+
+    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: crate::model::Capacity) {
+        let engine = claim.wants.as_ref().ok().and_then(|wants| {
+            match &wants.fields[claim.ty.rules().group_field()?] {
+                FieldWant::Name(name) => Some(name.clone()),
+                FieldWant::Any | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_) => None,
+            }
+        });
+        let namespace = claim.meta.key.namespace.clone();
+        let charge = Charge { namespace: namespace.clone(), class, engine, requests };
+        if self.state.ledger.find_charge(&claim.meta.uid) != Some(&charge) {
+            self.state.ledger.charge(&claim.meta.uid, charge);
+            let quotas = self.state.ledger.keys_for(&namespace);
+            self.dirty.extend(quotas.into_iter().map(Target::Quota));
+        }
+    }
+
+    /// No resource holds the claim.
+    fn settle_unheld(&mut self, claim: &Claim, now: Time) {
+        let uid = &claim.meta.uid;
+        let in_progress = match self.bindings.get(uid) {
+            Some(Binding::Assumed { resource, .. }) => self.state.find_resource(claim.ty, resource).is_some(),
+            Some(Binding::Provisioning { .. }) => true,
+            Some(Binding::Waiting(_) | Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving)
+            | None => false,
+        };
+        if in_progress {
+            return;
+        }
+        if let Some(Binding::Lost { .. }) = self.bindings.get(uid) {
+            return;
+        }
+        if claim.status.phase == ClaimPhase::Bound || claim.status.resource.is_some() {
+            return self.restore(claim, now);
+        }
+        if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
+            self.requeue(uid, now);
+        }
+    }
+
+    /// A claim that was bound, and whose resource does not say so: the reference is put back, if the
+    /// resource is there and holds nobody else in its place. Otherwise the claim is lost.
+    fn restore(&mut self, claim: &Claim, now: Time) {
+        let Some(name) = claim.status.resource.as_ref().or(claim.resource_name.as_ref()).cloned() else {
+            return self.lose(claim, reasons::bound::LOST, lost_message(claim));
+        };
+        let Some(id) = self.state.find_resource(claim.ty, &name) else {
+            // Terminal, so never on the word of a cache.
+            return self.ask_before_losing(claim, &name);
+        };
+        let Some(entry) = self.state.resource(id) else { return };
+        let others = entry.refs().filter(|r| r.claim != claim.meta.key).count();
+        let slots = entry.resource.offer.as_ref().map_or(1, |o| o.max_claims as usize);
+        if others >= slots {
+            let holders: Vec<String> = entry.refs().map(|r| r.claim.to_string()).collect();
+            let message = format!("resource {name} is held by {}", holders.join(", "));
+            return self.lose(claim, reasons::bound::MISBOUND, message);
+        }
+        let requests = claim.wants.as_ref().map(|w| w.requests.clone()).unwrap_or_default();
+        let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
+        self.enqueue_in_flight(claim, now);
+        self.give(claim, id, class, requests);
+    }
+
+    fn ask_before_losing(&mut self, claim: &Claim, name: &Name) {
+        let key = crate::model::ObjectKey::new(self.config.system_namespace.clone(), name.clone());
+        let confirmed = self.missing.contains(&(claim.ty, name.clone()));
+        if confirmed {
+            return self.lose(claim, reasons::bound::LOST, lost_message(claim));
+        }
+        self.queue.remove(&claim.meta.uid);
+        self.bindings.insert(claim.meta.uid.clone(), Binding::Bound { resource: name.clone() });
+        self.read(Kind::Resource(claim.ty), key, None);
+    }
+
+    /// Gives a resource to a claim in memory; the write that commits it follows.
+    pub(super) fn give(
+        &mut self,
+        claim: &Claim,
+        id: ResourceId,
+        class: Option<Name>,
+        requests: crate::model::Capacity,
+    ) {
+        let Some(entry) = self.state.resource(id) else { return };
+        let resource = entry.resource.meta.key.name.clone();
+        let reserved = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);
+        let (key, uid) = (claim.meta.key.clone(), claim.meta.uid.clone());
+        let claim_ref = ClaimRef { claim: key, uid: Some(uid.clone()), requests: requests.clone(), reserved };
+        self.state.assume(id, claim_ref);
+        self.charge(claim, class.clone(), requests);
+        self.dirty.insert(Target::Resource(claim.ty, resource.clone()));
+        self.bindings.insert(uid, Binding::Assumed { resource, class, since: self.helpful });
+    }
+
+    /// Puts a claim into the queue as one that is ready to be tried.
+    pub(super) fn requeue(&mut self, uid: &Uid, now: Time) {
+        let Some(claim) = self.state.claim(uid) else { return };
+        match self.bindings.get(uid) {
+            Some(Binding::Waiting(_)) | None => {}
+            Some(Binding::Assumed { resource, .. })
+                if self.state.find_resource(claim.ty, resource).is_none() => {}
+            // What is under way, done or lost is not begun anew because the spec was edited.
+            Some(
+                Binding::Assumed { .. }
+                | Binding::Provisioning { .. }
+                | Binding::Lost { .. }
+                | Binding::Leaving,
+            ) => return,
+            Some(Binding::Bound { .. }) => {
+                if claim.status.phase == ClaimPhase::Bound {
+                    return;
+                }
+            }
+        }
+        self.queue.add(entry(claim, now));
+        self.bindings.insert(uid.clone(), Binding::Waiting(None));
+    }
+
+    fn enqueue_in_flight(&mut self, claim: &Claim, now: Time) {
+        let uid = &claim.meta.uid;
+        if !self.queue.contains(uid) {
+            self.queue.add(entry(claim, now));
+            self.queue.take(uid);
+        }
+    }
+
+    /// Asks live after every holder of a resource that is not in the cache.
+    pub(super) fn check_holders(&mut self, id: ResourceId) {
+        let Some(entry) = self.state.resource(id) else { return };
+        let ty = entry.resource.ty;
+        let unknown =
+            entry.resource.claim_refs.iter().filter_map(|r| Some((r.claim.clone(), r.uid.clone()?)));
+        let unknown =
+            unknown.filter(|(_, uid)| self.state.claim(uid).is_none() && !entry.departed.contains_key(uid));
+        for (key, uid) in unknown.collect::<Vec<_>>() {
+            self.read(Kind::Claim(ty), key, Some(uid));
+        }
+    }
+
+    /// Asks for a live read, unless one is on its way.
+    pub(super) fn read(&mut self, kind: Kind, key: crate::model::ObjectKey, about: Option<Uid>) {
+        if !self.synced {
+            return;
+        }
+        let asked = self.reads.get_mut(&(kind, key.clone()));
+        match asked {
+            Some(uids) => uids.extend(about),
+            None => {
+                self.reads.insert((kind, key.clone()), about.into_iter().collect());
+                self.actions.push(Action::Read { kind, key });
+            }
+        }
+    }
+}
+
+fn entry(claim: &Claim, now: Time) -> Entry {
+    Entry {
+        claim: claim.meta.uid.clone(),
+        priority: claim.priority,
+        since: claim.meta.created.unwrap_or(now),
+        tie: claim.meta.key.clone(),
+    }
+}
+
+fn lost_message(claim: &Claim) -> String {
+    match claim.status.resource.as_ref().or(claim.resource_name.as_ref()) {
+        Some(name) => {
+            format!("resource {name} is gone; the claim is not bound to other data. Delete it to claim anew")
+        }
+        None => "the claim was bound and its resource is not known. Delete it to claim anew".to_owned(),
+    }
+}

@@ -1,0 +1,113 @@
+//! The claim's side of a binding: its status, its record of the resource, its protection.
+
+use super::conditions::with_condition;
+use crate::action::{Change, with_finalizer};
+use crate::api::names::CLAIM_PROTECTION;
+use crate::api::reasons;
+use crate::model::{Claim, ClaimPhase, Kind, Name, ObjectKey, Time, Uid};
+
+/// What the claim's side should say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimSide<'a> {
+    /// It waits, for this reason.
+    Pending {
+        /// One word.
+        reason: &'static str,
+        /// A sentence.
+        message: &'a str,
+    },
+    /// A resource is being made for it: it is protected before anything is.
+    Provisioning {
+        /// A sentence.
+        message: &'a str,
+    },
+    /// Both sides agree.
+    Bound {
+        /// Where the resource is.
+        resource: &'a ObjectKey,
+        /// Which one it is.
+        uid: &'a Uid,
+    },
+    /// Its resource is lost, for this reason.
+    Lost {
+        /// One word.
+        reason: &'static str,
+        /// A sentence.
+        message: &'a str,
+    },
+    /// It is being deleted; its protection goes once nothing is left to do.
+    Leaving {
+        /// Whether nothing is left to do.
+        may_go: bool,
+    },
+}
+
+/// The next change of the claim, if its own side does not yet say what it should.
+pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Change> {
+    match side {
+        ClaimSide::Pending { reason, message } => {
+            plan_status(claim, ClaimPhase::Pending, None, reason, message, now)
+        }
+        ClaimSide::Provisioning { message } => plan_spec(claim, None).or_else(|| {
+            plan_status(claim, ClaimPhase::Pending, None, reasons::bound::PROVISIONING, message, now)
+        }),
+        // Status first: the application waits for Bound, nobody waits for our record in the spec.
+        ClaimSide::Bound { resource, uid } => {
+            let message = format!("bound to {}", resource.name);
+            let record = Some((*resource, *uid));
+            plan_status(claim, ClaimPhase::Bound, record, reasons::bound::BOUND, &message, now)
+                .or_else(|| plan_spec(claim, Some(&resource.name)))
+        }
+        ClaimSide::Lost { reason, message } => {
+            plan_status(claim, ClaimPhase::Lost, None, reason, message, now)
+        }
+        ClaimSide::Leaving { may_go } => {
+            let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
+            (*may_go && protected).then(|| Change::ClaimSpec {
+                resource_name: None,
+                finalizers: with_finalizer(Kind::Claim(claim.ty), &claim.meta.finalizers, false),
+            })
+        }
+    }
+}
+
+fn plan_spec(claim: &Claim, resource: Option<&Name>) -> Option<Change> {
+    let recorded = resource.is_none_or(|name| claim.resource_name.as_ref() == Some(name));
+    let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
+    (!recorded || !protected).then(|| Change::ClaimSpec {
+        resource_name: resource.cloned(),
+        finalizers: with_finalizer(Kind::Claim(claim.ty), &claim.meta.finalizers, true),
+    })
+}
+
+fn plan_status(
+    claim: &Claim,
+    phase: ClaimPhase,
+    resource: Option<(&ObjectKey, &Uid)>,
+    reason: &str,
+    message: &str,
+    now: Time,
+) -> Option<Change> {
+    let status = &claim.status;
+    let is_bound = phase == ClaimPhase::Bound;
+    let conditions = with_condition(&status.conditions, reasons::BOUND, is_bound, reason, message, now);
+    // A lost claim keeps the name of what it lost.
+    let recorded = match phase {
+        ClaimPhase::Lost => true,
+        ClaimPhase::Pending | ClaimPhase::Bound => {
+            status.resource.as_ref() == resource.map(|(key, _)| &key.name)
+        }
+    };
+    let generation = claim.meta.generation;
+    let is_current = status.written
+        && status.phase == phase
+        && recorded
+        && status.conditions == conditions
+        && status.observed_generation == generation;
+    (!is_current).then(|| Change::ClaimStatus {
+        phase,
+        resource: resource.map(|(key, uid)| (key.clone(), uid.clone())),
+        conditions,
+        observed_generation: generation,
+    })
+}

@@ -1,0 +1,16 @@
+//! From what is decided and what is seen to what must be written, one object at a time.
+//! Every plan is computed afresh from both sides, so after a crash anywhere the next plan goes on from there.
+//! Nothing here chooses a resource, and nothing here remembers.
+
+mod claim;
+mod class;
+mod conditions;
+mod provision;
+mod quota;
+mod resource;
+
+pub use claim::{ClaimSide, plan_claim};
+pub use class::plan_class;
+pub use provision::{make_resource, provisioned_name};
+pub use quota::plan_quota;
+pub use resource::{Step, plan_resource};

@@ -1,0 +1,29 @@
+//! What a quota's status says of its use, limit by limit.
+
+use crate::action::Change;
+use crate::cache::Use;
+use crate::model::Quota;
+use serde_json::{Map, Value};
+
+/// The change that brings a quota's status up to date.
+pub fn plan_quota(quota: &Quota, used: &[Use]) -> Option<Change> {
+    let limits = quota.limits.as_ref().ok()?;
+    let entries = limits.iter().zip(used).map(|(limit, used)| {
+        let mut entry = Map::new();
+        if let Some(class) = &limit.class {
+            entry.insert("class".to_owned(), Value::from(&**class));
+        }
+        if let Some(engine) = &limit.engine {
+            entry.insert("engine".to_owned(), Value::from(&**engine));
+        }
+        entry.insert("claims".to_owned(), Value::from(used.claims));
+        let requests = limit
+            .requests
+            .iter()
+            .map(|(name, _)| (name.to_string(), Value::from(used.requests.get(name).to_string())));
+        entry.insert("requests".to_owned(), Value::Object(requests.collect()));
+        Value::Object(entry)
+    });
+    let used = Value::Array(entries.collect());
+    (quota.used.as_ref() != Some(&used)).then_some(Change::QuotaStatus { used })
+}

@@ -1,0 +1,320 @@
+//! Claims that wait: ready to be tried, backing off after a failed write, or parked until something helps.
+//! Every method takes `now`; nothing here knows why a claim was refused beyond what could wake it.
+//!
+//! ```text
+//!            add / wake / flush
+//!   parked  ------------------->  active  --pop-->  in flight
+//!     ^                             ^                  |
+//!     |  refused                    |  time            |  write failed
+//!     +-----------------------------|------------------+
+//!                                backoff <-------------+
+//! ```
+
+mod lanes;
+
+pub use lanes::{Lane, LaneKey, Lanes, Wait};
+
+use crate::model::{Time, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// First pause after a failed write; doubles with each further failure.
+const BACKOFF_MS_FIRST: i64 = 1_000;
+/// Longest pause between tries.
+const BACKOFF_MS_MAX: i64 = 10_000;
+/// Parked claims are tried again after this long, in case an event that should have woken them did not.
+const FLUSH_AFTER_MS: i64 = 5 * 60 * 1_000;
+
+/// Who goes first: higher priority, then the longer wait, then the UID so that order never depends on chance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    priority: std::cmp::Reverse<i32>,
+    since: Time,
+    tie: TieBreak,
+    claim: Uid,
+}
+
+/// Orders claims of the same age: by where they are, so that a plan does not depend on generated UIDs.
+pub type TieBreak = crate::model::ObjectKey;
+
+/// What the queue must know of a claim.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Which claim.
+    pub claim: Uid,
+    /// Its priority.
+    pub priority: i32,
+    /// When it began to wait.
+    pub since: Time,
+    /// Its key.
+    pub tie: TieBreak,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    entry: Entry,
+    /// When it was last refused; a claim that was just tried goes behind its peers.
+    turn_since: Time,
+    failures: u32,
+    place: Place,
+    /// Set when the safety flush, not an event, brought it back.
+    flushed: bool,
+    /// The lane that an event took it from: its next is woken unless it is refused in the same way.
+    woken_from: Option<LaneKey>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Active,
+    Backoff(Time),
+    Parked(LaneKey, Time),
+    InFlight,
+}
+
+/// All claims that are not settled.
+#[derive(Debug, Default)]
+pub struct Queue {
+    claims: BTreeMap<Uid, Waiting>,
+    active: BTreeSet<Turn>,
+    backoff: BTreeSet<(Time, Uid)>,
+    parked_at: BTreeSet<(Time, Uid)>,
+    lanes: Lanes,
+    bound_after_flush: u64,
+}
+
+/// How many claims wait where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lengths {
+    /// Ready to be tried.
+    pub active: usize,
+    /// Pausing after a failed write.
+    pub backoff: usize,
+    /// Waiting for something to change.
+    pub parked: usize,
+    /// Being tried: a write is on its way.
+    pub in_flight: usize,
+}
+
+impl Queue {
+    /// How many claims wait where.
+    pub fn lengths(&self) -> Lengths {
+        let (active, backoff, parked) = (self.active.len(), self.backoff.len(), self.parked_at.len());
+        Lengths { active, backoff, parked, in_flight: self.claims.len() - active - backoff - parked }
+    }
+
+    /// Whether the queue holds this claim.
+    pub fn contains(&self, claim: &Uid) -> bool {
+        self.claims.contains_key(claim)
+    }
+
+    /// Claims that bound only because of the safety flush: each is a wake-up that was missed.
+    pub fn bound_after_flush(&self) -> u64 {
+        self.bound_after_flush
+    }
+
+    /// Adds a claim, ready to be tried. One that is already here is tried anew.
+    pub fn add(&mut self, entry: Entry) {
+        self.remove(&entry.claim);
+        let turn_since = entry.since;
+        let claim = entry.claim.clone();
+        let waiting = Waiting {
+            entry,
+            turn_since,
+            failures: 0,
+            place: Place::Active,
+            flushed: false,
+            woken_from: None,
+        };
+        self.active.insert(waiting.turn());
+        self.claims.insert(claim, waiting);
+    }
+
+    /// Forgets a claim: it was settled or is gone.
+    pub fn remove(&mut self, claim: &Uid) {
+        if let Some(waiting) = self.claims.remove(claim) {
+            self.leave(&waiting);
+        }
+    }
+
+    /// Forgets a claim because it was served.
+    pub fn settle(&mut self, claim: &Uid) {
+        if let Some(waiting) = self.claims.get(claim)
+            && waiting.flushed
+        {
+            self.bound_after_flush += 1;
+        }
+        self.remove(claim);
+    }
+
+    /// The claim whose turn it is; it is in flight until it is parked, fails, settles or is removed.
+    pub fn pop(&mut self) -> Option<Uid> {
+        let turn = self.active.pop_first()?;
+        if let Some(waiting) = self.claims.get_mut(&turn.claim) {
+            waiting.place = Place::InFlight;
+        }
+        Some(turn.claim)
+    }
+
+    /// The claims whose turn comes next, in order, without taking them.
+    pub fn upcoming(&self) -> impl Iterator<Item = &Uid> {
+        self.active.iter().map(|turn| &turn.claim)
+    }
+
+    /// Takes one active claim out of turn, to be tried together with others.
+    pub fn take(&mut self, claim: &Uid) -> bool {
+        let Some(waiting) = self.claims.get_mut(claim).filter(|w| w.place == Place::Active) else {
+            return false;
+        };
+        self.active.remove(&waiting.turn());
+        waiting.place = Place::InFlight;
+        true
+    }
+
+    /// Parks a claim that was refused until something that `lane` waits for happens.
+    /// Returns the claims that are woken in its stead, where it was woken for something it did not take.
+    pub fn park(&mut self, claim: &Uid, lane: LaneKey, namespace: &str, now: Time) {
+        let Some(mut waiting) = self.claims.remove(claim) else { return };
+        self.leave(&waiting);
+        waiting.turn_since = now;
+        waiting.flushed = false;
+        let woken_from = waiting.woken_from.take();
+        waiting.place = Place::Parked(lane.clone(), now);
+        let turn = waiting.lane_turn();
+        self.lanes.insert(&lane, namespace, turn);
+        self.parked_at.insert((now, claim.clone()));
+        self.claims.insert(claim.clone(), waiting);
+        if let Some(from) = woken_from
+            && from != lane
+        {
+            self.wake_next(&from, namespace);
+        }
+    }
+
+    /// Goes on with the lane that a claim was woken from, once the claim has been served.
+    pub fn pass_on(&mut self, claim: &Uid, namespace: &str) {
+        let from = self.claims.get_mut(claim).and_then(|w| w.woken_from.take());
+        if let Some(from) = from {
+            self.wake_next(&from, namespace);
+        }
+    }
+
+    /// Puts a claim whose write failed aside for a while. `replay` says that something
+    /// happened meanwhile that could help it: then it is tried again at once.
+    pub fn back_off(&mut self, claim: &Uid, replay: bool, now: Time) {
+        let Some(mut waiting) = self.claims.remove(claim) else { return };
+        self.leave(&waiting);
+        waiting.failures += 1;
+        waiting.turn_since = now;
+        if replay {
+            waiting.place = Place::Active;
+            self.active.insert(waiting.turn());
+        } else {
+            let ready = now.plus_ms(backoff_ms(waiting.failures));
+            waiting.place = Place::Backoff(ready);
+            self.backoff.insert((ready, claim.clone()));
+        }
+        self.claims.insert(claim.clone(), waiting);
+    }
+
+    /// Makes a parked or pausing claim ready.
+    pub fn wake(&mut self, claim: &Uid) {
+        let Some(mut waiting) = self.claims.remove(claim) else { return };
+        if matches!(waiting.place, Place::Parked(..) | Place::Backoff(_)) {
+            self.leave(&waiting);
+            if let Place::Parked(lane, _) = &waiting.place {
+                waiting.woken_from = Some(lane.clone());
+            }
+            waiting.place = Place::Active;
+            self.active.insert(waiting.turn());
+        }
+        self.claims.insert(claim.clone(), waiting);
+    }
+
+    /// Wakes the first claim of every lane that `lane_keys` names.
+    pub fn wake_lanes(&mut self, lane_keys: impl IntoIterator<Item = LaneKey>) {
+        for lane in lane_keys {
+            if let Some(head) = self.lanes.head(&lane, None) {
+                self.wake(&head);
+            }
+        }
+    }
+
+    /// Wakes the first claim of a lane among those of some namespaces.
+    pub fn wake_in_namespaces<'a>(&mut self, lane: &LaneKey, namespaces: impl IntoIterator<Item = &'a str>) {
+        for namespace in namespaces {
+            if let Some(head) = self.lanes.head(lane, Some(namespace)) {
+                self.wake(&head);
+            }
+        }
+    }
+
+    fn wake_next(&mut self, lane: &LaneKey, namespace: &str) {
+        self.wake_lanes([lane.clone()]);
+        self.wake_in_namespaces(lane, [namespace]);
+    }
+
+    /// The parked lanes.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// Moves claims whose pause is over, or that have been parked too long, to the ready ones.
+    pub fn tick(&mut self, now: Time) {
+        while let Some((ready, claim)) = self.backoff.first().cloned().filter(|(ready, _)| *ready <= now) {
+            self.backoff.remove(&(ready, claim.clone()));
+            self.wake(&claim);
+        }
+        let long_ago = now.plus_ms(-FLUSH_AFTER_MS);
+        while let Some((since, claim)) =
+            self.parked_at.first().cloned().filter(|(since, _)| *since <= long_ago)
+        {
+            self.parked_at.remove(&(since, claim.clone()));
+            self.wake(&claim);
+            if let Some(waiting) = self.claims.get_mut(&claim) {
+                waiting.flushed = true;
+                // The whole lane is flushed: nobody is woken in anybody's stead.
+                waiting.woken_from = None;
+            }
+        }
+    }
+
+    /// When `tick` has something to do next, if ever.
+    pub fn next_tick(&self) -> Option<Time> {
+        let pause_ends = self.backoff.first().map(|(ready, _)| *ready);
+        let flush = self.parked_at.first().map(|(since, _)| since.plus_ms(FLUSH_AFTER_MS));
+        pause_ends.into_iter().chain(flush).min()
+    }
+
+    fn leave(&mut self, waiting: &Waiting) {
+        let claim = &waiting.entry.claim;
+        match &waiting.place {
+            Place::Active => {
+                self.active.remove(&waiting.turn());
+            }
+            Place::Backoff(ready) => {
+                self.backoff.remove(&(*ready, claim.clone()));
+            }
+            Place::Parked(lane, at) => {
+                self.parked_at.remove(&(*at, claim.clone()));
+                self.lanes.remove(lane, &waiting.entry.tie.namespace, &waiting.lane_turn());
+            }
+            Place::InFlight => {}
+        }
+    }
+}
+
+fn backoff_ms(failures: u32) -> i64 {
+    let doubled = BACKOFF_MS_FIRST.checked_shl(failures.saturating_sub(1).min(16));
+    doubled.unwrap_or(BACKOFF_MS_MAX).min(BACKOFF_MS_MAX)
+}
+
+impl Waiting {
+    fn turn(&self) -> Turn {
+        Turn { since: self.turn_since, ..self.lane_turn() }
+    }
+
+    /// Within a lane all claims are alike, so the one that waits longest stays first however often it was tried.
+    fn lane_turn(&self) -> Turn {
+        let Entry { claim, priority, since, tie } = &self.entry;
+        Turn { priority: std::cmp::Reverse(*priority), since: *since, tie: tie.clone(), claim: claim.clone() }
+    }
+}

@@ -1,0 +1,240 @@
+//! Why not, in full: counts per predicate, the candidates that came nearest, and the smallest changes that
+//! would serve the claim. Asked by people, not by decisions: each answer is a few searches of the index,
+//! one per question taken out of the ask.
+
+use super::request::{class_of, seen};
+use super::{Memo, Request, alternatives, gate_limits, gate_quota, provision, refuse, schedule_one};
+use crate::cache::{Ask, Preference, ResourceId, State};
+use crate::framework::{Asked, Filter, Refusal};
+use crate::model::{ClassWant, FieldWant, Name, Predicate};
+use crate::plugins;
+
+/// Everything there is to say about a claim that is not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Why it is refused.
+    pub refusal: Refusal,
+    /// The resources that lack least, best first.
+    pub near_misses: Vec<NearMiss>,
+    /// Changes of which each alone would serve it, the claim's own first.
+    pub nearest: Vec<Nearest>,
+}
+
+/// A resource that almost fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearMiss {
+    /// Its name.
+    pub resource: Name,
+    /// What it lacks, predicate by predicate.
+    pub lacks: Vec<(Predicate, String)>,
+}
+
+/// A change that would serve the claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The change, in words.
+    pub change: String,
+    /// The resource that it would be bound to; absent where one would be made.
+    pub binds: Option<Name>,
+}
+
+/// How many near misses and changes are told.
+const TOLD_MAX: usize = 5;
+
+/// Explains why `request` is refused, or nothing where it is not.
+pub fn explain(state: &State, request: &Request<'_>) -> Option<Explanation> {
+    let super::Decision::Refuse { refusal, .. } = schedule_one(state, request, &mut Memo::default()) else {
+        return None;
+    };
+    let mut explained =
+        Explanation { refusal: (*refusal).clone(), near_misses: Vec::new(), nearest: Vec::new() };
+    match &request.claim.resource_name {
+        Some(name) => explain_named(state, request, name, &mut explained),
+        None => explain_match(state, request, &mut explained),
+    }
+    explained.near_misses.truncate(TOLD_MAX);
+    explained.nearest.truncate(TOLD_MAX);
+    Some(explained)
+}
+
+/// A claim whose resource is named: what that resource lacks, and what would mend it.
+fn explain_named(state: &State, request: &Request<'_>, name: &Name, explained: &mut Explanation) {
+    let Some(id) = state.find_resource(request.claim.ty, name) else {
+        let free = Request { claim: &without_name(request), ..request.clone() };
+        if let super::Decision::Bind { resource, .. } = schedule_one(state, &free, &mut Memo::default()) {
+            let change = "drop resourceName from the claim".to_owned();
+            explained.nearest.push(Nearest { change, binds: name_of(state, resource) });
+        }
+        return;
+    };
+    explain_gates(state, request, Some(id), explained);
+    let classes = alternatives(state, request.claim.ty, &request.wants.class);
+    let ask = refuse::ask(request, &classes);
+    let Some((miss, remedies)) = inspect(state, request, &ask, id) else { return };
+    if let [only] = remedies.as_slice() {
+        explained.nearest.push(Nearest { change: only.clone(), binds: Some(name.clone()) });
+    }
+    explained.near_misses.push(miss);
+}
+
+fn without_name(request: &Request<'_>) -> crate::model::Claim {
+    crate::model::Claim { resource_name: None, ..request.claim.clone() }
+}
+
+fn explain_match(state: &State, request: &Request<'_>, explained: &mut Explanation) {
+    let ty = request.claim.ty;
+    let classes = alternatives(state, ty, &request.wants.class);
+    let asked = Asked {
+        namespace: request.namespace().clone(),
+        classes: (request.wants.class != ClassWant::Any).then(|| classes.clone()),
+        wants: (*request.wants).clone(),
+    };
+    let found = state.index_of(ty).find_best(&asked.ask(), true, true, prefer(request)).map(|f| f.resource);
+    explain_gates(state, request, found, explained);
+    if found.is_some() {
+        return;
+    }
+    let mut near: Vec<(ResourceId, Nearest, Predicate)> = Vec::new();
+    for filter in plugins::filters(ty) {
+        let id = nearest_past(state, request, &asked, &*filter);
+        let Some(id) = id.filter(|id| near.iter().all(|(known, _, _)| known != id)) else { continue };
+        let Some((miss, remedies)) = inspect(state, request, &asked.ask(), id) else { continue };
+        if let [only] = remedies.as_slice() {
+            let nearest = Nearest { change: only.clone(), binds: name_of(state, id) };
+            near.push((id, nearest, filter.predicate()));
+        }
+        explained.near_misses.push(miss);
+    }
+    near.sort_by_key(|(_, _, predicate)| {
+        (!plugins::is_authors_business(*predicate), *predicate == Predicate::Engine)
+    });
+    explained.nearest.extend(near.into_iter().map(|(_, nearest, _)| nearest));
+    explain_classes(state, request, &classes, explained);
+}
+
+fn prefer(request: &Request<'_>) -> Preference {
+    Preference { newest: request.profile.prefer_newest }
+}
+
+fn name_of(state: &State, id: ResourceId) -> Option<Name> {
+    Some(state.resource(id)?.resource.meta.key.name.clone())
+}
+
+/// What limits and quotas stand in the way, where they do.
+fn explain_gates(
+    state: &State,
+    request: &Request<'_>,
+    found: Option<ResourceId>,
+    explained: &mut Explanation,
+) {
+    let binds = found.and_then(|id| name_of(state, id));
+    if let Some(refusal) = gate_limits(state, request) {
+        let change =
+            format!("ask for what the limits of namespace {} allow ({refusal})", request.namespace());
+        explained.nearest.push(Nearest { change, binds: binds.clone() });
+    }
+    let ty = request.claim.ty;
+    let class = match found {
+        Some(id) => class_of(state, id),
+        None => alternatives(state, ty, &request.wants.class).into_iter().next().flatten(),
+    };
+    if gate_quota(state, request, class.as_ref()).is_some() {
+        for overrun in state.ledger.overruns(&request.charge(class.as_ref())) {
+            let scope = overrun.scope.as_ref().map(|s| format!(" for {s}")).unwrap_or_default();
+            let quota = plugins::quota_name(&overrun.quota);
+            let change = format!("raise {} of {quota}{scope} by {}", overrun.what, overrun.missing());
+            explained.nearest.push(Nearest { change, binds: binds.clone() });
+        }
+    }
+}
+
+/// The resource that would serve if `filter` did not ask, the one that needs the least change of its kind.
+fn nearest_past(
+    state: &State,
+    request: &Request<'_>,
+    asked: &Asked,
+    filter: &dyn Filter,
+) -> Option<ResourceId> {
+    let index = state.index_of(request.claim.ty);
+    let mut relaxed = asked.clone();
+    filter.relax(&mut relaxed);
+    let candidates = match filter.predicate() {
+        Predicate::Phase | Predicate::Cordoned | Predicate::Reserved | Predicate::Sharing => {
+            return index.find_withheld(&asked.ask(), filter.predicate());
+        }
+        _ => index.candidates(&relaxed.ask(), true, true),
+    };
+    let best = match filter.predicate() {
+        Predicate::Capacity => candidates.iter().min_by_key(|c| {
+            let lacking = c.free().find_lacking(&request.wants.requests);
+            (lacking.map(|(_, have, want)| want.saturating_sub(have)), c.name.clone())
+        }),
+        Predicate::Version => nearest_version(request, &candidates),
+        _ => candidates.iter().min_by(|a, b| a.compare(b, prefer(request))),
+    };
+    best.map(|c| c.resource)
+}
+
+/// The candidate whose version lies nearest to the claim's range, the newer side first.
+fn nearest_version<'c, 'a>(
+    request: &Request<'_>,
+    candidates: &'c [crate::cache::Candidate<'a>],
+) -> Option<&'c crate::cache::Candidate<'a>> {
+    let at = request.claim.ty.rules().version_field()?;
+    let FieldWant::Range(range) = &request.wants.fields[at] else { return None };
+    let mut versions: Vec<_> = candidates.iter().filter_map(|c| c.version).collect();
+    versions.sort();
+    versions.dedup();
+    let distance = |c: &&crate::cache::Candidate<'_>| {
+        let version = c.version?;
+        let place = versions.binary_search(&version).ok()?;
+        let above = range.is_below(version);
+        // Versions on the near side of this one, towards the range.
+        let between = if above {
+            versions[..place].iter().filter(|v| range.is_below(v)).count()
+        } else {
+            versions[place + 1..].iter().filter(|v| !range.is_below(v)).count()
+        };
+        Some((between, !above))
+    };
+    let told = candidates.iter().filter(|c| c.version.is_some());
+    told.min_by(|a, b| distance(a).cmp(&distance(b)).then_with(|| a.compare(b, prefer(request))))
+}
+
+/// Everything that one resource lacks, and the remedy of each lack.
+fn inspect(
+    state: &State,
+    request: &Request<'_>,
+    ask: &Ask<'_>,
+    id: ResourceId,
+) -> Option<(NearMiss, Vec<String>)> {
+    let entry = state.resource(id)?;
+    let offer = entry.resource.offer.as_ref().ok()?;
+    let seen = seen(state, entry, offer);
+    let (mut lacks, mut remedies) = (Vec::new(), Vec::new());
+    for filter in plugins::filters(request.claim.ty) {
+        if let Some(lack) = filter.lack(ask, &seen) {
+            lacks.push((filter.predicate(), lack));
+            remedies.push(filter.remedy(ask, &seen));
+        }
+    }
+    Some((NearMiss { resource: seen.name.clone(), lacks }, remedies))
+}
+
+/// The classes that would make a resource if the claim were of them.
+fn explain_classes(
+    state: &State,
+    request: &Request<'_>,
+    asked: &[Option<Name>],
+    explained: &mut Explanation,
+) {
+    let others = state.classes.values().filter(|c| c.ty == request.claim.ty);
+    for class in others.map(|c| &c.meta.key.name).filter(|name| !asked.contains(&Some((*name).clone()))) {
+        if gate_quota(state, request, Some(class)).is_none()
+            && let provision::Verdict::Makes(name) = provision::check(state, request, Some(class))
+        {
+            let change = format!("set the claim's class to {name}, which makes a new one");
+            explained.nearest.push(Nearest { change, binds: None });
+        }
+    }
+}

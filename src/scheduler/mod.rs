@@ -1,0 +1,200 @@
+//! One cycle: a claim in, a decision out. Reads the cache and the profile, writes nothing.
+//! Order of a decision: limits, the named or reserved resource, then class by class the quota and
+//! each means (existing, shared, provisioned) until one serves.
+
+mod batch;
+mod explain;
+mod flow;
+mod provision;
+mod refuse;
+mod request;
+
+pub use batch::{Placement, place_together};
+pub use explain::{Explanation, NearMiss, Nearest, explain};
+pub use request::{Request, prepare};
+
+use crate::cache::{Ask, Candidate, ClassAsk, Preference, ResourceId, State};
+use crate::framework::{Admission, Refusal};
+use crate::model::profile::Means;
+use crate::model::{ClassWant, Name, Predicate, Profile, TypeId};
+use crate::plugins;
+use crate::queue::Wait;
+use std::sync::Arc;
+
+/// What is to become of a claim now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Bind it to this resource, counting as a claim of this class.
+    Bind {
+        /// The resource.
+        resource: ResourceId,
+        /// The class that the claim is charged under.
+        class: Option<Name>,
+    },
+    /// Make it a resource of this class.
+    Provision {
+        /// The class.
+        class: Name,
+    },
+    /// Nothing can be done until something changes.
+    Refuse {
+        /// Why.
+        refusal: Arc<Refusal>,
+        /// What could help.
+        wait: Wait,
+    },
+}
+
+/// Refusals of equal requests, shared until the resources change.
+#[derive(Debug, Default)]
+pub struct Memo {
+    refusals: refuse::Memo,
+}
+
+/// Decides about one claim.
+pub fn schedule_one(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
+    if let Some(refusal) = gate_limits(state, request) {
+        return refuse(refusal, Wait::Limits(request.namespace().clone()));
+    }
+    match &request.claim.resource_name {
+        Some(name) => by_name(state, request, name),
+        None => by_match(state, request, memo),
+    }
+}
+
+fn refuse(refusal: Refusal, wait: Wait) -> Decision {
+    Decision::Refuse { refusal: Arc::new(refusal), wait }
+}
+
+fn gate_limits(state: &State, request: &Request<'_>) -> Option<Refusal> {
+    gate(state, request, Predicate::Limits, None)
+}
+
+fn gate_quota(state: &State, request: &Request<'_>, class: Option<&Name>) -> Option<Refusal> {
+    gate(state, request, Predicate::Quota, class)
+}
+
+fn gate(state: &State, request: &Request<'_>, which: Predicate, class: Option<&Name>) -> Option<Refusal> {
+    let gate = plugins::gates(&request.profile).into_iter().find(|g| g.predicate() == which)?;
+    let charge = request.charge(class);
+    gate.refuse(&Admission { charge: &charge, bounds: &request.bounds, ledger: &state.ledger })
+}
+
+/// A claim that names its resource waits for that one, whatever else would fit.
+fn by_name(state: &State, request: &Request<'_>, name: &Name) -> Decision {
+    let wait = Wait::Resource(name.clone());
+    let Some(id) = state.find_resource(request.claim.ty, name) else {
+        return refuse(plugins::missing(name), wait);
+    };
+    if let Some(refusal) = request::named_refusal(state, request, id) {
+        return refuse(refusal, wait);
+    }
+    let class = request::class_of(state, id);
+    match gate_quota(state, request, class.as_ref()) {
+        Some(refusal) => refuse(refusal, Wait::Quota(request.namespace().clone())),
+        None => Decision::Bind { resource: id, class },
+    }
+}
+
+fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
+    let mut refused = refuse::Refused::default();
+    if let Some(id) = request::reserved_for(state, request) {
+        let class = request::class_of(state, id);
+        match gate_quota(state, request, class.as_ref()) {
+            Some(refusal) => refused.quota.push(refusal),
+            None => return Decision::Bind { resource: id, class },
+        }
+    }
+    for class in alternatives(state, request.claim.ty, &request.wants.class) {
+        if let Some(refusal) = gate_quota(state, request, class.as_ref()) {
+            refused.quota.push(refusal);
+            continue;
+        }
+        refused.matched = true;
+        let class_ask = match request.wants.class {
+            ClassWant::Any => ClassAsk::Any,
+            ClassWant::Absent | ClassWant::Classless | ClassWant::Named(_) => {
+                ClassAsk::Exactly(class.as_ref())
+            }
+        };
+        let ask = Ask { namespace: request.namespace(), class: class_ask, wants: &request.wants };
+        for step in steps(&request.profile) {
+            match step {
+                Step::Find { vacant, shared } => {
+                    if let Some(resource) = find(state, request, &ask, vacant, shared) {
+                        let class = request::class_of(state, resource);
+                        return Decision::Bind { resource, class };
+                    }
+                }
+                Step::Provision => match provision::check(state, request, class.as_ref()) {
+                    provision::Verdict::Makes(class) => return Decision::Provision { class },
+                    provision::Verdict::Refuses(why) => refused.provision.push(why),
+                    provision::Verdict::NoClass => {}
+                },
+            }
+        }
+    }
+    refused.into_decision(state, request, &mut memo.refusals)
+}
+
+/// The classes that a claim may be of, in order; an absent one stands for classless resources.
+fn alternatives(state: &State, ty: TypeId, want: &ClassWant) -> Vec<Option<Name>> {
+    match want {
+        ClassWant::Classless | ClassWant::Any => vec![None],
+        ClassWant::Named(names) => names.iter().cloned().map(Some).collect(),
+        ClassWant::Absent => {
+            let default = state.default_class(ty).map(|c| c.meta.key.name.clone());
+            std::iter::once(None).chain(default.map(Some)).collect()
+        }
+    }
+}
+
+/// One thing to try.
+#[derive(Clone, Copy)]
+enum Step {
+    Find { vacant: bool, shared: bool },
+    Provision,
+}
+
+/// What a profile tries, in order. Unless it says otherwise, best fit chooses among resources that
+/// nobody holds and shared ones alike, and a new one is made only where none fits.
+fn steps(profile: &Profile) -> Vec<Step> {
+    if profile.order.is_empty() {
+        return vec![Step::Find { vacant: true, shared: true }, Step::Provision];
+    }
+    let step = |means: &Means| match means {
+        Means::Existing => Step::Find { vacant: true, shared: false },
+        Means::Share => Step::Find { vacant: false, shared: true },
+        Means::Provision => Step::Provision,
+    };
+    profile.order.iter().map(step).collect()
+}
+
+fn find(
+    state: &State,
+    request: &Request<'_>,
+    ask: &Ask<'_>,
+    vacant: bool,
+    shared: bool,
+) -> Option<ResourceId> {
+    let index = state.index_of(request.claim.ty);
+    let prefer = Preference { newest: request.profile.prefer_newest };
+    if request.profile.scores.is_empty() {
+        return index.find_best(ask, vacant, shared, prefer).map(|found| found.resource);
+    }
+    best_scored(&index.candidates(ask, vacant, shared), ask, &request.profile)
+}
+
+/// The candidate with the highest weighted sum of scores; best fit breaks ties.
+fn best_scored(candidates: &[Candidate<'_>], ask: &Ask<'_>, profile: &Profile) -> Option<ResourceId> {
+    let mut sums = vec![0i64; candidates.len()];
+    let mut scores = vec![0i64; candidates.len()];
+    for weighted in &profile.scores {
+        plugins::scorer(&weighted.score).score(ask, candidates, &mut scores);
+        sums.iter_mut().zip(&scores).for_each(|(sum, score)| *sum += score * i64::from(weighted.weight));
+    }
+    let prefer = Preference { newest: profile.prefer_newest };
+    let best =
+        candidates.iter().zip(&sums).min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.compare(b, prefer)));
+    best.map(|(candidate, _)| candidate.resource)
+}

@@ -1,0 +1,98 @@
+//! Putting a refusal into words: the counts from the index, the sentences from the plugins.
+//! Equal requests share one refusal for as long as the resources stay as they are.
+
+use super::{Decision, Request, alternatives};
+use crate::cache::{Ask, ClassAsk, State, Tally};
+use crate::framework::{Reason, Refusal};
+use crate::model::{ClassWant, Name, Predicate, TypeId, Wants};
+use crate::plugins;
+use crate::queue::Wait;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What stood in the way, class by class.
+#[derive(Default)]
+pub(super) struct Refused {
+    pub quota: Vec<Refusal>,
+    /// Whether any class was searched at all.
+    pub matched: bool,
+    /// Why no resource could be made.
+    pub provision: Vec<String>,
+}
+
+/// Tallies of equal requests at one generation of the index.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    generation: BTreeMap<TypeId, u64>,
+    tallies: BTreeMap<MemoKey, Arc<Tally>>,
+}
+
+type MemoKey = (TypeId, Name, Vec<Option<Name>>, Arc<Wants>);
+
+impl Memo {
+    fn tally(&mut self, state: &State, request: &Request<'_>, classes: &[Option<Name>]) -> Arc<Tally> {
+        let ty = request.claim.ty;
+        let index = state.index_of(ty);
+        if self.generation.insert(ty, index.generation()) != Some(index.generation()) {
+            self.tallies.clear();
+        }
+        let key = (ty, request.namespace().clone(), classes.to_vec(), request.wants.clone());
+        let tally = self.tallies.entry(key).or_insert_with(|| Arc::new(index.tally(&ask(request, classes))));
+        tally.clone()
+    }
+}
+
+/// The ask over all classes that a claim may be of.
+pub(super) fn ask<'a>(request: &'a Request<'_>, classes: &'a [Option<Name>]) -> Ask<'a> {
+    let class = match request.wants.class {
+        ClassWant::Any => ClassAsk::Any,
+        ClassWant::Absent | ClassWant::Classless | ClassWant::Named(_) => ClassAsk::OneOf(classes),
+    };
+    Ask { namespace: request.namespace(), class, wants: &request.wants }
+}
+
+impl Refused {
+    pub fn into_decision(self, state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
+        let namespace = request.namespace().clone();
+        if let (false, Some(refusal)) = (self.matched, self.quota.first()) {
+            return Decision::Refuse { refusal: Arc::new(refusal.clone()), wait: Wait::Quota(namespace) };
+        }
+        let classes = alternatives(state, request.claim.ty, &request.wants.class);
+        let tally = memo.tally(state, request, &classes);
+        let mut refusal = of_tally(&tally, &ask(request, &classes), request.claim.ty);
+        for why in &self.provision {
+            refusal.message.push_str("; ");
+            refusal.message.push_str(why);
+        }
+        for quota in &self.quota {
+            refusal.message.push_str("; ");
+            refusal.message.push_str(&quota.message);
+            refusal.reasons.extend(quota.reasons.iter().cloned());
+        }
+        let wait = if self.quota.is_empty() { Wait::Match } else { Wait::MatchOrQuota(namespace) };
+        Decision::Refuse { refusal: Arc::new(refusal), wait }
+    }
+}
+
+/// `0/214 resources fit: 120 class, 71 version, 23 capacity`, with a sentence for each.
+pub(super) fn of_tally(tally: &Tally, ask: &Ask<'_>, ty: TypeId) -> Refusal {
+    let mut counts: Vec<(Predicate, usize)> = tally.refused.iter().map(|(p, n)| (*p, *n)).collect();
+    // The most frequent first; the predicates' own order, which is the order of asking, breaks ties.
+    counts.sort_by_key(|(predicate, count)| (std::cmp::Reverse(*count), *predicate));
+    let fit = tally.total - counts.iter().map(|(_, count)| count).sum::<usize>();
+    let words: Vec<String> = counts.iter().map(|(p, n)| format!("{n} {}", p.word())).collect();
+    let colon = if words.is_empty() { "" } else { ": " };
+    let message = format!("{fit}/{} resources fit{colon}{}", tally.total, words.join(", "));
+    let filters = plugins::filters(ty);
+    let reason = |(predicate, count): &(Predicate, usize)| {
+        let filter = filters.iter().find(|f| f.predicate() == *predicate);
+        let message = filter.map_or_else(String::new, |f| f.summary(ask, *count));
+        Reason { predicate: *predicate, count: *count, message }
+    };
+    Refusal { message, reasons: counts.iter().map(reason).collect() }
+}
+
+/// The refusal of one resource that was asked for by name.
+pub(super) fn of_resource(name: &Name, predicate: Predicate, lack: &str) -> Refusal {
+    Refusal::single(predicate, format!("resource {name}: {lack}"))
+}

@@ -1,0 +1,200 @@
+//! A claim made ready for a decision: its profile found, switched-off questions taken out, defaults filled in.
+//! Also the two short cuts past matching: the resource that a claim names, and the one kept for it.
+
+use super::refuse;
+use crate::api::names::DEFAULT_PROFILE;
+use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
+use crate::framework::{Asked, Refusal, Seen};
+use crate::model::quota::Bounds;
+use crate::model::{Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
+use crate::plugins;
+use crate::queue::{LaneKey, Wait};
+use std::sync::Arc;
+
+/// A claim, ready to be decided about.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The claim.
+    pub claim: &'a Claim,
+    /// What is asked in the end.
+    pub wants: Arc<Wants>,
+    /// The profile that applies.
+    pub profile: Arc<Profile>,
+    /// The bounds of its namespace.
+    pub bounds: Vec<Bounds>,
+}
+
+impl Request<'_> {
+    /// The claim's namespace.
+    pub fn namespace(&self) -> &Name {
+        &self.claim.meta.key.namespace
+    }
+
+    /// What the claim would be charged as one of `class`.
+    pub fn charge(&self, class: Option<&Name>) -> Charge {
+        let engine = self.claim.ty.rules().group_field().and_then(|at| match &self.wants.fields[at] {
+            FieldWant::Name(name) => Some(name.clone()),
+            FieldWant::Any | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_) => None,
+        });
+        let (namespace, requests) = (self.namespace().clone(), self.wants.requests.clone());
+        Charge { namespace, class: class.cloned(), engine, requests }
+    }
+
+    /// The first class that the claim names, if it names any.
+    pub fn first_class(&self) -> Option<&Name> {
+        match &self.wants.class {
+            ClassWant::Named(names) => names.first(),
+            ClassWant::Absent | ClassWant::Classless | ClassWant::Any => None,
+        }
+    }
+
+    /// The lane that the claim is parked in while it waits for `wait`.
+    pub fn lane(&self, wait: Wait) -> LaneKey {
+        LaneKey { ty: self.claim.ty, wait, wants: self.wants.clone(), profile: self.claim.profile.clone() }
+    }
+}
+
+/// Makes a claim ready.
+///
+/// # Errors
+/// The refusal of a claim that cannot even be asked about: its spec or its profile cannot be read.
+pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refusal, LaneKey)> {
+    let itself = |wait| LaneKey {
+        ty: claim.ty,
+        wait,
+        wants: Arc::new(Wants::least()),
+        profile: claim.profile.clone(),
+    };
+    let wants = claim.wants.as_ref().map_err(|error| {
+        let refusal = Refusal { message: error.to_string(), reasons: Vec::new() };
+        (refusal, itself(Wait::Itself(claim.meta.uid.clone())))
+    })?;
+    let profile = find_profile(state, claim).map_err(|(name, why)| {
+        (Refusal { message: why, reasons: Vec::new() }, itself(Wait::Profile(name)))
+    })?;
+    let bounds = state.bounds(&claim.meta.key.namespace);
+    let wants = fill_in(claim, wants, &profile, &bounds);
+    Ok(Request { claim, wants, profile, bounds })
+}
+
+fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {
+    let name = claim.profile.clone().unwrap_or_else(|| Name::from(DEFAULT_PROFILE));
+    match (state.profiles.get(&name), &claim.profile) {
+        (Some(object), _) => match &object.profile {
+            Ok(profile) => Ok(profile.clone()),
+            Err(error) => Err((name.clone(), format!("scheduling profile {name} cannot be read: {error}"))),
+        },
+        (None, None) => Ok(Arc::default()),
+        (None, Some(_)) => Err((name.clone(), format!("scheduling profile {name} does not exist"))),
+    }
+}
+
+/// Defaults in, switched-off questions out. Shares the claim's own wants where neither changes them.
+fn fill_in(claim: &Claim, wants: &Arc<Wants>, profile: &Profile, bounds: &[Bounds]) -> Arc<Wants> {
+    let primary = claim.ty.rules().primary_capacity;
+    let requests = plugins::apply_defaults(primary, &wants.requests, bounds);
+    if profile.disabled.is_empty() && requests == wants.requests {
+        return wants.clone();
+    }
+    let mut asked = Asked {
+        namespace: claim.meta.key.namespace.clone(),
+        classes: Some(Vec::new()),
+        wants: Wants { requests, ..(**wants).clone() },
+    };
+    plugins::relax_for(profile, claim.ty, &mut asked);
+    Arc::new(asked.wants)
+}
+
+/// A resource as plugins see it.
+pub(super) fn seen<'a>(state: &State, entry: &'a ResourceEntry, offer: &'a Offer) -> Seen<'a> {
+    Seen {
+        name: &entry.resource.meta.key.name,
+        offer,
+        standing: state.standing(entry),
+        phase: phase_word(entry),
+        free: offer.capacity.saturating_sub(&entry.taken()),
+        holders: entry.refs().map(|r| r.claim.to_string()).collect(),
+    }
+}
+
+fn phase_word(entry: &ResourceEntry) -> &'static str {
+    if entry.resource.meta.deleting {
+        "Deleting"
+    } else if entry.is_released() {
+        "Released"
+    } else {
+        entry.resource.status.phase.map_or("Pending", |phase| phase.name())
+    }
+}
+
+/// The class of a resource.
+pub(super) fn class_of(state: &State, id: ResourceId) -> Option<Name> {
+    state.resource(id)?.resource.offer.as_ref().ok()?.class.clone()
+}
+
+/// The resource that an administrator keeps for this claim, if it can serve: it wins over selector,
+/// class and phase, and over a tighter fit. Of several, the best fit.
+pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<ResourceId> {
+    let claim = request.claim;
+    let kept = state.reserved_for(claim.ty, &claim.meta.key);
+    let able = kept.filter(|id| {
+        let skip = [Predicate::Class, Predicate::Selector, Predicate::Phase, Predicate::Cordoned];
+        refusal_past(state, request, *id, &skip).is_none()
+    });
+    able.min_by_key(|id| {
+        let entry = state.resource(*id);
+        entry.map(|e| {
+            let capacity = e.resource.offer.as_ref().map(|o| o.capacity.clone()).unwrap_or_default();
+            (capacity, e.resource.meta.key.name.clone())
+        })
+    })
+}
+
+/// Why the resource that a claim names cannot be had. Selector and phase are not asked, and the class
+/// only where the resource has one.
+pub(super) fn named_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
+    let classless = class_of(state, id).is_none();
+    let mut skip = vec![Predicate::Selector, Predicate::Phase];
+    skip.extend(classless.then_some(Predicate::Class));
+    refusal_past(state, request, id, &skip)
+}
+
+/// The first refusal of a resource to a claim, not asking what `skip` lists. The claim's own
+/// reservation does not count against it, and what is being deleted is never given.
+fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Predicate]) -> Option<Refusal> {
+    let entry = state.resource(id)?;
+    let name = &entry.resource.meta.key.name;
+    let offer = match &entry.resource.offer {
+        Ok(offer) => offer,
+        Err(error) => {
+            return Some(Refusal::single(
+                Predicate::ResourceName,
+                format!("resource {name} cannot be read: {error}"),
+            ));
+        }
+    };
+    if entry.resource.meta.deleting {
+        return Some(Refusal::single(Predicate::Phase, format!("resource {name}: it is being deleted")));
+    }
+    let others: Vec<_> =
+        entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
+    let standing = match others.len() {
+        _ if offer.cordoned => Standing::Cordoned,
+        0 => Standing::Vacant,
+        _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
+        taken if taken >= offer.max_claims as usize => Standing::Full,
+        _ => Standing::Shared,
+    };
+    let mut seen = seen(state, entry, offer);
+    seen.standing = standing;
+    seen.holders = others.iter().map(|r| r.claim.to_string()).collect();
+    let own = entry.refs().find(|r| r.claim == request.claim.meta.key && r.uid.is_none());
+    seen.free = own.map_or(seen.free.clone(), |own| seen.free.saturating_add(&own.requests));
+    let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
+    let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };
+    let ask = Ask { namespace: request.namespace(), class, wants: &request.wants };
+    let filters = plugins::filters(request.claim.ty);
+    let asked = filters.iter().filter(|f| !skip.contains(&f.predicate()));
+    let (filter, lack) = asked.filter_map(|f| Some((f, f.lack(&ask, &seen)?))).next()?;
+    Some(refuse::of_resource(name, filter.predicate(), &lack))
+}
