@@ -179,7 +179,8 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
     let standing = match others.len() {
-        _ if offer.cordoned => Standing::Cordoned,
+        // Not asked about, a cordon must not hide that others hold the resource.
+        _ if offer.cordoned && !skip.contains(&Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
         _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
