@@ -235,7 +235,8 @@ impl Db {
                 add(&mut taken, &reference.requests);
             }
         }
-        let left = |(name, have): (&String, &Quantity)| (name.clone(), have.saturating_sub(get(&taken, name)));
+        let left =
+            |(name, have): (&String, &Quantity)| (name.clone(), have.saturating_sub(get(&taken, name)));
         let mut left: Amounts = self.capacity.iter().map(left).collect();
         left.retain(|_, amount| !amount.is_zero() && !amount.is_negative());
         left
@@ -251,21 +252,29 @@ impl Db {
     }
 
     /// What about the resource itself does not suit the claim, in the order of asking.
-    fn unsuited(&self, ask: &Ask, classes: &[Option<String>], skip: &[&str]) -> Option<(&'static str, String)> {
+    fn unsuited(
+        &self,
+        ask: &Ask,
+        classes: &[Option<String>],
+        skip: &[&str],
+    ) -> Option<(&'static str, String)> {
         let asks = |what: &str| !skip.contains(&what);
         if asks("Class") && !classes.contains(&self.class) {
             let wanted: Vec<String> = classes.iter().map(|c| describe_class(c.as_deref())).collect();
             return Some(("Class", format!("it is {}, not {}", self.describe_class(), wanted.join(" or "))));
         }
         if ask.engine.is_some() && ask.engine != self.engine {
-            let (have, want) = (self.engine.as_deref().unwrap_or("not given"), ask.engine.as_deref().unwrap_or(""));
+            let (have, want) =
+                (self.engine.as_deref().unwrap_or("not given"), ask.engine.as_deref().unwrap_or(""));
             return Some(("Engine", format!("its engine is {have}, not {want}")));
         }
         if !self.allowed.is_empty() && !self.allowed.contains(&ask.namespace) {
             return Some(("Sharing", format!("it is not open to namespace {}", ask.namespace)));
         }
         match (&ask.range, &self.version) {
-            (Some(range), None) => return Some(("Version", format!("it has no version, and {range} is asked"))),
+            (Some(range), None) => {
+                return Some(("Version", format!("it has no version, and {range} is asked")));
+            }
             (Some(range), Some(version)) if !range.matches(version) => {
                 return Some(("Version", format!("its version {version} is not in {range}")));
             }
@@ -274,7 +283,8 @@ impl Db {
         if ask.highly_available && !self.highly_available {
             return Some(("HighlyAvailable", "it is not highly-available".to_owned()));
         }
-        let missing: Vec<&str> = ask.capabilities.difference(&self.capabilities).map(String::as_str).collect();
+        let missing: Vec<&str> =
+            ask.capabilities.difference(&self.capabilities).map(String::as_str).collect();
         if !missing.is_empty() {
             return Some(("Capabilities", format!("it lacks {}", missing.join(", "))));
         }
@@ -358,7 +368,10 @@ impl Ask {
             phase: status["phase"].as_str().unwrap_or("Pending").to_owned(),
             recorded: text(&status["resourceRef"]["name"]),
             named: text(&spec["resourceName"]),
-            profile: meta.annotations.as_ref().and_then(|a| a.get("conductor.io/scheduling-profile").cloned()),
+            profile: meta
+                .annotations
+                .as_ref()
+                .and_then(|a| a.get("conductor.io/scheduling-profile").cloned()),
             class: spec["class"].as_str().map(str::to_owned),
             classes: strings(&spec["classes"]),
             engine: engine(&spec["engine"]),
@@ -386,8 +399,15 @@ impl Maker {
             engine: engine(&body["engine"]),
             ranges: ranges.map(|r| VersionRange::parse(&r).expect("a range")).collect(),
             highly_available: body["highly-available"].as_bool(),
-            capabilities: body["capabilities"].as_array().map(|_| strings(&body["capabilities"]).into_iter().collect()),
-            sizes: body["capacity"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            capabilities: body["capabilities"]
+                .as_array()
+                .map(|_| strings(&body["capabilities"]).into_iter().collect()),
+            sizes: body["capacity"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect(),
         }
     }
 
@@ -402,10 +422,13 @@ impl Maker {
         }
         let offers = [
             ("engine", self.engine.is_none() || ask.engine.is_none() || self.engine == ask.engine),
-            ("version", match &ask.range {
-                Some(range) => self.ranges.is_empty() || self.ranges.iter().any(|r| r.overlaps(range)),
-                None => true,
-            }),
+            (
+                "version",
+                match &ask.range {
+                    Some(range) => self.ranges.is_empty() || self.ranges.iter().any(|r| r.overlaps(range)),
+                    None => true,
+                },
+            ),
             ("highly-available", !ask.highly_available || self.highly_available != Some(false)),
             ("requests", self.capabilities.as_ref().is_none_or(|have| ask.capabilities.is_subset(have))),
         ];
@@ -444,8 +467,17 @@ impl Limit {
 }
 
 const PREDICATES: [&str; 11] = [
-    "Class", "Engine", "Version", "HighlyAvailable", "Capabilities", "Selector", "Phase", "Cordoned",
-    "Reserved", "Sharing", "Capacity",
+    "Class",
+    "Engine",
+    "Version",
+    "HighlyAvailable",
+    "Capabilities",
+    "Selector",
+    "Phase",
+    "Cordoned",
+    "Reserved",
+    "Sharing",
+    "Capacity",
 ];
 
 impl Brute {
@@ -453,14 +485,19 @@ impl Brute {
         let mut brute = Brute::default();
         for object in objects {
             let (spec, meta) = (&object.body["spec"], &object.metadata);
-            let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+            let (namespace, name) =
+                (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
             match object.kind {
                 Kind::Claim(_) => brute.asks.push(Ask::read(object, now)),
                 Kind::Resource(_) => brute.dbs.push(Db::read(object)),
                 Kind::Class(_) => brute.makers.push(Maker::read(object)),
                 Kind::Quota | Kind::ClusterQuota => {
                     let own = object.kind == Kind::Quota;
-                    let title = if own { format!("quota {namespace}/{name}") } else { format!("cluster quota {name}") };
+                    let title = if own {
+                        format!("quota {namespace}/{name}")
+                    } else {
+                        format!("cluster quota {name}")
+                    };
                     brute.budgets.push(Budget {
                         title,
                         namespace: own.then_some(namespace),
@@ -476,7 +513,9 @@ impl Brute {
                     let profile = (spec["preferNewest"] == true, strings(&spec["order"]));
                     brute.profiles.insert(name, profile);
                 }
-                Kind::Namespace => drop(brute.namespaces.insert(name, meta.labels.clone().unwrap_or_default())),
+                Kind::Namespace => {
+                    drop(brute.namespaces.insert(name, meta.labels.clone().unwrap_or_default()))
+                }
             }
         }
         brute.dbs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -499,7 +538,8 @@ impl Brute {
                 }
             }
         }
-        waiting.sort_by_key(|a| (std::cmp::Reverse(a.priority), a.created, a.namespace.clone(), a.key.clone()));
+        waiting
+            .sort_by_key(|a| (std::cmp::Reverse(a.priority), a.created, a.namespace.clone(), a.key.clone()));
         for ask in waiting {
             let outcome = self.decide(&ask);
             self.carry_out(&ask, &outcome);
@@ -518,7 +558,8 @@ impl Brute {
         if ask.phase == "Lost" {
             return Some(Outcome::Lost);
         }
-        let named = |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());
+        let named =
+            |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());
         let holder = named(&ask.recorded).or_else(|| named(&ask.named)).or(holders.first()).copied();
         if let Some(holder) = holder {
             for other in holders.into_iter().filter(|at| *at != holder) {
@@ -582,8 +623,7 @@ impl Brute {
     }
 
     fn charge(&mut self, ask: &Ask, class: Option<String>, requests: Amounts) {
-        let charge =
-            Charge { namespace: ask.namespace.clone(), class, engine: ask.engine.clone(), requests };
+        let charge = Charge { namespace: ask.namespace.clone(), class, engine: ask.engine.clone(), requests };
         self.charges.insert(ask.uid.clone(), charge);
     }
 
@@ -593,7 +633,9 @@ impl Brute {
             None => self.profiles.get("default").cloned().unwrap_or_default(),
             Some(name) => match self.profiles.get(name) {
                 Some(profile) => profile.clone(),
-                None => return Outcome::Wait(format!("scheduling profile {name} does not exist"), Vec::new()),
+                None => {
+                    return Outcome::Wait(format!("scheduling profile {name} does not exist"), Vec::new());
+                }
             },
         };
         if let Some(refusal) = self.outside_limits(ask) {
@@ -610,7 +652,8 @@ impl Brute {
         let own = self.bounds.iter().filter(|((namespace, _), _)| *namespace == ask.namespace);
         for (_, [min, max, _]) in own {
             for (name, least) in min.iter().filter(|(name, least)| get(&ask.requests, name) < **least) {
-                broken.push(format!("{name} {} is below the least allowed, {least}", get(&ask.requests, name)));
+                broken
+                    .push(format!("{name} {} is below the least allowed, {least}", get(&ask.requests, name)));
             }
             for (name, most) in max.iter().filter(|(name, most)| get(&ask.requests, name) > **most) {
                 broken.push(format!("{name} {} is above the most allowed, {most}", get(&ask.requests, name)));
@@ -635,7 +678,8 @@ impl Brute {
         let mut over = Vec::new();
         for budget in self.budgets.iter().filter(|b| self.selects(b, &charge.namespace)) {
             for limit in budget.limits.iter().filter(|l| l.counts(charge)) {
-                let counted = self.charges.values().filter(|c| self.selects(budget, &c.namespace) && limit.counts(c));
+                let counted =
+                    self.charges.values().filter(|c| self.selects(budget, &c.namespace) && limit.counts(c));
                 let mut used = Amounts::new();
                 let mut claims = 0;
                 for charge in counted {
@@ -645,7 +689,10 @@ impl Brute {
                 let scope = limit.class.as_ref().or(limit.engine.as_ref());
                 let scope = scope.map(|s| format!(" for {s}")).unwrap_or_default();
                 if let Some(most) = limit.claims.filter(|most| claims + 1 > *most) {
-                    over.push(format!("over {}{scope}: claims {claims} of {most} used, 1 more asked", budget.title));
+                    over.push(format!(
+                        "over {}{scope}: claims {claims} of {most} used, 1 more asked",
+                        budget.title
+                    ));
                 }
                 for (name, most) in &limit.requests {
                     let (used, asked) = (get(&used, name), get(&charge.requests, name));
@@ -678,7 +725,8 @@ impl Brute {
             (_, false) => ask.classes.iter().cloned().map(Some).collect(),
             (Some(class), true) => vec![Some(class.clone()).filter(|c| !c.is_empty())],
             (None, true) => {
-                let mut defaults: Vec<&Maker> = self.makers.iter().filter(|m| m.default && !m.deleting).collect();
+                let mut defaults: Vec<&Maker> =
+                    self.makers.iter().filter(|m| m.default && !m.deleting).collect();
                 defaults.sort_by_key(|m| (std::cmp::Reverse(m.created), m.name.clone()));
                 let default = defaults.first().map(|m| Some(m.name.clone()));
                 std::iter::once(None).chain(default).collect()
@@ -687,7 +735,8 @@ impl Brute {
     }
 
     fn decide_named(&self, ask: &Ask, name: &str) -> Outcome {
-        let single = |predicate: &str, message: String| Outcome::Wait(message, vec![(predicate.to_owned(), 1)]);
+        let single =
+            |predicate: &str, message: String| Outcome::Wait(message, vec![(predicate.to_owned(), 1)]);
         let Some(db) = self.dbs.iter().find(|db| db.name == name) else {
             return single("ResourceName", format!("resource {name} does not exist; the claim waits for it"));
         };
@@ -747,7 +796,8 @@ impl Brute {
 
     /// The resource that an administrator keeps for the claim, the smallest that can serve.
     fn kept_for(&self, ask: &Ask) -> Option<&Db> {
-        let kept = self.dbs.iter().filter(|db| db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key));
+        let kept =
+            self.dbs.iter().filter(|db| db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key));
         let skip = ["Class", "Selector", "Cordoned"];
         let able = kept.filter(|db| db.readable && db.refuses_its_own(ask, &[], &skip).is_none());
         able.min_by(|a, b| compare(&a.capacity, &b.capacity).then_with(|| a.name.cmp(&b.name)))
@@ -759,7 +809,12 @@ impl Brute {
             "Share" => !db.references.is_empty(),
             _ => true,
         };
-        let fits = self.dbs.iter().filter(|db| db.readable).filter(wanted).filter(|db| db.refuses(ask, std::slice::from_ref(class)).is_none());
+        let fits = self
+            .dbs
+            .iter()
+            .filter(|db| db.readable)
+            .filter(wanted)
+            .filter(|db| db.refuses(ask, std::slice::from_ref(class)).is_none());
         fits.min_by(|a, b| {
             let version = if newest { b.version.cmp(&a.version) } else { a.version.cmp(&b.version) };
             compare(&a.left(None), &b.left(None)).then(version).then_with(|| a.name.cmp(&b.name))

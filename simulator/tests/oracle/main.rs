@@ -22,7 +22,10 @@ const NOW: Time = Time(1_704_300_000_000);
 fn engine_on(objects: &[Object]) -> (Engine, Vec<Action>) {
     let mut engine = Engine::new(Config::default());
     for object in objects {
-        assert!(engine.handle(Event::Seen(object.clone()), NOW).is_empty(), "nothing before everything is listed");
+        assert!(
+            engine.handle(Event::Seen(object.clone()), NOW).is_empty(),
+            "nothing before everything is listed"
+        );
     }
     let actions = engine.handle(Event::Synced, NOW);
     (engine, actions)
@@ -50,7 +53,13 @@ fn flavour_of(seed: u64) -> Flavour {
 }
 
 fn show(objects: &[Object], key: &str) -> String {
-    let named = |o: &&Object| format!("{}/{}", o.metadata.namespace.as_deref().unwrap_or(""), o.metadata.name.as_deref().unwrap_or("")) == key;
+    let named = |o: &&Object| {
+        format!(
+            "{}/{}",
+            o.metadata.namespace.as_deref().unwrap_or(""),
+            o.metadata.name.as_deref().unwrap_or("")
+        ) == key
+    };
     objects.iter().filter(named).map(|o| format!("{:?} {:#}", o.kind, o.body)).collect()
 }
 
@@ -79,7 +88,8 @@ fn a_plain_scan_decides_the_same_for_every_claim() {
                 "CONDUCTOR_SEED={seed}: claim {key}\n  engine {got:?}\n  oracle {expected:?}\n{}\n{}",
                 show(&objects, key),
                 match (got, expected) {
-                    (Outcome::Bind(name), _) | (_, Outcome::Bind(name)) => show(&objects, &format!("conductor-system/{name}")),
+                    (Outcome::Bind(name), _) | (_, Outcome::Bind(name)) =>
+                        show(&objects, &format!("conductor-system/{name}")),
                     _ => String::new(),
                 }
             );

@@ -12,9 +12,8 @@ pub const CLASSES: [&str; 3] = ["bronze", "gold", "silver"];
 pub const ENGINES: [&str; 4] = ["mysql", "Postgres", "postgresql", "MySQL"];
 pub const VERSIONS: [&str; 9] =
     ["5.6.51", "5.7", "8.0.36", "8.0.4-28", "8.1", "9.9", "9.10", "14.2", "15rc1"];
-pub const RANGES: [&str; 11] = [
-    ">= 8", "5.6", "8.0", "< 9.10", "^8", "5.7 || 14", "*", "!= 8.1", ">= 15rc1", "~5.7", ">= 5.7, < 9",
-];
+pub const RANGES: [&str; 11] =
+    [">= 8", "5.6", "8.0", "< 9.10", "^8", "5.7 || 14", "*", "!= 8.1", ">= 15rc1", "~5.7", ">= 5.7, < 9"];
 pub const STORAGE: [&str; 6] = ["512Mi", "1Gi", "2Gi", "4Gi", "4096Mi", "8Gi"];
 pub const CONNECTIONS: [u32; 3] = [10, 50, 100];
 const CAPABILITIES: [&str; 3] = ["audit", "backup", "tls"];
@@ -71,7 +70,13 @@ pub fn surroundings(rng: &mut Rng) -> Vec<Object> {
     }
     for name in NAMESPACES {
         let labels = json!({"team": *rng.pick(&["x", "y"])});
-        objects.push(object(Kind::Namespace, "", name, json!({"uid": uid(rng, name), "labels": labels}), json!({})));
+        objects.push(object(
+            Kind::Namespace,
+            "",
+            name,
+            json!({"uid": uid(rng, name), "labels": labels}),
+            json!({}),
+        ));
         if rng.chance(40) {
             let body = json!({"spec": {"limits": quota_limits(rng)}});
             objects.push(object(Kind::Quota, name, "dbs", json!({"uid": uid(rng, name)}), body));
@@ -85,7 +90,13 @@ pub fn surroundings(rng: &mut Rng) -> Vec<Object> {
         if rng.chance(70) {
             spec["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
         }
-        objects.push(object(Kind::ClusterQuota, "", "all", json!({"uid": uid(rng, "all")}), json!({"spec": spec})));
+        objects.push(object(
+            Kind::ClusterQuota,
+            "",
+            "all",
+            json!({"uid": uid(rng, "all")}),
+            json!({"spec": spec}),
+        ));
     }
     for name in ["default", "other"] {
         if rng.chance(if name == "default" { 25 } else { 60 }) {
@@ -170,7 +181,12 @@ pub fn class(rng: &mut Rng, name: &str) -> Object {
     }
     match rng.below(4) {
         0 => drop(body.insert("capacity".to_owned(), json!({"storage": *rng.pick(&STORAGE)}))),
-        1 => drop(body.insert("capacity".to_owned(), json!({"storage": {"min": "1Gi", "max": "5Gi", "step": "2Gi"}}))),
+        1 => {
+            drop(body.insert(
+                "capacity".to_owned(),
+                json!({"storage": {"min": "1Gi", "max": "5Gi", "step": "2Gi"}}),
+            ))
+        }
         _ => {}
     }
     if rng.chance(20) {
@@ -230,7 +246,9 @@ pub fn selector(rng: &mut Rng, flavour: Flavour) -> Value {
         1 => json!({"matchExpressions": [{"key": "env", "operator": "In", "values": ["dev", "test"]}]}),
         2 => json!({"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["dev"]}]}),
         3 => json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}),
-        _ => json!({"matchLabels": {"tier": "1"}, "matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]}),
+        _ => {
+            json!({"matchLabels": {"tier": "1"}, "matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]})
+        }
     }
 }
 
@@ -279,7 +297,8 @@ pub fn resource_spec(rng: &mut Rng, flavour: Flavour) -> Value {
 fn resource(rng: &mut Rng, at: usize, flavour: Flavour) -> Object {
     let spec = resource_spec(rng, flavour);
     let mut body = json!({"spec": spec});
-    let phases = ["Available", "Available", "Available", "Bound", "Creating", "Pending", "Released", "Failed"];
+    let phases =
+        ["Available", "Available", "Available", "Bound", "Creating", "Pending", "Released", "Failed"];
     if let Some(phase) = rng.maybe(50, &phases) {
         body["status"] = json!({"phase": phase});
     }
