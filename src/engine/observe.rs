@@ -1,10 +1,10 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
 use super::{Engine, TOMBSTONES_MAX, Target};
-use crate::cache::{Glance, ResourceId};
+use crate::cache::{Glance, ResourceEntry, ResourceId};
 use crate::model::{
-    Claim, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota, Resource,
-    Revision, Time, TypeId, Uid,
+    Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota,
+    Resource, Revision, Time, TypeId, Uid,
 };
 use crate::queue::{LaneKey, Wait};
 use std::collections::BTreeSet;
@@ -73,9 +73,13 @@ impl Engine {
         let before = id.and_then(|id| self.state.index_of(ty).glance(id));
         let old_holders = id.map(|id| self.holders(id)).unwrap_or_default();
         let old_class = id.and_then(|id| self.class_of(id));
+        let old = id.and_then(|id| self.state.resource(id)).filter(|e| !e.assumed.is_empty()).cloned();
         let id = self.state.set_resource(resource);
         if !self.synced {
             return;
+        }
+        if let Some(old) = old {
+            self.reconsider(id, &old, now);
         }
         for class in [old_class, self.class_of(id)].into_iter().flatten() {
             self.dirty.insert(Target::Class(ty, class));
@@ -89,6 +93,28 @@ impl Engine {
         }
         self.check_holders(id);
         self.wake_for_resource(id, before.as_ref());
+    }
+
+    /// A resource has changed under claims that were given it and are not on it yet: they are decided about
+    /// anew. Written again at the newer revision, their references would pass by whatever changed: a
+    /// reservation, a smaller capacity, another holder. A write of theirs that is on its way cannot land
+    /// any more, because it is tied to the older revision.
+    fn reconsider(&mut self, id: ResourceId, old: &ResourceEntry, now: Time) {
+        let Some(entry) = self.state.resource(id) else { return };
+        let (was, is) = (&old.resource, &entry.resource);
+        let is_new = |r: &ClaimRef| !old.refs().any(|known| (&known.claim, &known.uid) == (&r.claim, &r.uid));
+        let changed = was.offer != is.offer
+            || was.meta.deleting != is.meta.deleting
+            || (was.status.phase != is.status.phase && !is.is_offered())
+            || is.claim_refs.iter().any(is_new);
+        if changed {
+            let given: Vec<Uid> = entry.assumed.iter().filter_map(|a| a.uid.clone()).collect();
+            for uid in given {
+                self.drop_binding(&uid);
+                self.bindings.remove(&uid);
+                self.settle_claim(&uid, now);
+            }
+        }
     }
 
     fn class_of(&self, id: ResourceId) -> Option<Name> {
