@@ -162,7 +162,8 @@ impl Engine {
             return self.restore(claim, now);
         }
         if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
-            self.requeue(uid, now);
+            // Whatever it had is gone, and what it was charged for that goes with it.
+            self.retry_claim(uid, now);
         }
     }
 
