@@ -74,6 +74,7 @@ impl Engine {
         let old_holders = id.map(|id| self.holders(id)).unwrap_or_default();
         let old_class = id.and_then(|id| self.class_of(id));
         let old = id.and_then(|id| self.state.resource(id)).filter(|e| !e.assumed.is_empty()).cloned();
+        let is_news = id.and_then(|id| self.state.resource(id)).is_none_or(|e| e.resource != resource);
         let id = self.state.set_resource(resource);
         if !self.synced {
             return;
@@ -92,7 +93,9 @@ impl Engine {
             self.settle_claim(&claim, now);
         }
         self.check_holders(id);
-        self.wake_for_resource(id, before.as_ref());
+        if is_news {
+            self.wake_for_resource(id, before.as_ref());
+        }
     }
 
     /// A resource has changed under claims that were given it and are not on it yet: they are decided about
