@@ -64,7 +64,9 @@ impl ResourceEntry {
     pub fn counted(&self, reference: &ClaimRef) -> Capacity {
         let fills = |seen: &&ClaimRef| seen.uid.is_none() && seen.claim == reference.claim;
         match self.resource.claim_refs.iter().find(fills) {
-            Some(kept) => reference.requests.saturating_add(&kept.requests.saturating_sub(&reference.requests)),
+            Some(kept) => {
+                reference.requests.saturating_add(&kept.requests.saturating_sub(&reference.requests))
+            }
             None => reference.requests.clone(),
         }
     }

@@ -5,7 +5,9 @@ use super::{Binding, Engine, Target};
 use crate::action::Action;
 use crate::api::reasons;
 use crate::cache::{Charge, Departure, ResourceId};
-use crate::model::{Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Time, TypeId, Uid};
+use crate::model::{
+    Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, ResourcePhase, Time, TypeId, Uid,
+};
 use crate::queue::Entry;
 
 impl Engine {
@@ -94,7 +96,8 @@ impl Engine {
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
         let made_for_it = entry.resource.provisioned_for.as_ref() == Some(uid);
-        let usable = self.state.is_implemented(&entry.resource);
+        let failed = entry.resource.status.phase == Some(ResourcePhase::Failed);
+        let usable = self.state.is_implemented(&entry.resource) && !failed;
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         let held = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(uid));
         let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
@@ -148,7 +151,10 @@ impl Engine {
         let uid = &claim.meta.uid;
         let in_progress = match self.bindings.get(uid) {
             Some(Binding::Assumed { resource, .. }) => self.state.find_resource(claim.ty, resource).is_some(),
-            Some(Binding::Provisioning { .. }) => true,
+            // Once it is there and does not hold the claim, somebody has taken the reference off.
+            Some(Binding::Provisioning { resource, .. }) => {
+                self.state.find_resource(claim.ty, resource).is_none()
+            }
             Some(Binding::Waiting(_) | Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving)
             | None => false,
         };
