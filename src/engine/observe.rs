@@ -1,7 +1,7 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
 use super::{Engine, TOMBSTONES_MAX, Target};
-use crate::cache::{Glance, ResourceEntry, ResourceId};
+use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::model::{
     Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota,
     Resource, Revision, Time, TypeId, Uid,
@@ -161,6 +161,11 @@ impl Engine {
     }
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
+        let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
+        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known.meta.revision);
+        if known.is_some_and(|known| quota.meta.revision.is_older_than(known)) {
+            return;
+        }
         if let Err(error) = &quota.limits {
             self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
         }
@@ -173,6 +178,10 @@ impl Engine {
 
     fn observe_limits(&mut self, limits: Limits) {
         let key = limits.meta.key.clone();
+        let known = self.state.find_limits(&key).map(|known| known.meta.revision);
+        if known.is_some_and(|known| limits.meta.revision.is_older_than(known)) {
+            return;
+        }
         if let Err(error) = &limits.bounds {
             self.tell_unreadable(Kind::Limits, &key, &limits.meta.uid, &error.clone());
         }
@@ -198,6 +207,10 @@ impl Engine {
             self.tell_unreadable(Kind::Profile, &profile.meta.key, &profile.meta.uid, &error.clone());
         }
         let name = profile.meta.key.name.clone();
+        let known = self.state.profiles.get(&name).map(|known| known.meta.revision);
+        if known.is_some_and(|known| profile.meta.revision.is_older_than(known)) {
+            return;
+        }
         let news = self.state.profiles.get(&name).is_none_or(|known| known.profile != profile.profile);
         self.state.profiles.insert(name, profile);
         if news {
