@@ -1,6 +1,6 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
-use super::{Engine, TOMBSTONES_MAX, Target};
+use super::{Binding, Engine, TOMBSTONES_MAX, Target};
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::model::{
     Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota,
@@ -50,11 +50,21 @@ impl Engine {
         let asks_anew = self.state.claim(&uid).is_none_or(|known| asks_differently(known, &claim));
         self.state.set_claim(claim);
         if self.synced {
-            if asks_anew {
+            if asks_anew && self.is_only_planned(&uid) {
+                self.retry_claim(&uid, now);
+            } else if asks_anew {
                 self.requeue(&uid, now);
             }
             self.settle_claim(&uid, now);
         }
+    }
+
+    /// Whether a resource is to be made for the claim and nothing has been sent for it yet.
+    fn is_only_planned(&self, uid: &Uid) -> bool {
+        let Some(Binding::Provisioning { resource, .. }) = self.bindings.get(uid) else { return false };
+        let Some(claim) = self.state.claim(uid) else { return false };
+        let target = Target::Resource(claim.ty, resource.clone());
+        self.state.find_resource(claim.ty, resource).is_none() && !self.busy.contains(&target)
     }
 
     fn observe_resource(&mut self, resource: Resource, now: Time) {
