@@ -172,16 +172,18 @@ impl Engine {
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
         let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
-        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known.meta.revision);
-        if known.is_some_and(|known| quota.meta.revision.is_older_than(known)) {
+        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known);
+        if known.is_some_and(|known| quota.meta.revision.is_older_than(known.meta.revision)) {
             return;
         }
+        // Its status is our own word, and helps nobody.
+        let news = known.is_none_or(|k| (&k.namespaces, &k.limits) != (&quota.namespaces, &quota.limits));
         if let Err(error) = &quota.limits {
             self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
         }
         let key = self.state.ledger.set_quota(quota);
         self.dirty.insert(Target::Quota(key.clone()));
-        if self.synced {
+        if self.synced && news {
             self.wake_for_quotas(&[key]);
         }
     }
