@@ -6,7 +6,9 @@ use crate::api::names::DEFAULT_PROFILE;
 use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
-use crate::model::{Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
+use crate::model::{
+    Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, ResourcePhase, Wants,
+};
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
 use std::sync::Arc;
@@ -178,11 +180,13 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     }
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
+    // After a restart the status knows first that the last holder is gone; its data is still there.
+    let released = entry.is_released() || entry.resource.status.phase == Some(ResourcePhase::Released);
     let standing = match others.len() {
         // Not asked about, a cordon must not hide that others hold the resource.
         _ if offer.cordoned && !skip.contains(&Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
-        _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
+        _ if offer.max_claims == 1 || released => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
         _ => Standing::Shared,
     };
