@@ -379,7 +379,13 @@ impl Engine {
         let holders = self.holders(id);
         let class = self.class_of(id);
         self.state.remove_resource(id);
-        self.busy.remove(&Target::Resource(ty, name.clone()));
+        let target = Target::Resource(ty, name.clone());
+        if self.busy.remove(&target) {
+            // The answer to a write on this life of the name must not free the next one.
+            self.flights.retain(|_, flying| *flying != target);
+        }
+        let waiting = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
+        self.queue.wake_lanes(waiting);
         self.destroys.remove(&(ty, name.clone()));
         self.dirty.extend(class.map(|class| Target::Class(ty, class)));
         if self.synced {
