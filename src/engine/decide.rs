@@ -45,7 +45,7 @@ impl Engine {
     fn carry_out(&mut self, request: &Request<'_>, decision: Decision, now: Time) {
         match decision {
             Decision::Bind { resource, class } => self.bind(request, resource, class),
-            Decision::Provision { class } => self.provision(request, class),
+            Decision::Provision { class } => self.provision(request, class, now),
             Decision::Refuse { refusal, wait } => {
                 let lane = request.lane(wait);
                 self.refuse(request.claim, refusal, lane, now);
@@ -58,13 +58,18 @@ impl Engine {
         self.queue.pass_on(&request.claim.meta.uid, request.namespace());
     }
 
-    fn provision(&mut self, request: &Request<'_>, class: Name) {
+    fn provision(&mut self, request: &Request<'_>, class: Name, now: Time) {
         let claim = request.claim;
+        let name = provisioned_name(claim);
         if let Some(made) = self.find_made(claim) {
             return self.bind(request, made, Some(class));
+        } else if self.state.find_resource(claim.ty, &name).is_some() {
+            let why = format!("resource {name}, which is to be made for it, exists and is not free");
+            let refusal = Arc::new(Refusal::single(Predicate::ResourceName, why));
+            return self.refuse(claim, refusal, request.lane(Wait::Resource(name)), now);
         }
         self.charge(claim, Some(class.clone()), request.wants.requests.clone());
-        let resource = provisioned_name(claim);
+        let resource = name;
         self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
         self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
