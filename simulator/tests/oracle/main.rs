@@ -1,7 +1,9 @@
 //! The engine held against a scheduler that scans: over random worlds both give every claim the same.
 //! `CONDUCTOR_SEED` replays one world, `CONDUCTOR_WORLDS` asks for more of them.
 
+mod batch;
 mod brute;
+mod changes;
 mod rng;
 mod worlds;
 
