@@ -181,7 +181,8 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
     // After a restart the status knows first that the last holder is gone; its data is still there.
-    let released = entry.is_released() || entry.resource.status.phase == Some(ResourcePhase::Released);
+    let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
+    let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
     let standing = match others.len() {
         // Not asked about, a cordon must not hide that others hold the resource.
         _ if offer.cordoned && !skip.contains(&Predicate::Cordoned) => Standing::Cordoned,
