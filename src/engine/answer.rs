@@ -55,6 +55,9 @@ impl Engine {
         let Target::Resource(ty, name) = target else { return };
         let Some(id) = self.state.find_resource(*ty, name) else { return };
         let assumed = self.state.resource(id).map(|e| e.assumed.clone()).unwrap_or_default();
+        // Taken before anything is given back: what we give back ourselves is news to others, and no
+        // reason for the same claim to try the same write again without a pause.
+        let helpful = self.helpful;
         for uid in assumed.into_iter().filter_map(|a| a.uid) {
             let since = match self.bindings.get(&uid) {
                 Some(Binding::Assumed { since, .. }) => *since,
@@ -64,7 +67,7 @@ impl Engine {
             let quotas = self.state.ledger.release(&uid);
             self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
             self.bindings.insert(uid.clone(), Binding::Waiting(None));
-            self.queue.back_off(&uid, self.helpful > since, now);
+            self.queue.back_off(&uid, helpful > since, now);
             self.wake_for_quotas(&quotas);
         }
     }
