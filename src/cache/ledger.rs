@@ -76,9 +76,16 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes in a quota, new or changed, and counts its use afresh.
+    /// Takes in a quota, new or changed, and counts its use afresh where it counts otherwise than before.
     pub fn set_quota(&mut self, quota: Quota) -> QuotaKey {
         let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
+        // Every bind writes the status, and every status comes back: that must not cost a count of all claims.
+        if let Some(account) = self.accounts.get_mut(&key)
+            && (&account.quota.limits, &account.quota.namespaces) == (&quota.limits, &quota.namespaces)
+        {
+            account.quota = quota;
+            return key;
+        }
         self.accounts.insert(key.clone(), Account { quota, used: Vec::new() });
         self.recount(&key);
         key

@@ -1,7 +1,7 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
 use super::{Engine, TOMBSTONES_MAX, Target};
-use crate::cache::{Glance, ResourceId};
+use crate::cache::{Glance, QuotaKey, ResourceId};
 use crate::model::{
     Claim, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota, Resource,
     Revision, Time, TypeId, Uid,
@@ -132,12 +132,21 @@ impl Engine {
     }
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
-        if let Err(error) = &quota.limits {
+        let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
+        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known);
+        if known.is_some_and(|known| quota.meta.revision.is_older_than(known.meta.revision)) {
+            return;
+        }
+        // Our own status coming back helps nobody, and is told to nobody.
+        let news = known.is_none_or(|known| {
+            (&known.limits, &known.namespaces) != (&quota.limits, &quota.namespaces)
+        });
+        if news && let Err(error) = &quota.limits {
             self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
         }
         let key = self.state.ledger.set_quota(quota);
         self.dirty.insert(Target::Quota(key.clone()));
-        if self.synced {
+        if self.synced && news {
             self.wake_for_quotas(&[key]);
         }
     }
@@ -191,7 +200,7 @@ impl Engine {
     }
 
     /// Wakes the first claim of every lane that waits for one of these quotas.
-    pub(super) fn wake_for_quotas(&mut self, quotas: &[crate::cache::QuotaKey]) {
+    pub(super) fn wake_for_quotas(&mut self, quotas: &[QuotaKey]) {
         if quotas.is_empty() {
             return;
         }
@@ -278,8 +287,7 @@ impl Engine {
                 }
             }
             Kind::Quota | Kind::ClusterQuota => {
-                let quota =
-                    crate::cache::QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
+                let quota = QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
                 self.state.ledger.remove_quota(&quota);
                 self.wake_for_quotas(&[quota]);
             }
