@@ -76,19 +76,24 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes in a quota, new or changed, and counts its use afresh where it counts otherwise than before.
-    pub fn set_quota(&mut self, quota: Quota) -> QuotaKey {
+    /// Takes in a quota, new or changed. Says whether it limits anything else than before; only then
+    /// is its use counted afresh.
+    pub fn set_quota(&mut self, quota: Quota) -> (QuotaKey, bool) {
         let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
-        // Every bind writes the status, and every status comes back: that must not cost a count of all claims.
-        if let Some(account) = self.accounts.get_mut(&key)
-            && (&account.quota.limits, &account.quota.namespaces) == (&quota.limits, &quota.namespaces)
-        {
-            account.quota = quota;
-            return key;
+        match self.accounts.get_mut(&key) {
+            Some(account)
+                if (&account.quota.limits, &account.quota.namespaces)
+                    == (&quota.limits, &quota.namespaces) =>
+            {
+                account.quota = quota;
+                (key, false)
+            }
+            _ => {
+                self.accounts.insert(key.clone(), Account { quota, used: Vec::new() });
+                self.recount(&key);
+                (key, true)
+            }
         }
-        self.accounts.insert(key.clone(), Account { quota, used: Vec::new() });
-        self.recount(&key);
-        key
     }
 
     /// Forgets a quota.

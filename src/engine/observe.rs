@@ -1,7 +1,8 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
 use super::{Engine, TOMBSTONES_MAX, Target};
-use crate::cache::{Glance, QuotaKey, ResourceId};
+use crate::cache::{Glance, ResourceId};
+use crate::lifecycle::provisioned_name;
 use crate::model::{
     Claim, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota, Resource,
     Revision, Time, TypeId, Uid,
@@ -132,20 +133,12 @@ impl Engine {
     }
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
-        let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
-        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known);
-        if known.is_some_and(|known| quota.meta.revision.is_older_than(known.meta.revision)) {
-            return;
-        }
-        // Our own status coming back helps nobody, and is told to nobody.
-        let news = known.is_none_or(|known| {
-            (&known.limits, &known.namespaces) != (&quota.limits, &quota.namespaces)
-        });
-        if news && let Err(error) = &quota.limits {
-            self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
-        }
-        let key = self.state.ledger.set_quota(quota);
+        let (meta, error) = (quota.meta.clone(), quota.limits.as_ref().err().cloned());
+        let (key, news) = self.state.ledger.set_quota(quota);
         self.dirty.insert(Target::Quota(key.clone()));
+        if let Some(error) = error.filter(|_| news) {
+            self.tell_unreadable(kind, &meta.key, &meta.uid, &error);
+        }
         if self.synced && news {
             self.wake_for_quotas(&[key]);
         }
@@ -200,7 +193,7 @@ impl Engine {
     }
 
     /// Wakes the first claim of every lane that waits for one of these quotas.
-    pub(super) fn wake_for_quotas(&mut self, quotas: &[QuotaKey]) {
+    pub(super) fn wake_for_quotas(&mut self, quotas: &[crate::cache::QuotaKey]) {
         if quotas.is_empty() {
             return;
         }
@@ -287,7 +280,8 @@ impl Engine {
                 }
             }
             Kind::Quota | Kind::ClusterQuota => {
-                let quota = QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
+                let quota =
+                    crate::cache::QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
                 self.state.ledger.remove_quota(&quota);
                 self.wake_for_quotas(&[quota]);
             }
@@ -315,9 +309,8 @@ impl Engine {
     }
 
     fn claim_gone(&mut self, uid: &Uid) {
-        if self.state.remove_claim(uid).is_none() {
-            return;
-        }
+        let Some(claim) = self.state.remove_claim(uid) else { return };
+        self.makers.remove(&(claim.ty, provisioned_name(&claim)));
         self.drop_binding(uid);
         self.bindings.remove(uid);
         self.busy.remove(&Target::Claim(uid.clone()));
@@ -335,6 +328,8 @@ impl Engine {
         self.state.remove_resource(id);
         self.busy.remove(&Target::Resource(ty, name.clone()));
         self.destroys.remove(&(ty, name.clone()));
+        let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
+        self.queue.wake_lanes(named);
         self.dirty.extend(class.map(|class| Target::Class(ty, class)));
         if self.synced {
             holders.iter().for_each(|claim| self.settle_claim(claim, now));

@@ -6,7 +6,7 @@ use crate::api::names::DEFAULT_PROFILE;
 use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
-use crate::model::{Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
+use crate::model::{Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
 use std::sync::Arc;
@@ -179,7 +179,8 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
     let standing = match others.len() {
-        _ if offer.cordoned => Standing::Cordoned,
+        // Not asked about, a cordon must not hide that others hold the resource.
+        _ if offer.cordoned && !skip.contains(&Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
         _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
@@ -188,8 +189,10 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     let mut seen = seen(state, entry, offer);
     seen.standing = standing;
     seen.holders = others.iter().map(|r| r.claim.to_string()).collect();
-    let own = entry.refs().find(|r| r.claim == request.claim.meta.key && r.uid.is_none());
-    seen.free = own.map_or(seen.free.clone(), |own| seen.free.saturating_add(&own.requests));
+    // What others take, not what is left plus the claim's own: where the references together exceed the
+    // capacity, adding the own one back would promise more than the resource ever had.
+    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests));
+    seen.free = offer.capacity.saturating_sub(&taken);
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
     let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };
     let ask = Ask { namespace: request.namespace(), class, wants: &request.wants };
