@@ -156,7 +156,8 @@ pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<Resou
 pub(super) fn named_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
     let classless = class_of(state, id).is_none();
     let mutual = state.reserved_for(request.claim.ty, &request.claim.meta.key).any(|kept| kept == id);
-    let shared = state.resource(id).is_some_and(|e| e.resource.offer.as_ref().is_ok_and(|o| o.max_claims > 1));
+    let shared =
+        state.resource(id).is_some_and(|e| e.resource.offer.as_ref().is_ok_and(|o| o.max_claims > 1));
     first_refusal(state, request, id, |predicate| match predicate {
         Predicate::Selector | Predicate::Phase => false,
         Predicate::Class => !classless && !mutual,
