@@ -178,7 +178,7 @@ impl Engine {
         if let Some(Binding::Lost { .. }) = self.bindings.get(uid) {
             return;
         }
-        if claim.status.phase == ClaimPhase::Bound || claim.status.resource.is_some() {
+        if claim.was_bound() {
             return self.restore(claim, now);
         }
         if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
@@ -268,8 +268,10 @@ impl Engine {
         let uid = &claim.meta.uid;
         if !self.queue.contains(uid) {
             self.queue.add(entry(claim, now));
-            self.queue.take(uid);
         }
+        // Parked or pausing, it is not to be tried once more while this is under way.
+        self.queue.wake(uid);
+        self.queue.take(uid);
     }
 
     /// Asks live after every holder of a resource that is not in the cache.

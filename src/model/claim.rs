@@ -138,6 +138,11 @@ impl Claim {
             status: ClaimStatus::read(&Field::root(&object.body).at("status")),
         }
     }
+
+    /// Whether it was bound once, by its own record: then there is data that is its own.
+    pub fn was_bound(&self) -> bool {
+        self.status.phase == ClaimPhase::Bound || self.status.resource.is_some()
+    }
 }
 
 /// The parts of a spec that steer the claim rather than the match.
