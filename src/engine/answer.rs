@@ -1,7 +1,7 @@
 //! What the API said: to a write, or to a live read. An answer that nobody can be sure of is settled by reading.
 
 use super::{Binding, Engine, Target};
-use crate::cache::Departure;
+use crate::cache::{Departure, ResourceEntry, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
 use crate::model::{Claim, Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
@@ -34,7 +34,7 @@ impl Engine {
                 self.read_target(&target);
             }
             Answer::Invalid(why) => {
-                self.tell_invalid(&target, &why);
+                self.tell_refused(&target, &why);
                 self.give_back(&target, now);
                 self.retry_later(target, now);
             }
@@ -55,18 +55,46 @@ impl Engine {
         let Target::Resource(ty, name) = target else { return };
         let Some(id) = self.state.find_resource(*ty, name) else { return };
         let assumed = self.state.resource(id).map(|e| e.assumed.clone()).unwrap_or_default();
-        for uid in assumed.into_iter().filter_map(|a| a.uid) {
-            let since = match self.bindings.get(&uid) {
-                Some(Binding::Assumed { since, .. }) => *since,
-                _ => continue,
-            };
-            self.unassume(&uid);
-            let quotas = self.state.ledger.release(&uid);
-            self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
-            self.bindings.insert(uid.clone(), Binding::Waiting(None));
-            self.queue.back_off(&uid, self.helpful > since, now);
-            self.wake_for_quotas(&quotas);
+        // Taken before anything is given back: what we give back ourselves is news to others, and no
+        // reason for the same claim to try the same write again without a pause.
+        let helpful = self.helpful;
+        assumed.into_iter().filter_map(|a| a.uid).for_each(|uid| self.take_back(id, &uid, helpful, now));
+    }
+
+    /// A resource was seen with less room than what was assumed of it: somebody else wrote to it
+    /// meanwhile. Our references on top would give it to two, so the last ones given go back.
+    pub(super) fn give_back_excess(&mut self, id: ResourceId, now: Time) {
+        let helpful = self.helpful;
+        let last = |entry: &ResourceEntry| entry.assumed.last()?.uid.clone();
+        while let Some(uid) = self.state.resource(id).filter(|e| e.is_overdrawn()).and_then(last) {
+            self.take_back(id, &uid, helpful, now);
         }
+    }
+
+    /// Takes a resource back that was assumed for a claim, and decides what becomes of the claim.
+    /// `helpful` is the count of helpful events before anything was taken back.
+    fn take_back(&mut self, id: ResourceId, uid: &Uid, helpful: u64, now: Time) {
+        let (since, resource) = match self.bindings.get(uid) {
+            Some(Binding::Assumed { since, resource, .. }) => (*since, resource.clone()),
+            _ => return self.state.forget(id, uid),
+        };
+        self.unassume(uid);
+        // Also where its binding names another resource: what is taken back here is taken back.
+        self.state.forget(id, uid);
+        let Some(claim) = self.state.claim(uid) else { return };
+        if claim.was_bound() {
+            // Its data is there and nowhere else. It keeps its charge and is settled once the resource
+            // has been read; as a claim that waits it could be given other data.
+            self.doubted.entry((claim.ty, resource.clone())).or_default().insert(uid.clone());
+            self.queue.remove(uid);
+            self.bindings.insert(uid.clone(), Binding::Bound { resource });
+            return;
+        }
+        let quotas = self.state.ledger.release(uid);
+        self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+        self.bindings.insert(uid.clone(), Binding::Waiting(None));
+        self.queue.back_off(uid, helpful > since, now);
+        self.wake_for_quotas(&quotas);
     }
 
     fn retry_later(&mut self, target: Target, now: Time) {
@@ -79,7 +107,8 @@ impl Engine {
         self.retries.insert((now.plus_ms(pause), target));
     }
 
-    fn tell_invalid(&mut self, target: &Target, why: &str) {
+    /// Tells whoever the write was for that the API does not accept it.
+    fn tell_refused(&mut self, target: &Target, why: &str) {
         let (kind, meta) = match target {
             Target::Claim(uid) => match self.state.claim(uid) {
                 Some(claim) => (Kind::Claim(claim.ty), claim.meta.clone()),
@@ -87,9 +116,11 @@ impl Engine {
             },
             Target::Resource(ty, name) => {
                 let entry = self.state.find_resource(*ty, name).and_then(|id| self.state.resource(id));
-                match entry {
-                    Some(entry) => (Kind::Resource(*ty), entry.resource.meta.clone()),
-                    None => return,
+                let maker = self.makers.get(&(*ty, name.clone())).and_then(|uid| self.state.claim(uid));
+                match (entry, maker) {
+                    (Some(entry), _) => (Kind::Resource(*ty), entry.resource.meta.clone()),
+                    (None, Some(claim)) => (Kind::Claim(*ty), claim.meta.clone()),
+                    (None, None) => return,
                 }
             }
             Target::Class(..) | Target::Quota(_) => return,
@@ -217,28 +248,18 @@ impl Engine {
         }
         self.free(Target::Resource(ty, name.clone()));
         self.dirty_maker(ty, name);
-        if revision.is_none() {
-            self.lose_those_bound_to(ty, name, now);
+        self.resolve_doubts(ty, name, revision.is_none(), now);
+    }
+
+    /// A live read has told whether a resource is there: claims that were bound to it are settled with that.
+    fn resolve_doubts(&mut self, ty: TypeId, name: &Name, missing: bool, now: Time) {
+        let key = (ty, name.clone());
+        if missing {
+            self.missing.insert(key.clone());
         }
-    }
-
-    /// A live read says that a resource is gone: whoever was bound to it has lost it.
-    fn lose_those_bound_to(&mut self, ty: TypeId, name: &Name, now: Time) {
-        self.missing.insert((ty, name.clone()));
-        let bound: Vec<Uid> = self.bound_to(ty, name);
-        bound.iter().for_each(|uid| self.settle_claim(uid, now));
-        self.missing.remove(&(ty, name.clone()));
-    }
-
-    fn bound_to(&self, ty: TypeId, name: &Name) -> Vec<Uid> {
-        let is_bound = |uid: &&Uid| match self.bindings.get(*uid) {
-            Some(Binding::Bound { resource } | Binding::Assumed { resource, .. }) => resource == name,
-            Some(
-                Binding::Waiting(_) | Binding::Provisioning { .. } | Binding::Lost { .. } | Binding::Leaving,
-            )
-            | None => false,
-        };
-        let of_type = self.state.claims().filter(|c| c.ty == ty).map(|c| &c.meta.uid);
-        of_type.filter(is_bound).cloned().collect()
+        for uid in self.doubted.remove(&key).unwrap_or_default() {
+            self.settle_claim(&uid, now);
+        }
+        self.missing.remove(&key);
     }
 }

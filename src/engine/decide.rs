@@ -34,7 +34,10 @@ impl Engine {
         let Some(claim) = self.state.claim(uid).cloned() else { return self.queue.remove(uid) };
         self.stats.decisions += 1;
         match prepare(&self.state, &claim) {
-            Err((refusal, lane)) => self.refuse(&claim, Arc::new(refusal), lane, now),
+            Err((refusal, lane)) => {
+                let word = reason_word(&lane.wait, &refusal);
+                self.refuse(&claim, word, Arc::new(refusal), lane, now);
+            }
             Ok(request) => {
                 let decision = schedule_one(&self.state, &request, &mut self.memo);
                 self.carry_out(&request, decision, now);
@@ -45,10 +48,11 @@ impl Engine {
     fn carry_out(&mut self, request: &Request<'_>, decision: Decision, now: Time) {
         match decision {
             Decision::Bind { resource, class } => self.bind(request, resource, class),
-            Decision::Provision { class } => self.provision(request, class, now),
+            Decision::Provision { class } => self.provision(request, class),
             Decision::Refuse { refusal, wait } => {
                 let lane = request.lane(wait);
-                self.refuse(request.claim, refusal, lane, now);
+                let word = reason_word(&lane.wait, &refusal);
+                self.refuse(request.claim, word, refusal, lane, now);
             }
         }
     }
@@ -58,18 +62,13 @@ impl Engine {
         self.queue.pass_on(&request.claim.meta.uid, request.namespace());
     }
 
-    fn provision(&mut self, request: &Request<'_>, class: Name, now: Time) {
+    fn provision(&mut self, request: &Request<'_>, class: Name) {
         let claim = request.claim;
-        let name = provisioned_name(claim);
         if let Some(made) = self.find_made(claim) {
             return self.bind(request, made, Some(class));
-        } else if self.state.find_resource(claim.ty, &name).is_some() {
-            let why = format!("resource {name}, which is to be made for it, exists and is not free");
-            let refusal = Arc::new(Refusal::single(Predicate::ResourceName, why));
-            return self.refuse(claim, refusal, request.lane(Wait::Resource(name)), now);
         }
         self.charge(claim, Some(class.clone()), request.wants.requests.clone());
-        let resource = name;
+        let resource = provisioned_name(claim);
         self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
         self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
@@ -85,12 +84,19 @@ impl Engine {
         (ours && !entry.resource.meta.deleting && entry.refs().next().is_none()).then_some(id)
     }
 
-    fn refuse(&mut self, claim: &Claim, refusal: Arc<Refusal>, lane: LaneKey, now: Time) {
+    pub(super) fn refuse(
+        &mut self,
+        claim: &Claim,
+        reason: &'static str,
+        refusal: Arc<Refusal>,
+        lane: LaneKey,
+        now: Time,
+    ) {
         let uid = &claim.meta.uid;
         if let Some(predicate) = refusal.main_predicate() {
             *self.stats.refusals.entry(predicate).or_default() += 1;
         }
-        let refused = Refused { reason: reason_word(&lane.wait, &refusal), refusal };
+        let refused = Refused { reason, refusal };
         self.bindings.insert(uid.clone(), Binding::Waiting(Some(refused)));
         self.dirty.insert(Target::Claim(uid.clone()));
         self.queue.park(uid, lane, &claim.meta.key.namespace, now);

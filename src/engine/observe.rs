@@ -2,6 +2,7 @@
 
 use super::{Binding, Engine, TOMBSTONES_MAX, Target};
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
+use crate::lifecycle::provisioned_name;
 use crate::model::{
     Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota,
     Resource, Revision, Time, TypeId, Uid,
@@ -96,6 +97,7 @@ impl Engine {
             self.dirty.insert(Target::Class(ty, class));
         }
         self.dirty.insert(Target::Resource(ty, name));
+        self.give_back_excess(id, now);
         // Those who held it before, in case they do no longer, and those who do now.
         let mut concerned = self.holders(id);
         concerned.extend(old_holders);
@@ -172,17 +174,16 @@ impl Engine {
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
         let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
-        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known);
-        if known.is_some_and(|known| quota.meta.revision.is_older_than(known.meta.revision)) {
+        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known.meta.revision);
+        if known.is_some_and(|known| quota.meta.revision.is_older_than(known)) {
             return;
         }
-        // Its status is our own word, and helps nobody.
-        let news = known.is_none_or(|k| (&k.namespaces, &k.limits) != (&quota.namespaces, &quota.limits));
-        if let Err(error) = &quota.limits {
-            self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
-        }
-        let key = self.state.ledger.set_quota(quota);
+        let (meta, error) = (quota.meta.clone(), quota.limits.as_ref().err().cloned());
+        let (key, news) = self.state.ledger.set_quota(quota);
         self.dirty.insert(Target::Quota(key.clone()));
+        if let Some(error) = error.filter(|_| news) {
+            self.tell_unreadable(kind, &meta.key, &meta.uid, &error);
+        }
         if self.synced && news {
             self.wake_for_quotas(&[key]);
         }
@@ -361,9 +362,8 @@ impl Engine {
     }
 
     fn claim_gone(&mut self, uid: &Uid) {
-        if self.state.remove_claim(uid).is_none() {
-            return;
-        }
+        let Some(claim) = self.state.remove_claim(uid) else { return };
+        self.makers.remove(&(claim.ty, provisioned_name(&claim)));
         self.drop_binding(uid);
         self.bindings.remove(uid);
         self.busy.remove(&Target::Claim(uid.clone()));
@@ -384,9 +384,9 @@ impl Engine {
             // The answer to a write on this life of the name must not free the next one.
             self.flights.retain(|_, flying| *flying != target);
         }
-        let waiting = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
-        self.queue.wake_lanes(waiting);
         self.destroys.remove(&(ty, name.clone()));
+        let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
+        self.queue.wake_lanes(named);
         self.dirty.extend(class.map(|class| Target::Class(ty, class)));
         if self.synced {
             holders.iter().for_each(|claim| self.settle_claim(claim, now));

@@ -4,9 +4,10 @@
 use super::{Binding, Engine, Target};
 use crate::action::Action;
 use crate::api::reasons;
-use crate::cache::{Charge, Departure, ResourceId};
+use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
 use crate::model::{
-    Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, ResourcePhase, Time, TypeId, Uid,
+    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, ResourcePhase, Time, TypeId,
+    Uid,
 };
 use crate::queue::Entry;
 
@@ -24,8 +25,29 @@ impl Engine {
             return self.lose(&claim, reason, lost_message(&claim));
         }
         match self.choose_holder(&claim, &holders) {
-            Some(id) => self.adopt(&claim, id, &holders, now),
+            Some(id) if self.is_recorded(&claim, id) => self.adopt(&claim, id, &holders, now),
+            // Bound by its own record to a resource that does not say so: that one has its data, and
+            // another that claims to hold it never will.
+            Some(_) => {
+                self.let_go(&claim.meta.uid, &holders, None);
+                self.settle_unheld(&claim, now);
+            }
             None => self.settle_unheld(&claim, now),
+        }
+    }
+
+    /// Whether a holder is the one that the claim was bound to, or the claim was never bound.
+    fn is_recorded(&self, claim: &Claim, id: ResourceId) -> bool {
+        let recorded = claim.status.resource.as_ref().filter(|_| claim.status.phase == ClaimPhase::Bound);
+        let name = self.state.resource(id).map(|e| &e.resource.meta.key.name);
+        recorded.is_none() || recorded == name
+    }
+
+    /// Takes a claim off every holder but `keep`.
+    fn let_go(&mut self, uid: &Uid, holders: &[ResourceId], keep: Option<ResourceId>) {
+        for id in holders.iter().filter(|id| Some(**id) != keep) {
+            let how = self.loser_departure(*id, uid);
+            self.depart(*id, uid, how);
         }
     }
 
@@ -88,10 +110,7 @@ impl Engine {
     /// The resource holds the claim: the bind is finished, without a second look at fitness.
     fn adopt(&mut self, claim: &Claim, id: ResourceId, holders: &[ResourceId], now: Time) {
         let uid = &claim.meta.uid;
-        for other in holders.iter().filter(|other| **other != id) {
-            let how = self.loser_departure(*other, uid);
-            self.depart(*other, uid, how);
-        }
+        self.let_go(uid, holders, Some(id));
         self.state.set_departed(id, uid, None);
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
@@ -130,7 +149,7 @@ impl Engine {
         if made_for_it { Departure::Gone } else { Departure::Elsewhere }
     }
 
-    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: crate::model::Capacity) {
+    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: Capacity) {
         let engine = claim.wants.as_ref().ok().and_then(|wants| {
             match &wants.fields[claim.ty.rules().group_field()?] {
                 FieldWant::Name(name) => Some(name.clone()),
@@ -164,7 +183,7 @@ impl Engine {
         if let Some(Binding::Lost { .. }) = self.bindings.get(uid) {
             return;
         }
-        if claim.status.phase == ClaimPhase::Bound || claim.status.resource.is_some() {
+        if claim.was_bound() {
             return self.restore(claim, now);
         }
         if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
@@ -184,14 +203,20 @@ impl Engine {
             return self.ask_before_losing(claim, &name);
         };
         let Some(entry) = self.state.resource(id) else { return };
-        let others = entry.refs().filter(|r| r.claim != claim.meta.key).count();
-        let slots = entry.resource.offer.as_ref().map_or(1, |o| o.max_claims as usize);
-        if others >= slots {
+        // A resource that was deleted and made again under its name has other data in it.
+        if claim.status.resource_uid.as_ref().is_some_and(|uid| *uid != entry.resource.meta.uid) {
+            let message = format!(
+                "resource {name} was replaced by another of that name; the claim is not bound to other data. \
+                 Delete it to claim anew"
+            );
+            return self.lose(claim, reasons::bound::LOST, message);
+        }
+        let requests = claim.wants.as_ref().map(|w| w.requests.clone()).unwrap_or_default();
+        if !has_room_for(entry, claim, &requests) {
             let holders: Vec<String> = entry.refs().map(|r| r.claim.to_string()).collect();
             let message = format!("resource {name} is held by {}", holders.join(", "));
             return self.lose(claim, reasons::bound::MISBOUND, message);
         }
-        let requests = claim.wants.as_ref().map(|w| w.requests.clone()).unwrap_or_default();
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         self.enqueue_in_flight(claim, now);
         self.give(claim, id, class, requests);
@@ -199,23 +224,17 @@ impl Engine {
 
     fn ask_before_losing(&mut self, claim: &Claim, name: &Name) {
         let key = crate::model::ObjectKey::new(self.config.system_namespace.clone(), name.clone());
-        let confirmed = self.missing.contains(&(claim.ty, name.clone()));
-        if confirmed {
+        if self.missing.contains(&(claim.ty, name.clone())) {
             return self.lose(claim, reasons::bound::LOST, lost_message(claim));
         }
+        self.doubted.entry((claim.ty, name.clone())).or_default().insert(claim.meta.uid.clone());
         self.queue.remove(&claim.meta.uid);
         self.bindings.insert(claim.meta.uid.clone(), Binding::Bound { resource: name.clone() });
         self.read(Kind::Resource(claim.ty), key, None);
     }
 
     /// Gives a resource to a claim in memory; the write that commits it follows.
-    pub(super) fn give(
-        &mut self,
-        claim: &Claim,
-        id: ResourceId,
-        class: Option<Name>,
-        requests: crate::model::Capacity,
-    ) {
+    pub(super) fn give(&mut self, claim: &Claim, id: ResourceId, class: Option<Name>, requests: Capacity) {
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
         let reserved = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);
@@ -255,8 +274,10 @@ impl Engine {
         let uid = &claim.meta.uid;
         if !self.queue.contains(uid) {
             self.queue.add(entry(claim, now));
-            self.queue.take(uid);
         }
+        // Parked or pausing, it is not to be tried once more while this is under way.
+        self.queue.wake(uid);
+        self.queue.take(uid);
     }
 
     /// Asks live after every holder of a resource that is not in the cache.
@@ -295,6 +316,21 @@ fn entry(claim: &Claim, now: Time) -> Entry {
         since: claim.meta.created.unwrap_or(now),
         tie: claim.meta.key.clone(),
     }
+}
+
+/// Whether a reference to the claim can be put back beside those of others. An earlier life of the claim
+/// is another. What a resource for one claim offers is not asked: it was this claim's.
+fn has_room_for(entry: &ResourceEntry, claim: &Claim, requests: &Capacity) -> bool {
+    let is_other = |r: &&ClaimRef| match &r.uid {
+        Some(uid) => *uid != claim.meta.uid,
+        None => r.claim != claim.meta.key,
+    };
+    let Ok(offer) = &entry.resource.offer else { return !entry.refs().any(|r| is_other(&r)) };
+    let slots = offer.max_claims as usize;
+    let taken =
+        entry.refs().filter(is_other).fold(requests.clone(), |sum, r| sum.saturating_add(&r.requests));
+    let fits = slots == 1 || offer.capacity.find_lacking(&taken).is_none();
+    entry.refs().filter(is_other).count() < slots && fits
 }
 
 fn lost_message(claim: &Claim) -> String {

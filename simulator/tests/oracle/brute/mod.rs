@@ -209,7 +209,7 @@ impl Db {
             let wanted: Vec<String> = classes.iter().map(|c| describe_class(c.as_deref())).collect();
             return Some(("Class", format!("it is {}, not {}", self.describe_class(), wanted.join(" or "))));
         }
-        if ask.engine.is_some() && ask.engine != self.engine {
+        if asks("Engine") && ask.engine.is_some() && ask.engine != self.engine {
             let (have, want) =
                 (self.engine.as_deref().unwrap_or("not given"), ask.engine.as_deref().unwrap_or(""));
             return Some(("Engine", format!("its engine is {have}, not {want}")));
@@ -218,6 +218,7 @@ impl Db {
             return Some(("Sharing", format!("it is not open to namespace {}", ask.namespace)));
         }
         match (&ask.range, &self.version) {
+            _ if !asks("Version") => {}
             (Some(range), None) => {
                 return Some(("Version", format!("it has no version, and {range} is asked")));
             }
@@ -226,12 +227,12 @@ impl Db {
             }
             _ => {}
         }
-        if ask.highly_available && !self.highly_available {
+        if asks("HighlyAvailable") && ask.highly_available && !self.highly_available {
             return Some(("HighlyAvailable", "it is not highly-available".to_owned()));
         }
         let missing: Vec<&str> =
             ask.capabilities.difference(&self.capabilities).map(String::as_str).collect();
-        if !missing.is_empty() {
+        if asks("Capabilities") && !missing.is_empty() {
             return Some(("Capabilities", format!("it lacks {}", missing.join(", "))));
         }
         let label = |key: &str| self.labels.get(key).map(String::as_str);
@@ -283,6 +284,9 @@ impl Db {
         }
         if !others.is_empty() && ask.exclusive {
             return Some(("Sharing", "others hold it, and the claim is exclusive".to_owned()));
+        }
+        if skip.contains(&"Capacity") {
+            return None;
         }
         let (what, have, want) = self.lacking(&self.left(Some(&ask.key)), &ask.requests)?;
         Some(("Capacity", format!("it has {what} {have} left, and {want} is asked")))
@@ -414,13 +418,16 @@ impl Brute {
         let named =
             |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());
         let holder = named(&ask.recorded).or_else(|| named(&ask.named)).or(holders.first()).copied();
-        if let Some(holder) = holder {
-            for other in holders.into_iter().filter(|at| *at != holder) {
-                let db = &mut self.dbs[other];
-                if db.made_for.as_ref() == Some(&ask.uid) && db.reclaim == "Delete" {
-                    db.gone.insert(ask.uid.clone());
-                }
+        // By its own record it was bound to another: that one has its data, and whoever holds it does not.
+        let recorded = ask.recorded.as_ref().filter(|_| ask.phase == "Bound");
+        let holder = holder.filter(|at| recorded.is_none_or(|name| self.dbs[*at].name == *name));
+        for other in holders.into_iter().filter(|at| Some(*at) != holder) {
+            let db = &mut self.dbs[other];
+            if db.made_for.as_ref() == Some(&ask.uid) && db.reclaim == "Delete" {
+                db.gone.insert(ask.uid.clone());
             }
+        }
+        if let Some(holder) = holder {
             let db = &self.dbs[holder];
             let (name, class) = (db.name.clone(), db.class.clone());
             let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
@@ -441,8 +448,13 @@ impl Brute {
             // Asked live before it is called lost.
             return Outcome::Held(name);
         };
-        let others = self.dbs[at].references.iter().filter(|r| r.claim != ask.key).count();
-        if others >= self.dbs[at].slots {
+        let db = &self.dbs[at];
+        let is_other = |r: &&Reference| r.uid.as_ref().map_or(r.claim != ask.key, |uid| *uid != ask.uid);
+        let others: Vec<&Reference> = db.references.iter().filter(is_other).collect();
+        let mut taken = ask.requests.clone();
+        others.iter().for_each(|r| add(&mut taken, &r.requests));
+        let over = db.slots > 1 && taken.iter().any(|(name, amount)| *amount > get(&db.capacity, name));
+        if others.len() >= db.slots || over {
             return Outcome::Lost;
         }
         let class = self.dbs[at].class.clone();
@@ -600,6 +612,11 @@ impl Brute {
         let mut skip = vec!["Selector"];
         if db.class.is_none() {
             skip.push("Class");
+        }
+        // Both sides name each other: only what would take something from others is asked.
+        if db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key) {
+            skip.extend(["Class", "Engine", "Version", "HighlyAvailable", "Capabilities", "Cordoned"]);
+            skip.extend((db.slots == 1).then_some("Capacity"));
         }
         if let Some((predicate, lack)) = db.refuses_its_own(ask, &self.alternatives(ask), &skip) {
             return single(predicate, format!("resource {name}: {lack}"));
