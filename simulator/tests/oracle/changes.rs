@@ -137,7 +137,15 @@ fn make(change: &str, claim: &str, objects: &mut [Object]) -> bool {
         return spec_of(objects, &db(name), &|spec| spec["sharing"]["maxClaims"] = json!(slots + 1));
     }
     if let Some(rest) = after("raise ") {
-        return raise(rest, objects);
+        return rest.split(" and raise ").all(|one| raise(one, objects));
+    }
+    if let Some(broken) = after("ask for what the limits of namespace ").and_then(|c| c.split_once(": ")) {
+        return spec_of(objects, claim, &|spec| {
+            for part in broken.1.trim_end_matches(')').split("; ") {
+                let name = part.split(' ').next().unwrap_or("");
+                spec["resources"]["requests"][name] = json!(part.rsplit(' ').next().unwrap_or(""));
+            }
+        });
     }
     false
 }
@@ -195,6 +203,10 @@ fn nearest(objects: &[Object], key: &str) -> Vec<Nearest> {
     let (engine, _) = engine_on(objects);
     let state = engine.state();
     let Some(claim) = state.claims().find(|c| c.meta.key.to_string() == key) else { return Vec::new() };
+    // Left alone it may be served after all: another that waited, or was being provided for, had its place.
+    if !matches!(engine.binding(&claim.meta.uid), Some(Binding::Waiting(_))) {
+        return Vec::new();
+    }
     let Ok(request) = prepare(state, claim) else { return Vec::new() };
     explain(state, &request).map(|e| e.nearest).unwrap_or_default()
 }

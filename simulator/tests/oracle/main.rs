@@ -2,6 +2,8 @@
 //! `CONDUCTOR_SEED` replays one world, `CONDUCTOR_WORLDS` asks for more of them.
 
 mod batch;
+// The histories use more of it.
+#[allow(dead_code, unused_imports)]
 mod brute;
 mod changes;
 mod rng;
