@@ -63,7 +63,20 @@ impl ResourceEntry {
 
     /// What its references take together.
     pub fn taken(&self) -> Capacity {
-        self.refs().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests))
+        self.refs().fold(Capacity::default(), |sum, r| sum.saturating_add(&self.counted(r)))
+    }
+
+    /// What one of its references counts for. A reservation counts in full until the claim that fills it is
+    /// read back: should that claim go before, the reservation is there again; and whoever waits for what it
+    /// leaves over is woken by the reading.
+    pub fn counted(&self, reference: &ClaimRef) -> Capacity {
+        let fills = |seen: &&ClaimRef| seen.uid.is_none() && seen.claim == reference.claim;
+        match self.resource.claim_refs.iter().find(fills) {
+            Some(kept) => {
+                reference.requests.saturating_add(&kept.requests.saturating_sub(&reference.requests))
+            }
+            None => reference.requests.clone(),
+        }
     }
 }
 

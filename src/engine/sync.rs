@@ -153,8 +153,11 @@ impl Engine {
         let Some(entry) = self.state.resource(id) else { return };
         let meta = entry.resource.meta.clone();
         let step = plan_resource(entry, self.state.is_implemented(&entry.resource), now);
+        let unresolved = self.awaits_word_of_holder(entry);
         self.after_release(entry.clone());
         match step {
+            // Whether it is held or released is being asked: until then its status says what it said.
+            Step::Write { change: Change::ResourceStatus { .. }, .. } if unresolved => {}
             Step::Rest => {
                 self.destroys.remove(&(ty, name.clone()));
             }
@@ -165,6 +168,12 @@ impl Engine {
             }
             Step::Destroy => self.destroy(ty, name),
         }
+    }
+
+    /// Whether a holder is not in the cache and a live read has not told yet whether it is gone.
+    fn awaits_word_of_holder(&self, entry: &ResourceEntry) -> bool {
+        let mut holders = entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref());
+        holders.any(|uid| self.state.claim(uid).is_none() && !entry.departed.contains_key(uid))
     }
 
     /// Claims that are being deleted wait for their resource to be released: look at them again.

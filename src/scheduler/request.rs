@@ -212,7 +212,7 @@ fn first_refusal(
     seen.holders = others.iter().map(|r| r.claim.to_string()).collect();
     // What others take, not what is left plus the claim's own: where the references together exceed the
     // capacity, adding the own one back would promise more than the resource ever had.
-    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests));
+    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&entry.counted(r)));
     seen.free = offer.capacity.saturating_sub(&taken);
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
     let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };

@@ -492,6 +492,9 @@ impl Brute {
             let (namespace, name) =
                 (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
             match object.kind {
+                // A claim that cannot be read asks nothing; the engine tells its author so.
+                Kind::Claim(_)
+                    if text(&spec["version"]).is_some_and(|r| VersionRange::parse(&r).is_err()) => {}
                 Kind::Claim(_) => brute.asks.push(Ask::read(object, now)),
                 Kind::Resource(_) => brute.dbs.push(Db::read(object)),
                 Kind::Class(_) => brute.makers.push(Maker::read(object)),
@@ -550,6 +553,16 @@ impl Brute {
             outcomes.insert(ask.key.clone(), outcome);
         }
         outcomes
+    }
+
+    /// Charges every claim that a resource holds, and no other.
+    pub fn charge_holders(&mut self) {
+        for ask in self.asks.clone().iter().filter(|ask| !ask.deleting) {
+            let Some(db) = self.dbs.iter().find(|db| db.holds(&ask.uid)) else { continue };
+            let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
+            let (class, requests) = (db.class.clone(), held.map(|r| r.requests.clone()).unwrap_or_default());
+            self.charge(ask, class, requests);
+        }
     }
 
     /// Where a claim stands before anything is decided; nothing where it is to be decided about.
