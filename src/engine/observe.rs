@@ -1,6 +1,6 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
-use super::{Engine, TOMBSTONES_MAX, Target};
+use super::{Binding, Engine, TOMBSTONES_MAX, Target};
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::lifecycle::provisioned_name;
 use crate::model::{
@@ -51,11 +51,21 @@ impl Engine {
         let asks_anew = self.state.claim(&uid).is_none_or(|known| asks_differently(known, &claim));
         self.state.set_claim(claim);
         if self.synced {
-            if asks_anew {
+            if asks_anew && self.is_only_planned(&uid) {
+                self.retry_claim(&uid, now);
+            } else if asks_anew {
                 self.requeue(&uid, now);
             }
             self.settle_claim(&uid, now);
         }
+    }
+
+    /// Whether a resource is to be made for the claim and nothing has been sent for it yet.
+    fn is_only_planned(&self, uid: &Uid) -> bool {
+        let Some(Binding::Provisioning { resource, .. }) = self.bindings.get(uid) else { return false };
+        let Some(claim) = self.state.claim(uid) else { return false };
+        let target = Target::Resource(claim.ty, resource.clone());
+        self.state.find_resource(claim.ty, resource).is_none() && !self.busy.contains(&target)
     }
 
     fn observe_resource(&mut self, resource: Resource, now: Time) {
@@ -369,7 +379,11 @@ impl Engine {
         let holders = self.holders(id);
         let class = self.class_of(id);
         self.state.remove_resource(id);
-        self.busy.remove(&Target::Resource(ty, name.clone()));
+        let target = Target::Resource(ty, name.clone());
+        if self.busy.remove(&target) {
+            // The answer to a write on this life of the name must not free the next one.
+            self.flights.retain(|_, flying| *flying != target);
+        }
         self.destroys.remove(&(ty, name.clone()));
         let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
         self.queue.wake_lanes(named);

@@ -125,9 +125,13 @@ impl Engine {
 
     fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {
         let class = self.state.classes.get(&(claim.ty, class.clone())).filter(|c| !c.meta.deleting);
-        let wants = prepare(&self.state, claim).map(|request| request.wants);
+        // What is made is what was decided and charged: other defaults since then are decided about anew.
+        let charged = self.state.ledger.find_charge(&claim.meta.uid);
+        let request = prepare(&self.state, claim).ok();
+        let request =
+            request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
         let object = class
-            .zip(wants.ok())
+            .zip(request.map(|request| request.wants))
             .and_then(|(class, wants)| make_resource(class, claim, &wants, &self.config.system_namespace));
         match object {
             Some(object) => {

@@ -6,7 +6,9 @@ use crate::api::names::DEFAULT_PROFILE;
 use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
-use crate::model::{Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
+use crate::model::{
+    Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, ResourcePhase, Wants,
+};
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
 use std::sync::Arc;
@@ -199,11 +201,14 @@ fn first_refusal(
     }
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
+    // After a restart the status knows first that the last holder is gone; its data is still there.
+    let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
+    let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
     let standing = match others.len() {
         // Not asked about, a cordon must not hide that others hold the resource.
         _ if offer.cordoned && asks(Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
-        _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
+        _ if offer.max_claims == 1 || released => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
         _ => Standing::Shared,
     };

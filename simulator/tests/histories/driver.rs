@@ -113,8 +113,21 @@ impl Run {
     /// A world as `seed` draws it, and an engine that has just been started on it.
     pub fn start(seed: u64, traced: bool) -> Result<Run, String> {
         let mut rng = Rng::new(seed);
-        let calm = rng.chance(50);
-        let mut run = Run {
+        let mut run = Run::bare(rng.chance(50), traced);
+        users::settle_in(&mut run, &mut rng);
+        run.restart(&mut rng)?;
+        Ok(run)
+    }
+
+    /// An engine on an empty world.
+    pub fn empty(traced: bool) -> Result<Run, String> {
+        let mut run = Run::bare(false, traced);
+        run.restart(&mut Rng::new(0))?;
+        Ok(run)
+    }
+
+    fn bare(calm: bool, traced: bool) -> Run {
+        Run {
             world: World::new(),
             engine: Engine::new(Config::default()),
             synced: false,
@@ -130,10 +143,7 @@ impl Run {
             in_flight: BTreeMap::new(),
             writes: 0,
             trace: traced.then(Vec::new),
-        };
-        users::settle_in(&mut run, &mut rng);
-        run.restart(&mut rng)?;
-        Ok(run)
+        }
     }
 
     pub fn note(&mut self, line: impl FnOnce() -> String) {
@@ -345,7 +355,7 @@ impl Run {
     }
 
     /// The engine is gone. What it sent may still land, or never.
-    fn crash(&mut self, rng: &mut Rng) -> Result<(), String> {
+    pub fn crash(&mut self, rng: &mut Rng) -> Result<(), String> {
         self.note(|| "crash".to_owned());
         self.sent.retain(|_| rng.chance(60));
         self.sent.iter_mut().for_each(|sent| sent.late = true);

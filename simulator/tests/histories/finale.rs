@@ -18,7 +18,7 @@ pub fn conclude(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     run.note(|| "faults stop".to_owned());
     settle(run)?;
     if rng.chance(60) {
-        users::implement_all(run, rng);
+        users::implement_all(run, rng, false);
         settle(run)?;
     }
     check_rest(run)?;
@@ -87,7 +87,7 @@ fn check_bindings(run: &Run) -> Result<(), String> {
         if let (false, Some(holder)) = (bound, by.first()) {
             let holder = resources(&run.world).find(|r| r.metadata.name.as_ref() == Some(holder));
             let made = holder.is_some_and(|r| {
-                matches!(r.body["status"]["phase"].as_str(), None | Some("Creating" | "Pending"))
+                matches!(r.body["status"]["phase"].as_str(), None | Some("Creating" | "Pending" | "Failed"))
             });
             if !made {
                 return Err(format!("claim {name} is held by {by:?} and not Bound: {status}"));
@@ -123,6 +123,8 @@ fn check_liveness(run: &Run) -> Result<(), String> {
     for (key, outcome) in outcomes {
         match outcome {
             Outcome::Bind(name) => return Err(format!("I11: claim {key} waits, and {name} fits")),
+            // The name is taken: an administrator gave what was made for the claim to somebody else.
+            Outcome::Provision(_) if is_taken(run, &key) => {}
             Outcome::Provision(class) => {
                 return Err(format!("I11: claim {key} waits, and {class} would make one"));
             }
@@ -130,6 +132,12 @@ fn check_liveness(run: &Run) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_taken(run: &Run, key: &str) -> bool {
+    let uid = claims(&run.world).find(|c| conductor_simulator::world::key_of(c).to_string() == key);
+    let name = uid.and_then(|c| c.metadata.uid.as_ref()).map(|uid| format!("rdb-{uid}"));
+    resources(&run.world).any(|r| r.metadata.name == name)
 }
 
 /// I10: told everything once more it writes nothing, and a new engine writes at most what a waiting claim

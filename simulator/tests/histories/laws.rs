@@ -111,7 +111,7 @@ impl Laws {
                 }
                 Ok(())
             }
-            Action::Create { object, .. } => self.check_made(object, world, calm, now),
+            Action::Create { object, .. } => self.check_made(object, world, late, calm, now),
             Action::Delete { .. } => {
                 before.map_or(Ok(()), |before| self.check_destroyed(before, world, late))
             }
@@ -150,7 +150,10 @@ impl Laws {
         if restored {
             return Ok(());
         }
-        check_capacity(uid, resource)?;
+        // A resource that one claim has alone may be smaller than asked, where both sides name each other.
+        if slots > 1 {
+            check_capacity(uid, resource)?;
+        }
         if calm && !self.late { check_quota(uid, world, now) } else { Ok(()) }
     }
 
@@ -167,8 +170,19 @@ impl Laws {
         }
     }
 
-    fn check_made(&mut self, object: &Object, world: &World, calm: bool, now: Time) -> Result<(), String> {
+    fn check_made(
+        &mut self,
+        object: &Object,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
         let Some(uid) = made_for(object) else { return Err("a resource is made for nobody".to_owned()) };
+        if late {
+            let name = object.metadata.name.clone().unwrap_or_default();
+            self.late_references.insert((name, uid.clone()));
+        }
         let alive = resources(world).filter(|o| made_for(o).as_ref() == Some(&uid)).count();
         if alive > 1 {
             return Err(format!("I2: {alive} resources are made for {uid}"));

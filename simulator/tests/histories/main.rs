@@ -3,11 +3,12 @@
 
 // The generator and the plain scheduler are the oracle's; a history needs only parts of them.
 #[allow(dead_code)]
-#[path = "../oracle/brute.rs"]
+#[path = "../oracle/brute/mod.rs"]
 mod brute;
 mod driver;
 mod finale;
 mod laws;
+mod paths;
 #[allow(dead_code)]
 #[path = "../oracle/rng.rs"]
 mod rng;

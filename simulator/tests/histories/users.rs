@@ -105,15 +105,7 @@ pub fn act(run: &mut Run, rng: &mut Rng) {
 
 /// What a resource stands for has been made, or cannot be.
 pub fn implement(run: &mut Run, rng: &mut Rng) {
-    let unmade = |o: &&Object| {
-        let phase = o.body["status"]["phase"].as_str();
-        matches!(o.kind, Kind::Resource(_))
-            && !o.body["spec"]["template"].is_null()
-            && matches!(phase, None | Some("Pending" | "Creating"))
-            && o.metadata.deletion_timestamp.is_none()
-    };
-    let names: Vec<ObjectKey> =
-        run.world.objects().filter(unmade).map(conductor_simulator::world::key_of).collect();
+    let names = unmade(run);
     if names.is_empty() {
         return;
     }
@@ -122,14 +114,37 @@ pub fn implement(run: &mut Run, rng: &mut Rng) {
     edit(run, Kind::Resource(TYPE), &key, "implements", |o| o.body["status"]["phase"] = json!(phase));
 }
 
-/// Every implementation is ready.
-pub fn implement_all(run: &mut Run, rng: &mut Rng) {
-    for _ in 0..20 {
-        implement(run, rng);
+/// The resources whose implementation is still to come.
+fn unmade(run: &Run) -> Vec<ObjectKey> {
+    let unmade = |o: &&Object| {
+        let phase = o.body["status"]["phase"].as_str();
+        matches!(o.kind, Kind::Resource(_))
+            && !o.body["spec"]["template"].is_null()
+            && matches!(phase, None | Some("Pending" | "Creating"))
+            && o.metadata.deletion_timestamp.is_none()
+    };
+    run.world.objects().filter(unmade).map(conductor_simulator::world::key_of).collect()
+}
+
+/// Every implementation is done with, one way or the other, or ready where `ready` says so.
+pub fn implement_all(run: &mut Run, rng: &mut Rng, ready: bool) {
+    let keys: Vec<ObjectKey> = unmade(run);
+    for key in keys {
+        let phase = if ready || rng.chance(75) { "Available" } else { "Failed" };
+        edit(run, Kind::Resource(TYPE), &key, "implements", |o| o.body["status"]["phase"] = json!(phase));
     }
 }
 
-fn put(run: &mut Run, object: Object) {
+pub fn delete(run: &mut Run, kind: Kind, key: &ObjectKey) {
+    run.note(|| format!("user deletes {kind:?} {key}"));
+    if let Some(object) = run.world.get(kind, key) {
+        run.laws.user_deletes(object);
+    }
+    let event = run.world.delete(kind, key);
+    run.watch(event);
+}
+
+pub fn put(run: &mut Run, object: Object) {
     run.note(|| {
         format!(
             "user puts {:?} {}: {}",
@@ -189,12 +204,7 @@ fn some_key(run: &Run, rng: &mut Rng, kind: Kind) -> Option<ObjectKey> {
 
 fn delete_one(run: &mut Run, rng: &mut Rng, kind: Kind) {
     let Some(key) = some_key(run, rng, kind) else { return };
-    run.note(|| format!("user deletes {kind:?} {key}"));
-    if let Some(object) = run.world.get(kind, &key) {
-        run.laws.user_deletes(object);
-    }
-    let event = run.world.delete(kind, &key);
-    run.watch(event);
+    delete(run, kind, &key);
 }
 
 fn create_claim(run: &mut Run, rng: &mut Rng) {
