@@ -60,15 +60,20 @@ fn the_document_is_the_contracts() {
               "outcome": "Pending",
               "resource": null,
               "class": null,
-              "message": "0/1 resources fit: 1 version",
+              "message": "0/2 resources fit: 2 version",
               "reasons": [
                 {
                   "predicate": "Version",
-                  "count": 1,
-                  "message": "1 resource has no version in >= 8"
+                  "count": 2,
+                  "message": "2 resources have no version in >= 8"
                 }
               ],
-              "nearest": []
+              "nearest": [
+                {
+                  "change": "widen the claim's version to >= 7",
+                  "binds": "db-2"
+                }
+              ]
             }
           ],
           "resources": [
@@ -79,6 +84,13 @@ fn the_document_is_the_contracts() {
               "claims": [
                 "a/x"
               ],
+              "reclaim": null
+            },
+            {
+              "namespace": "conductor-system",
+              "name": "db-2",
+              "phase": "Available",
+              "claims": [],
               "reclaim": null
             }
           ]

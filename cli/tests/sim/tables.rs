@@ -10,14 +10,13 @@ fn what_needs_attention_comes_first_and_the_verdict_last() {
         blog/old-blog      Pending    -                   being deleted; old-blog is deleted with it
         reports/warehouse  Pending    -                   0/4 resources fit: 3 class, 1 version; class
                                                           analytics has no template to make one from
-                                                          try: widen the claim's version to >= 16:
+                                                          try: widen the claim's version to >= 16 ->
                                                           columns-16
         shop/tests         Pending    -                   over quota shop/shop: storage 40Gi of 50Gi used,
                                                           20Gi more asked
-                                                          try: raise storage of quota shop/shop by 10Gi:
+                                                          try: raise storage of quota shop/shop by 10Gi ->
                                                           shared-mysql
-        blog/search        Provision  new postgres-small  a resource would be made from class
-                                                          postgres-small
+        blog/search        Provision  new postgres-small  no resource fits; one would be made
         blog/comments      Bound      shared-mysql        newly bound
         reports/archive    Bound      warehouse-14        newly bound
         shop/orders        Bound      orders-primary      newly bound
