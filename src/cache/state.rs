@@ -53,6 +53,14 @@ impl ResourceEntry {
         held.peek().is_some() && held.all(|uid| self.departed.get(uid) == Some(&Departure::Gone))
     }
 
+    /// Whether more claims have it, seen and assumed, than it has slots or capacity for. What the only
+    /// claim of a resource asks is not held against its capacity: an administrator may have joined them.
+    pub fn is_overdrawn(&self) -> bool {
+        let Ok(offer) = &self.resource.offer else { return false };
+        let crowded = self.refs().count() > offer.max_claims as usize;
+        crowded || (offer.max_claims > 1 && offer.capacity.find_lacking(&self.taken()).is_some())
+    }
+
     /// What its references take together.
     pub fn taken(&self) -> Capacity {
         self.refs().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests))

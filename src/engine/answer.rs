@@ -1,7 +1,7 @@
 //! What the API said: to a write, or to a live read. An answer that nobody can be sure of is settled by reading.
 
 use super::{Binding, Engine, Target};
-use crate::cache::Departure;
+use crate::cache::{Departure, ResourceEntry, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
 use crate::model::{Claim, Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
@@ -55,18 +55,46 @@ impl Engine {
         let Target::Resource(ty, name) = target else { return };
         let Some(id) = self.state.find_resource(*ty, name) else { return };
         let assumed = self.state.resource(id).map(|e| e.assumed.clone()).unwrap_or_default();
-        for uid in assumed.into_iter().filter_map(|a| a.uid) {
-            let since = match self.bindings.get(&uid) {
-                Some(Binding::Assumed { since, .. }) => *since,
-                _ => continue,
-            };
-            self.unassume(&uid);
-            let quotas = self.state.ledger.release(&uid);
-            self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
-            self.bindings.insert(uid.clone(), Binding::Waiting(None));
-            self.queue.back_off(&uid, self.helpful > since, now);
-            self.wake_for_quotas(&quotas);
+        // Taken before anything is given back: what we give back ourselves is news to others, and no
+        // reason for the same claim to try the same write again without a pause.
+        let helpful = self.helpful;
+        assumed.into_iter().filter_map(|a| a.uid).for_each(|uid| self.take_back(id, &uid, helpful, now));
+    }
+
+    /// A resource was seen with less room than what was assumed of it: somebody else wrote to it
+    /// meanwhile. Our references on top would give it to two, so the last ones given go back.
+    pub(super) fn give_back_excess(&mut self, id: ResourceId, now: Time) {
+        let helpful = self.helpful;
+        let last = |entry: &ResourceEntry| entry.assumed.last()?.uid.clone();
+        while let Some(uid) = self.state.resource(id).filter(|e| e.is_overdrawn()).and_then(last) {
+            self.take_back(id, &uid, helpful, now);
         }
+    }
+
+    /// Takes a resource back that was assumed for a claim, and decides what becomes of the claim.
+    /// `helpful` is the count of helpful events before anything was taken back.
+    fn take_back(&mut self, id: ResourceId, uid: &Uid, helpful: u64, now: Time) {
+        let (since, resource) = match self.bindings.get(uid) {
+            Some(Binding::Assumed { since, resource, .. }) => (*since, resource.clone()),
+            _ => return self.state.forget(id, uid),
+        };
+        self.unassume(uid);
+        // Also where its binding names another resource: what is taken back here is taken back.
+        self.state.forget(id, uid);
+        let Some(claim) = self.state.claim(uid) else { return };
+        if claim.was_bound() {
+            // Its data is there and nowhere else. It keeps its charge and is settled once the resource
+            // has been read; as a claim that waits it could be given other data.
+            self.doubted.entry((claim.ty, resource.clone())).or_default().insert(uid.clone());
+            self.queue.remove(uid);
+            self.bindings.insert(uid.clone(), Binding::Bound { resource });
+            return;
+        }
+        let quotas = self.state.ledger.release(uid);
+        self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+        self.bindings.insert(uid.clone(), Binding::Waiting(None));
+        self.queue.back_off(uid, helpful > since, now);
+        self.wake_for_quotas(&quotas);
     }
 
     fn retry_later(&mut self, target: Target, now: Time) {

@@ -82,6 +82,7 @@ impl Engine {
             self.dirty.insert(Target::Class(ty, class));
         }
         self.dirty.insert(Target::Resource(ty, name));
+        self.give_back_excess(id, now);
         // Those who held it before, in case they do no longer, and those who do now.
         let mut concerned = self.holders(id);
         concerned.extend(old_holders);

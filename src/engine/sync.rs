@@ -120,7 +120,7 @@ impl Engine {
             wants: claim.wants.clone().unwrap_or_else(|_| Arc::new(Wants::least())),
             profile: claim.profile.clone(),
         };
-        self.refuse(claim, refusal, lane, now);
+        self.refuse(claim, crate::api::reasons::bound::PROVISIONING_FAILED, refusal, lane, now);
     }
 
     fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {

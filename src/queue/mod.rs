@@ -248,8 +248,13 @@ impl Queue {
     }
 
     fn wake_next(&mut self, lane: &LaneKey, namespace: &str) {
-        self.wake_lanes([lane.clone()]);
-        self.wake_in_namespaces(lane, [namespace]);
+        // The first of the lane, and the first of the namespace where that is another: what was left may be
+        // open to this namespace only. Both are looked up before either is woken, or two would be of one.
+        let first = self.lanes.head(lane, None);
+        let own = self.lanes.head(lane, Some(namespace)).filter(|own| first.as_ref() != Some(own));
+        for claim in first.into_iter().chain(own) {
+            self.wake(&claim);
+        }
     }
 
     /// The parked lanes.
