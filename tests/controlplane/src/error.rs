@@ -7,7 +7,9 @@ use std::process::ExitStatus;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The build script failed.
-    #[error("building the control plane failed ({status}); it needs Go 1.26 or newer and the Go module proxy")]
+    #[error(
+        "building the control plane failed ({status}); it needs Go 1.26 or newer and the Go module proxy"
+    )]
     Build {
         /// How it ended.
         status: ExitStatus,

@@ -43,7 +43,8 @@ impl ControlPlane {
     pub fn start() -> Result<ControlPlane, Error> {
         let assets = find_assets()?;
         let (api_port, etcd_port) = (free_port()?, free_port()?);
-        let folder = std::env::temp_dir().join(format!("conductor-controlplane-{}-{api_port}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("conductor-controlplane-{}-{api_port}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
         let identity = Identity::create(&folder, api_port)?;
         let running = BTreeMap::new();

@@ -66,7 +66,9 @@ fn admission_table(plane: &ControlPlane) {
         match case["refuses"].as_str() {
             None if !output.status.success() => wrong.push(format!("{}: refused: {said}", case["case"])),
             Some(_) if output.status.success() => wrong.push(format!("{}: accepted", case["case"])),
-            Some(part) if !said.contains(part) => wrong.push(format!("{}: no {part} in: {said}", case["case"])),
+            Some(part) if !said.contains(part) => {
+                wrong.push(format!("{}: no {part} in: {said}", case["case"]))
+            }
             None | Some(_) => {}
         }
     }
