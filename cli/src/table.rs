@@ -3,7 +3,7 @@
 
 use crate::output;
 use crate::sim::{list, plural};
-use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use conductor_simulator::plan::{
     Explained, ExplainedClaim, Outcome, Plan, PlannedChange, PlannedClaim, PlannedResource, Summary,
 };
@@ -18,6 +18,8 @@ const CLAIM_MAX: usize = 36;
 const NAME_MAX: usize = 28;
 /// Longest message that is shown whole.
 const MESSAGE_MAX: usize = 160;
+/// Least columns for the column with the sentences; a narrower terminal breaks the lines itself.
+const LAST_MIN: u16 = 20;
 /// Most rows of one table; a person reads no more.
 const ROWS_MAX: usize = 500;
 /// Most claims named in one cell.
@@ -224,13 +226,15 @@ fn table(header: &[&str]) -> Table {
         true => table.enforce_styling(),
         false => table.force_no_tty(),
     };
-    let width = table.width().unwrap_or(WIDTH);
+    // Some terminals do not know their width and say 0.
+    let width = table.width().filter(|width| *width > 0).unwrap_or(WIDTH);
     table.set_width(width);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
     let whole = header.len() - 1;
-    table.set_constraints(std::iter::repeat_n(ColumnConstraint::ContentWidth, whole));
+    let last = ColumnConstraint::LowerBoundary(Width::Fixed(LAST_MIN));
+    table.set_constraints(std::iter::repeat_n(ColumnConstraint::ContentWidth, whole).chain([last]));
     table
 }
 

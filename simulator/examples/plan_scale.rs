@@ -24,7 +24,7 @@ fn claim(at: usize, mode: &str) -> Object {
     // Those that wait ask for a version that no resource has.
     let version = match mode {
         "wait" => ">= 99",
-        "mixed" if at % 3 == 0 => ">= 99",
+        "mixed" if at.is_multiple_of(3) => ">= 99",
         _ => [">= 12", "14", "< 17", "~15.1"][at % 4],
     };
     let spec = json!({

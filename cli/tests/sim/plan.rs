@@ -111,7 +111,7 @@ fn any_order_and_any_run_gives_the_same_bytes() {
     let mut parts: Vec<&str> = manifest.split("\n---\n").collect();
     for turn in 0..parts.len() {
         parts.rotate_left(1);
-        if turn % 3 == 0 {
+        if turn.is_multiple_of(3) {
             parts.reverse();
         }
         let again = succeed(&run_with(&["sim", "plan", "-", "-o", "json"], parts.join("\n---\n").as_bytes()));
