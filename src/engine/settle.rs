@@ -169,7 +169,12 @@ impl Engine {
     fn settle_unheld(&mut self, claim: &Claim, now: Time) {
         let uid = &claim.meta.uid;
         let in_progress = match self.bindings.get(uid) {
-            Some(Binding::Assumed { resource, .. }) => self.state.find_resource(claim.ty, resource).is_some(),
+            // The binding alone does not tell: the reference may have been written and taken off again since.
+            Some(Binding::Assumed { resource, .. }) => {
+                let entry =
+                    self.state.find_resource(claim.ty, resource).and_then(|id| self.state.resource(id));
+                entry.is_some_and(|e| e.assumed.iter().any(|a| a.uid.as_ref() == Some(uid)))
+            }
             // Once it is there and does not hold the claim, somebody has taken the reference off.
             Some(Binding::Provisioning { resource, .. }) => {
                 self.state.find_resource(claim.ty, resource).is_none()
