@@ -8,7 +8,7 @@ use crate::lifecycle::provisioned_name;
 use crate::model::profile::Batch;
 use crate::model::{Claim, Name, Predicate, Time, Uid};
 use crate::queue::{LaneKey, Wait};
-use crate::scheduler::{Decision, Placement, Request, place_together, prepare, schedule_one};
+use crate::scheduler::{Decision, Placement, Request, is_placeable, place_together, prepare, schedule_one};
 use std::sync::Arc;
 
 /// At most so many claims are placed together.
@@ -149,14 +149,15 @@ impl Engine {
         batch.len()
     }
 
-    /// The requests that quotas allow jointly, in the order of their turns, and that nobody keeps a resource for.
+    /// The requests that limits allow and quotas allow jointly, in the order of their turns, and that nobody keeps a resource for.
     fn admit<'a>(&mut self, requests: &[Request<'a>]) -> Vec<Request<'a>> {
         let mut admitted = Vec::new();
         for request in requests {
             let charge = request.charge(request.first_class());
             let kept = self.state.reserved_for(request.claim.ty, &request.claim.meta.key).next().is_some();
             let asks_quota = request.profile.asks(Predicate::Quota);
-            if !kept && (!asks_quota || self.state.ledger.overruns(&charge).is_empty()) {
+            let placeable = !kept && is_placeable(&self.state, request);
+            if placeable && (!asks_quota || self.state.ledger.overruns(&charge).is_empty()) {
                 self.state.ledger.charge(&request.claim.meta.uid, charge);
                 admitted.push(request.clone());
             }

@@ -63,6 +63,13 @@ pub fn schedule_one(state: &State, request: &Request<'_>, memo: &mut Memo) -> De
     }
 }
 
+/// Whether a claim may be placed together with others on resources that nobody holds: its namespace's limits
+/// let it pass, and its profile looks for such resources at all.
+pub fn is_placeable(state: &State, request: &Request<'_>) -> bool {
+    let looks = |step: &Step| matches!(step, Step::Find { vacant: true, .. });
+    gate_limits(state, request).is_none() && steps(&request.profile).iter().any(looks)
+}
+
 fn refuse(refusal: Refusal, wait: Wait) -> Decision {
     Decision::Refuse { refusal: Arc::new(refusal), wait }
 }
