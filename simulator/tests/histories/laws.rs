@@ -150,6 +150,12 @@ impl Laws {
         if restored {
             return Ok(());
         }
+        // The write is tied to the revision that the decision saw: what was said by then counts.
+        let filled = references(resource).iter().any(|r| r["uid"] == uid && r["reserved"] == true);
+        let its_own = made_for(resource).as_deref() == Some(uid);
+        if !late && !filled && !its_own && resource.body["spec"]["unschedulable"] == true {
+            return Err(format!("cordoned {name} is given to claim {uid}"));
+        }
         // A resource that one claim has alone may be smaller than asked, where both sides name each other.
         if slots > 1 {
             check_capacity(uid, resource)?;

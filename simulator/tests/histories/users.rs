@@ -213,9 +213,14 @@ fn create_claim(run: &mut Run, rng: &mut Rng) {
         return;
     }
     let mut spec = json!({"priority": *rng.pick(&[0, 0, 0, 5])});
-    ask(rng, &mut spec);
-    if rng.chance(70) {
-        spec["engine"] = json!(rng.pick(&ENGINES));
+    if rng.chance(35) {
+        // Many ask for the same: they wait in one lane, one behind the other.
+        spec = json!({"engine": "mysql", "resources": {"requests": {"storage": "1Gi"}}});
+    } else {
+        ask(rng, &mut spec);
+        if rng.chance(70) {
+            spec["engine"] = json!(rng.pick(&ENGINES));
+        }
     }
     if rng.chance(12) {
         spec["resourceName"] = json!(format!("db-{}", rng.below(5)));

@@ -78,6 +78,8 @@ pub struct Ask {
     classes: Vec<String>,
     pub engine: Option<String>,
     range: Option<VersionRange>,
+    /// One that cannot be read asks nothing, and is told so; what it has it keeps.
+    readable: bool,
     highly_available: bool,
     capabilities: BTreeSet<String>,
     selector: Selector,
@@ -494,6 +496,9 @@ impl Brute {
 
     /// Decides about one claim whose requests are filled in.
     pub fn decide(&self, ask: &Ask) -> Outcome {
+        if !ask.readable {
+            return Outcome::Wait("it cannot be read".to_owned(), Vec::new());
+        }
         let profile = match &ask.profile {
             None => self.profiles.get("default").cloned().unwrap_or_default(),
             Some(name) => match self.profiles.get(name) {

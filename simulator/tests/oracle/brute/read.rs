@@ -72,6 +72,8 @@ impl Ask {
         let (spec, status) = (&object.body["spec"], &object.body["status"]);
         let meta = &object.metadata;
         let namespace = meta.namespace.clone().unwrap_or_default();
+        let range = text(&spec["version"]).map(|r| VersionRange::parse(&r));
+        let readable = !matches!(range, Some(Err(_)));
         Ask {
             key: format!("{namespace}/{}", meta.name.as_deref().unwrap_or("")),
             namespace,
@@ -88,8 +90,9 @@ impl Ask {
                 .and_then(|a| a.get("conductor.io/scheduling-profile").cloned()),
             class: spec["class"].as_str().map(str::to_owned),
             classes: strings(&spec["classes"]),
-            engine: engine(&spec["engine"]),
-            range: text(&spec["version"]).map(|r| VersionRange::parse(&r).expect("a range")),
+            engine: engine(&spec["engine"]).filter(|_| readable),
+            readable,
+            range: range.and_then(Result::ok),
             highly_available: spec["highly-available"] == true,
             capabilities: strings(&spec["requests"]).into_iter().collect(),
             selector: selector(&spec["selector"]),
@@ -145,9 +148,6 @@ impl Brute {
             let (namespace, name) =
                 (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
             match object.kind {
-                // A claim that cannot be read asks nothing; the engine tells its author so.
-                Kind::Claim(_)
-                    if text(&spec["version"]).is_some_and(|r| VersionRange::parse(&r).is_err()) => {}
                 Kind::Claim(_) => brute.asks.push(Ask::read(object, now)),
                 Kind::Resource(_) => brute.dbs.push(Db::read(object)),
                 Kind::Class(_) => brute.makers.push(Maker::read(object)),
