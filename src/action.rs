@@ -128,6 +128,8 @@ pub enum Change {
     QuotaStatus {
         /// `status.used`, limit by limit.
         used: Value,
+        /// The same in one line, for people.
+        summary: String,
     },
 }
 
@@ -173,7 +175,7 @@ impl Change {
                 },
             }),
             Change::ClassFinalizers { finalizers } => json!({"metadata": {"finalizers": finalizers}}),
-            Change::QuotaStatus { used } => json!({"status": {"used": used}}),
+            Change::QuotaStatus { used, summary } => json!({"status": {"used": used, "summary": summary}}),
         }
     }
 }

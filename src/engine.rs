@@ -144,6 +144,8 @@ pub struct Engine {
     gone_order: VecDeque<Uid>,
     /// Who a resource is being made for, by the resource's name.
     makers: BTreeMap<(TypeId, Name), Uid>,
+    /// Claims that were bound to a resource that is not in the cache: a live read tells whether it is lost.
+    doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
     /// Resources that a live read has just found missing; empty between turns.
     missing: BTreeSet<(TypeId, Name)>,
     helpful: u64,
@@ -173,6 +175,7 @@ impl Engine {
             gone: BTreeSet::new(),
             gone_order: VecDeque::new(),
             makers: BTreeMap::new(),
+            doubted: BTreeMap::new(),
             missing: BTreeSet::new(),
             helpful: 0,
             stats: Stats::default(),

@@ -76,12 +76,24 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes in a quota, new or changed, and counts its use afresh.
-    pub fn set_quota(&mut self, quota: Quota) -> QuotaKey {
+    /// Takes in a quota, new or changed. Says whether it limits anything else than before; only then
+    /// is its use counted afresh.
+    pub fn set_quota(&mut self, quota: Quota) -> (QuotaKey, bool) {
         let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
-        self.accounts.insert(key.clone(), Account { quota, used: Vec::new() });
-        self.recount(&key);
-        key
+        match self.accounts.get_mut(&key) {
+            Some(account)
+                if (&account.quota.limits, &account.quota.namespaces)
+                    == (&quota.limits, &quota.namespaces) =>
+            {
+                account.quota = quota;
+                (key, false)
+            }
+            _ => {
+                self.accounts.insert(key.clone(), Account { quota, used: Vec::new() });
+                self.recount(&key);
+                (key, true)
+            }
+        }
     }
 
     /// Forgets a quota.

@@ -34,7 +34,7 @@ impl Engine {
                 self.read_target(&target);
             }
             Answer::Invalid(why) => {
-                self.tell_invalid(&target, &why);
+                self.tell_refused(&target, &why);
                 self.give_back(&target, now);
                 self.retry_later(target, now);
             }
@@ -79,7 +79,8 @@ impl Engine {
         self.retries.insert((now.plus_ms(pause), target));
     }
 
-    fn tell_invalid(&mut self, target: &Target, why: &str) {
+    /// Tells whoever the write was for that the API does not accept it.
+    fn tell_refused(&mut self, target: &Target, why: &str) {
         let (kind, meta) = match target {
             Target::Claim(uid) => match self.state.claim(uid) {
                 Some(claim) => (Kind::Claim(claim.ty), claim.meta.clone()),
@@ -87,9 +88,11 @@ impl Engine {
             },
             Target::Resource(ty, name) => {
                 let entry = self.state.find_resource(*ty, name).and_then(|id| self.state.resource(id));
-                match entry {
-                    Some(entry) => (Kind::Resource(*ty), entry.resource.meta.clone()),
-                    None => return,
+                let maker = self.makers.get(&(*ty, name.clone())).and_then(|uid| self.state.claim(uid));
+                match (entry, maker) {
+                    (Some(entry), _) => (Kind::Resource(*ty), entry.resource.meta.clone()),
+                    (None, Some(claim)) => (Kind::Claim(*ty), claim.meta.clone()),
+                    (None, None) => return,
                 }
             }
             Target::Class(..) | Target::Quota(_) => return,
@@ -217,28 +220,18 @@ impl Engine {
         }
         self.free(Target::Resource(ty, name.clone()));
         self.dirty_maker(ty, name);
-        if revision.is_none() {
-            self.lose_those_bound_to(ty, name, now);
+        self.resolve_doubts(ty, name, revision.is_none(), now);
+    }
+
+    /// A live read has told whether a resource is there: claims that were bound to it are settled with that.
+    fn resolve_doubts(&mut self, ty: TypeId, name: &Name, missing: bool, now: Time) {
+        let key = (ty, name.clone());
+        if missing {
+            self.missing.insert(key.clone());
         }
-    }
-
-    /// A live read says that a resource is gone: whoever was bound to it has lost it.
-    fn lose_those_bound_to(&mut self, ty: TypeId, name: &Name, now: Time) {
-        self.missing.insert((ty, name.clone()));
-        let bound: Vec<Uid> = self.bound_to(ty, name);
-        bound.iter().for_each(|uid| self.settle_claim(uid, now));
-        self.missing.remove(&(ty, name.clone()));
-    }
-
-    fn bound_to(&self, ty: TypeId, name: &Name) -> Vec<Uid> {
-        let is_bound = |uid: &&Uid| match self.bindings.get(*uid) {
-            Some(Binding::Bound { resource } | Binding::Assumed { resource, .. }) => resource == name,
-            Some(
-                Binding::Waiting(_) | Binding::Provisioning { .. } | Binding::Lost { .. } | Binding::Leaving,
-            )
-            | None => false,
-        };
-        let of_type = self.state.claims().filter(|c| c.ty == ty).map(|c| &c.meta.uid);
-        of_type.filter(is_bound).cloned().collect()
+        for uid in self.doubted.remove(&key).unwrap_or_default() {
+            self.settle_claim(&uid, now);
+        }
+        self.missing.remove(&key);
     }
 }

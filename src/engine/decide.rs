@@ -68,7 +68,7 @@ impl Engine {
         self.queue.pass_on(&claim.meta.uid, request.namespace());
     }
 
-    fn refuse(&mut self, claim: &Claim, refusal: Arc<Refusal>, lane: LaneKey, now: Time) {
+    pub(super) fn refuse(&mut self, claim: &Claim, refusal: Arc<Refusal>, lane: LaneKey, now: Time) {
         let uid = &claim.meta.uid;
         if let Some(predicate) = refusal.main_predicate() {
             *self.stats.refusals.entry(predicate).or_default() += 1;

@@ -2,6 +2,7 @@
 
 use super::{Engine, TOMBSTONES_MAX, Target};
 use crate::cache::{Glance, ResourceId};
+use crate::lifecycle::provisioned_name;
 use crate::model::{
     Claim, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota, Resource,
     Revision, Time, TypeId, Uid,
@@ -132,12 +133,13 @@ impl Engine {
     }
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
-        if let Err(error) = &quota.limits {
-            self.tell_unreadable(kind, &quota.meta.key, &quota.meta.uid, &error.clone());
-        }
-        let key = self.state.ledger.set_quota(quota);
+        let (meta, error) = (quota.meta.clone(), quota.limits.as_ref().err().cloned());
+        let (key, news) = self.state.ledger.set_quota(quota);
         self.dirty.insert(Target::Quota(key.clone()));
-        if self.synced {
+        if let Some(error) = error.filter(|_| news) {
+            self.tell_unreadable(kind, &meta.key, &meta.uid, &error);
+        }
+        if self.synced && news {
             self.wake_for_quotas(&[key]);
         }
     }
@@ -307,9 +309,8 @@ impl Engine {
     }
 
     fn claim_gone(&mut self, uid: &Uid) {
-        if self.state.remove_claim(uid).is_none() {
-            return;
-        }
+        let Some(claim) = self.state.remove_claim(uid) else { return };
+        self.makers.remove(&(claim.ty, provisioned_name(&claim)));
         self.drop_binding(uid);
         self.bindings.remove(uid);
         self.busy.remove(&Target::Claim(uid.clone()));
@@ -327,6 +328,8 @@ impl Engine {
         self.state.remove_resource(id);
         self.busy.remove(&Target::Resource(ty, name.clone()));
         self.destroys.remove(&(ty, name.clone()));
+        let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
+        self.queue.wake_lanes(named);
         self.dirty.extend(class.map(|class| Target::Class(ty, class)));
         if self.synced {
             holders.iter().for_each(|claim| self.settle_claim(claim, now));

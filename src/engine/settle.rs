@@ -22,8 +22,29 @@ impl Engine {
             return self.lose(&claim, reason, lost_message(&claim));
         }
         match self.choose_holder(&claim, &holders) {
-            Some(id) => self.adopt(&claim, id, &holders, now),
+            Some(id) if self.is_recorded(&claim, id) => self.adopt(&claim, id, &holders, now),
+            // Bound by its own record to a resource that does not say so: that one has its data, and
+            // another that claims to hold it never will.
+            Some(_) => {
+                self.let_go(&claim.meta.uid, &holders, None);
+                self.settle_unheld(&claim, now);
+            }
             None => self.settle_unheld(&claim, now),
+        }
+    }
+
+    /// Whether a holder is the one that the claim was bound to, or the claim was never bound.
+    fn is_recorded(&self, claim: &Claim, id: ResourceId) -> bool {
+        let recorded = claim.status.resource.as_ref().filter(|_| claim.status.phase == ClaimPhase::Bound);
+        let name = self.state.resource(id).map(|e| &e.resource.meta.key.name);
+        recorded.is_none() || recorded == name
+    }
+
+    /// Takes a claim off every holder but `keep`.
+    fn let_go(&mut self, uid: &Uid, holders: &[ResourceId], keep: Option<ResourceId>) {
+        for id in holders.iter().filter(|id| Some(**id) != keep) {
+            let how = self.loser_departure(*id, uid);
+            self.depart(*id, uid, how);
         }
     }
 
@@ -86,10 +107,7 @@ impl Engine {
     /// The resource holds the claim: the bind is finished, without a second look at fitness.
     fn adopt(&mut self, claim: &Claim, id: ResourceId, holders: &[ResourceId], now: Time) {
         let uid = &claim.meta.uid;
-        for other in holders.iter().filter(|other| **other != id) {
-            let how = self.loser_departure(*other, uid);
-            self.depart(*other, uid, how);
-        }
+        self.let_go(uid, holders, Some(id));
         self.state.set_departed(id, uid, None);
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
@@ -192,10 +210,10 @@ impl Engine {
 
     fn ask_before_losing(&mut self, claim: &Claim, name: &Name) {
         let key = crate::model::ObjectKey::new(self.config.system_namespace.clone(), name.clone());
-        let confirmed = self.missing.contains(&(claim.ty, name.clone()));
-        if confirmed {
+        if self.missing.contains(&(claim.ty, name.clone())) {
             return self.lose(claim, reasons::bound::LOST, lost_message(claim));
         }
+        self.doubted.entry((claim.ty, name.clone())).or_default().insert(claim.meta.uid.clone());
         self.queue.remove(&claim.meta.uid);
         self.bindings.insert(claim.meta.uid.clone(), Binding::Bound { resource: name.clone() });
         self.read(Kind::Resource(claim.ty), key, None);

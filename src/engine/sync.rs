@@ -4,11 +4,14 @@ use super::{Binding, DestroyCheck, Engine, Target};
 use crate::action::{Action, Change, Write};
 use crate::api::names::CLAIM_PROTECTION;
 use crate::cache::{Departure, QuotaKey, ResourceEntry};
+use crate::framework::Refusal;
 use crate::lifecycle::{
     ClaimSide, Step, make_resource, plan_claim, plan_class, plan_quota, plan_resource, provisioned_name,
 };
-use crate::model::{Claim, ClaimPhase, Kind, Meta, Name, ResourcePhase, Time, TypeId, Uid};
+use crate::model::{Claim, ClaimPhase, Kind, Meta, Name, Predicate, ResourcePhase, Time, TypeId, Uid, Wants};
+use crate::queue::{LaneKey, Wait};
 use crate::scheduler::prepare;
+use std::sync::Arc;
 
 impl Engine {
     /// Takes every touched object one step on. Says whether there was any.
@@ -89,14 +92,35 @@ impl Engine {
         let change = plan_claim(claim, &ClaimSide::Provisioning { message: &message }, now);
         let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
         let target = Target::Resource(claim.ty, resource.clone());
-        let exists = self.state.find_resource(claim.ty, resource).is_some();
-        if protected && !exists && !self.busy.contains(&target) {
+        let exists = self.state.find_resource(claim.ty, resource);
+        if let Some(id) = exists
+            && !self.state.holders_of(&claim.meta.uid).any(|holder| holder == id)
+        {
+            return self.refuse_taken_name(claim, resource, now);
+        }
+        if protected && exists.is_none() && !self.busy.contains(&target) {
             self.create_resource(claim, class, target, now);
         }
         if let Some(change) = change {
             self.tell_claim(claim, &change);
             self.write(Target::Claim(claim.meta.uid.clone()), Kind::Claim(claim.ty), &claim.meta, change);
         }
+    }
+
+    /// The name derives from the claim's UID, so whoever has it took it on purpose: that is told, and waited out.
+    fn refuse_taken_name(&mut self, claim: &Claim, resource: &Name, now: Time) {
+        self.retry_claim(&claim.meta.uid, now);
+        self.queue.take(&claim.meta.uid);
+        let message =
+            format!("cannot make resource {resource}: one of that name exists and is not this claim's");
+        let refusal = Arc::new(Refusal::single(Predicate::ResourceName, message));
+        let lane = LaneKey {
+            ty: claim.ty,
+            wait: Wait::Resource(resource.clone()),
+            wants: claim.wants.clone().unwrap_or_else(|_| Arc::new(Wants::least())),
+            profile: claim.profile.clone(),
+        };
+        self.refuse(claim, refusal, lane, now);
     }
 
     fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {

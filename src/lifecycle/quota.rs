@@ -3,6 +3,7 @@
 use crate::action::Change;
 use crate::cache::Use;
 use crate::model::Quota;
+use crate::model::quota::QuotaLimit;
 use serde_json::{Map, Value};
 
 /// The change that brings a quota's status up to date.
@@ -24,6 +25,20 @@ pub fn plan_quota(quota: &Quota, used: &[Use]) -> Option<Change> {
         entry.insert("requests".to_owned(), Value::Object(requests.collect()));
         Value::Object(entry)
     });
+    let summary =
+        limits.iter().zip(used).map(|(limit, used)| summarise(limit, used)).collect::<Vec<_>>().join("; ");
     let used = Value::Array(entries.collect());
-    (quota.used.as_ref() != Some(&used)).then_some(Change::QuotaStatus { used })
+    (quota.used.as_ref() != Some(&used)).then_some(Change::QuotaStatus { used, summary })
+}
+
+/// `claims 3/5, storage 30Gi/50Gi`: what people see first.
+fn summarise(limit: &QuotaLimit, used: &Use) -> String {
+    let claims = limit.claims.map(|most| format!("claims {}/{most}", used.claims));
+    let requests =
+        limit.requests.iter().map(|(name, most)| format!("{name} {}/{most}", used.requests.get(name)));
+    let amounts = claims.into_iter().chain(requests).collect::<Vec<_>>().join(", ");
+    match limit.class.as_ref().or(limit.engine.as_ref()) {
+        Some(scope) => format!("{scope}: {amounts}"),
+        None => amounts,
+    }
 }
