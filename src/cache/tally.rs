@@ -2,9 +2,9 @@
 //! Whole classes, groups and shapes are counted by their size; single resources are looked at only
 //! where a demoted label leaves no other way.
 
-use super::find::Ask;
-use super::index::{Group, Index, Shape, Standing, Versions};
-use super::shape::Free;
+use super::find::{Ask, Search};
+use super::index::{CellId, Group, Index, Pool, Shape, Standing};
+use super::shape::Offers;
 use crate::model::{FieldWant, Predicate};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ impl Index {
     /// Counts the refusals of `ask` over all resources. Resources that would fit are in no count.
     pub fn tally(&self, ask: &Ask<'_>) -> Tally {
         let mut tally = Tally { total: self.total, refused: BTreeMap::new() };
+        let search = self.search(ask);
         let group_field =
             self.group_field.map(|at| (&ask.wants.fields[at], self.ty.rules().fields[at].predicate));
         for (name, class) in &self.classes {
@@ -41,42 +42,53 @@ impl Index {
                     Some((FieldWant::Name(want), predicate)) if engine.as_ref() != Some(want) => {
                         tally.add(predicate, group.total);
                     }
-                    _ => self.tally_group(group, ask, &mut tally),
+                    _ => self.tally_group(group, &search, &mut tally),
                 }
             }
         }
         tally
     }
 
-    fn tally_group(&self, group: &Group, ask: &Ask<'_>, tally: &mut Tally) {
-        let mine = group.by_namespace.get(ask.namespace);
-        tally.add(Predicate::Sharing, group.restricted - mine.map_or(0, |versions| versions.total));
-        for versions in [Some(&group.open), mine].into_iter().flatten() {
-            self.tally_versions(versions, ask, tally);
+    fn tally_group(&self, group: &Group, search: &Search<'_>, tally: &mut Tally) {
+        let mine = group.by_namespace.get(search.ask.namespace).map(|at| &self.pools[*at]);
+        tally.add(Predicate::Sharing, group.restricted - mine.map_or(0, |pool| pool.total));
+        for pool in group.open.map(|at| &self.pools[at]).into_iter().chain(mine) {
+            self.tally_pool(pool, search, tally);
         }
     }
 
-    fn tally_versions(&self, versions: &Versions, ask: &Ask<'_>, tally: &mut Tally) {
+    fn tally_pool(&self, pool: &Pool, search: &Search<'_>, tally: &mut Tally) {
         let range =
-            self.version_field.map(|at| (&ask.wants.fields[at], self.ty.rules().fields[at].predicate));
-        let versioned = versions.versions.iter().flat_map(|(v, ids)| ids.iter().map(move |id| (Some(v), id)));
-        for (version, id) in versions.unversioned.iter().map(|id| (None, id)).chain(versioned) {
-            let shape = &self.shapes[*id];
+            self.version_field.map(|at| (&search.ask.wants.fields[at], self.ty.rules().fields[at].predicate));
+        let mut questions = vec![0; search.accepted.questions.len()];
+        let versioned = pool.versions.iter().map(|(version, cell)| (Some(version), *cell));
+        for (version, cell) in pool.unversioned.map(|cell| (None, cell)).into_iter().chain(versioned) {
             match range {
                 Some((FieldWant::Range(range), predicate)) if !version.is_some_and(|v| range.matches(v)) => {
-                    tally.add(predicate, shape.members.len());
+                    tally.add(predicate, self.cells[cell].total);
                 }
-                _ => self.tally_shape(shape, ask, tally),
+                _ => self.tally_cell(cell, search, &mut questions, tally),
+            }
+        }
+        for ((predicate, _), count) in search.accepted.questions.iter().zip(questions) {
+            tally.add(*predicate, count);
+        }
+    }
+
+    /// Counts, for each question about looks, the resources that it is the first to refuse; the rest of the
+    /// cell goes to the tally at once.
+    fn tally_cell(&self, cell: CellId, search: &Search<'_>, questions: &mut [usize], tally: &mut Tally) {
+        for place in &self.cells[cell].shapes {
+            match search.accepted.first_refusal(place.look) {
+                Some(question) => questions[question] += place.total,
+                None => self.tally_shape(&self.shapes[place.shape], search, tally),
             }
         }
     }
 
-    fn tally_shape(&self, shape: &Shape, ask: &Ask<'_>, tally: &mut Tally) {
-        if let Some(predicate) = self.shape_refusal(shape, ask) {
-            return tally.add(predicate, shape.members.len());
-        }
-        if !self.residual(ask).is_empty() {
-            let refusals = shape.members.all().filter_map(|named| self.first_refusal(ask, named.id));
+    fn tally_shape(&self, shape: &Shape, search: &Search<'_>, tally: &mut Tally) {
+        if !search.residual.is_empty() {
+            let refusals = shape.members.all().filter_map(|named| self.first_refusal(search.ask, named.id));
             return refusals.for_each(|predicate| tally.add(predicate, 1));
         }
         for standing in Standing::WITHHELD {
@@ -84,12 +96,9 @@ impl Index {
                 tally.add(predicate, names.len());
             }
         }
-        let want = Free::of(&ask.wants.requests);
-        let short = |set: &std::collections::BTreeSet<super::shape::OfferKey>| {
-            set.len() - super::shape::fitting(set, &want).count()
-        };
+        let short = |offers: &Offers| offers.len() - offers.fitting(&search.want).count();
         tally.add(Predicate::Capacity, short(&shape.members.vacant));
-        if ask.wants.exclusive {
+        if search.ask.wants.exclusive {
             tally.add(Predicate::Sharing, shape.members.shared.len());
         } else {
             tally.add(Predicate::Capacity, short(&shape.members.shared));
