@@ -14,12 +14,18 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Dice, NOW, Sizes, Wish};
 
+/// Claims and resources of the plan.
+const PLAN: u64 = 100_000;
 const COMMAND: &str = "cargo bench --package conductor --bench summary -- --write";
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).find(|a| *a != "--bench") {
-        Some("--plan") => println!("{}", plan()),
+        Some("--plan") => {
+            let sizes = if args.iter().any(|a| a == "any") { Sizes::Any } else { Sizes::Shirts };
+            let count = args.iter().find_map(|a| a.parse().ok()).unwrap_or(PLAN);
+            print!("{}", plan(count, sizes));
+        }
         Some("--write") => write(&report()),
         // `cargo test --benches` only asks whether it runs.
         Some("--test") => {}
@@ -31,7 +37,7 @@ fn report() -> String {
     let mut text = format!("{}\n", machine());
     decisions(&mut text);
     worst_cases(&mut text);
-    text.push_str(&plan_alone());
+    plans(&mut text);
     events(&mut text);
     text
 }
@@ -87,7 +93,7 @@ fn decisions(text: &mut String) {
             let fits = ns_per_decision(&state, &support::claims(&state, Wish::Usual, true, 256));
             let refused = ns_per_decision(&state, &support::claims(&state, Wish::Impossible, false, 256));
             let name = name(sizes);
-            let _ = writeln!(text, "| {count} | {name} | {} | {} |", us(fits), us(refused));
+            row(text, &format!("| {count} | {name} | {} | {} |", us(fits), us(refused)));
             if let Some((f, r)) = before {
                 let _ = writeln!(
                     grown,
@@ -102,6 +108,12 @@ fn decisions(text: &mut String) {
     }
     text.push_str("\n| growth, times | sizes | fits | refused |\n|---|---|---:|---:|\n");
     text.push_str(&grown);
+}
+
+/// Adds a line to the table, and shows at once how far it has come.
+fn row(text: &mut String, line: &str) {
+    eprintln!("{line}");
+    let _ = writeln!(text, "{line}");
 }
 
 fn name(sizes: Sizes) -> &'static str {
@@ -129,62 +141,68 @@ fn worst_cases(text: &mut String) {
             let claims = support::claims(&state, wish, served, 256);
             if !claims.is_empty() {
                 let ns = ns_per_decision(&state, &claims);
-                let _ = writeln!(text, "| {what} | {} | {} |", name(sizes), us(ns));
+                row(text, &format!("| {what} | {} | {} |", name(sizes), us(ns)));
             }
         }
     }
 }
 
-/// Runs the plan in a process of its own, so that its memory is its own.
-fn plan_alone() -> String {
-    let exe = std::env::current_exe().expect("this program has a path");
-    let output = Command::new(exe).arg("--plan").output().expect("this program can be run");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// 100,000 claims, of which those that resources already hold are bound, against 100,000 resources.
-fn plan() -> String {
-    let mut text = String::from("\n## The whole plan: 100000 claims, 100000 resources\n\n");
+/// Runs each plan in a process of its own, so that its memory is its own.
+fn plans(text: &mut String) {
+    let _ = writeln!(text, "\n## The whole plan: {PLAN} claims, {PLAN} resources, time on one core\n");
     text.push_str("| sizes | read | decide | together | bound | waiting | actions | peak memory |\n");
     text.push_str("|---|---:|---:|---:|---:|---:|---:|---:|\n");
-    for sizes in [Sizes::Shirts, Sizes::Any] {
-        let mut engine = Engine::new(Config::default());
-        let (read, mut actions) = ingest(&mut engine, 100_000, sizes);
-        let start = Instant::now();
-        actions += engine.handle(Event::Synced, NOW).len();
-        while engine.queue_lengths().active > 0 {
-            actions += engine.handle(Event::Tick, NOW).len();
-        }
-        let decide = start.elapsed();
-        let waiting = engine.queue_lengths().parked;
-        let bound = engine.state().claim_count() - waiting;
-        let _ = writeln!(
-            text,
-            "| {} | {:.2} s | {:.2} s | {:.2} s | {bound} | {waiting} | {actions} | {} |",
-            name(sizes),
-            read.as_secs_f64(),
-            decide.as_secs_f64(),
-            (read + decide).as_secs_f64(),
-            peak_memory()
-        );
+    let exe = std::env::current_exe().expect("this program has a path");
+    for sizes in ["shirts", "any"] {
+        let output = Command::new(&exe).args(["--plan", sizes]).output().expect("this program can be run");
+        row(text, String::from_utf8_lossy(&output.stdout).trim_end());
     }
-    text
 }
 
-/// Objects are made one at a time and not counted: only the engine's own time and memory are.
+/// As many claims, of which those that resources already hold are bound, against as many resources.
+fn plan(count: u64, sizes: Sizes) -> String {
+    let mut engine = Engine::new(Config::default());
+    let (read, mut actions) = ingest(&mut engine, count, sizes);
+    let start = time_on_core();
+    actions += engine.handle(Event::Synced, NOW).len();
+    while engine.queue_lengths().active > 0 {
+        actions += engine.handle(Event::Tick, NOW).len();
+    }
+    let decide = time_on_core() - start;
+    let waiting = engine.queue_lengths().parked;
+    let bound = engine.state().claim_count() - waiting;
+    format!(
+        "| {} | {:.2} s | {:.2} s | {:.2} s | {bound} | {waiting} | {actions} | {} |\n",
+        name(sizes),
+        read.as_secs_f64(),
+        decide.as_secs_f64(),
+        (read + decide).as_secs_f64(),
+        peak_memory()
+    )
+}
+
+/// Objects are made in small lots and not counted: only the engine's own time and memory are.
 fn ingest(engine: &mut Engine, count: u64, sizes: Sizes) -> (Duration, usize) {
+    const LOT: u64 = 500;
     let (mut resources, mut claims) = (Dice::new(count), Dice::new(7));
     let (mut taken, mut actions) = (Duration::ZERO, 0);
-    let mut see = |object: Object| {
-        let start = Instant::now();
-        actions += engine.handle(Event::Seen(object), NOW).len();
-        taken += start.elapsed();
-    };
-    for n in 0..count {
-        see(support::resource(&mut resources, n, sizes));
-        see(support::claim(&mut claims, n, Wish::Usual));
+    for first in (0..count).step_by(LOT as usize) {
+        let mut lot: Vec<Object> = Vec::new();
+        for n in first..count.min(first + LOT) {
+            lot.push(support::resource(&mut resources, n, sizes));
+            lot.push(support::claim(&mut claims, n, Wish::Usual));
+        }
+        let start = time_on_core();
+        actions += lot.into_iter().map(|object| engine.handle(Event::Seen(object), NOW).len()).sum::<usize>();
+        taken += time_on_core() - start;
     }
     (taken, actions)
+}
+
+/// How long this thread has been on a core: what else the machine does is not in it.
+fn time_on_core() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default())
 }
 
 fn peak_memory() -> String {
@@ -199,7 +217,7 @@ fn events(text: &mut String) {
     text.push_str("| parked | kinds of request | helps nobody | served from it |\n|---:|---:|---:|---:|\n");
     for (parked, lanes) in [(10, 1), (100_000, 1), (1_000, 1_000), (100_000, 1_000)] {
         let (idle, helped) = event_cost(parked, lanes);
-        let _ = writeln!(text, "| {parked} | {lanes} | {} | {} |", us(idle), us(helped));
+        row(text, &format!("| {parked} | {lanes} | {} | {} |", us(idle), us(helped)));
     }
 }
 

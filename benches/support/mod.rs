@@ -229,7 +229,7 @@ pub fn vacant(state: &State) -> ResourceId {
 /// Claims with this wish that are served, or that are refused.
 pub fn claims(state: &State, wish: Wish, served: bool, count: usize) -> Vec<Claim> {
     let mut dice = Dice::new(42);
-    let of_wish = (0..100_000).map(|n| Claim::read(TY, &claim(&mut dice, 10_000_000 + n, wish)));
+    let of_wish = (0..5_000).map(|n| Claim::read(TY, &claim(&mut dice, 10_000_000 + n, wish)));
     let verdict = |claim: &Claim| {
         let request = prepare(state, claim).expect("the generator writes what can be read");
         let decision = schedule_one(state, &request, &mut Memo::default());

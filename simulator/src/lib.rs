@@ -2,4 +2,5 @@
 
 pub mod lab;
 pub mod load;
+pub mod plan;
 pub mod world;

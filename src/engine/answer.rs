@@ -1,10 +1,10 @@
 //! What the API said: to a write, or to a live read. An answer that nobody can be sure of is settled by reading.
 
 use super::{Binding, Engine, Target};
-use crate::cache::Departure;
+use crate::cache::{Departure, ResourceEntry, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
-use crate::model::{Claim, Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+use crate::model::{Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
 
 /// First pause before a failed write is looked at again; doubles with each further failure.
 const RETRY_MS_FIRST: i64 = 500;
@@ -13,8 +13,7 @@ const RETRY_MS_MAX: i64 = 30_000;
 
 impl Engine {
     pub(super) fn answered(&mut self, id: WriteId, answer: Answer, now: Time) {
-        let Some(target) = self.flights.remove(&id) else { return };
-        self.busy.remove(&target);
+        let Some(target) = self.landed(id) else { return };
         if let Target::Resource(ty, name) = &target {
             self.dirty_maker(*ty, name);
         }
@@ -55,18 +54,46 @@ impl Engine {
         let Target::Resource(ty, name) = target else { return };
         let Some(id) = self.state.find_resource(*ty, name) else { return };
         let assumed = self.state.resource(id).map(|e| e.assumed.clone()).unwrap_or_default();
-        for uid in assumed.into_iter().filter_map(|a| a.uid) {
-            let since = match self.bindings.get(&uid) {
-                Some(Binding::Assumed { since, .. }) => *since,
-                _ => continue,
-            };
-            self.unassume(&uid);
-            let quotas = self.state.ledger.release(&uid);
-            self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
-            self.bindings.insert(uid.clone(), Binding::Waiting(None));
-            self.queue.back_off(&uid, self.helpful > since, now);
-            self.wake_for_quotas(&quotas);
+        // Taken before anything is given back: what we give back ourselves is news to others, and no
+        // reason for the same claim to try the same write again without a pause.
+        let helpful = self.helpful;
+        assumed.into_iter().filter_map(|a| a.uid).for_each(|uid| self.take_back(id, &uid, helpful, now));
+    }
+
+    /// A resource was seen with less room than what was assumed of it: somebody else wrote to it
+    /// meanwhile. Our references on top would give it to two, so the last ones given go back.
+    pub(super) fn give_back_excess(&mut self, id: ResourceId, now: Time) {
+        let helpful = self.helpful;
+        let last = |entry: &ResourceEntry| entry.assumed.last()?.uid.clone();
+        while let Some(uid) = self.state.resource(id).filter(|e| e.is_overdrawn()).and_then(last) {
+            self.take_back(id, &uid, helpful, now);
         }
+    }
+
+    /// Takes a resource back that was assumed for a claim, and decides what becomes of the claim.
+    /// `helpful` is the count of helpful events before anything was taken back.
+    fn take_back(&mut self, id: ResourceId, uid: &Uid, helpful: u64, now: Time) {
+        let (since, resource) = match self.bindings.get(uid) {
+            Some(Binding::Assumed { since, resource, .. }) => (*since, resource.clone()),
+            _ => return self.state.forget(id, uid),
+        };
+        self.unassume(uid);
+        // Also where its binding names another resource: what is taken back here is taken back.
+        self.state.forget(id, uid);
+        let Some(claim) = self.state.claim(uid) else { return };
+        if claim.was_bound() {
+            // Its data is there and nowhere else. It keeps its charge and is settled once the resource
+            // has been read; as a claim that waits it could be given other data.
+            self.doubted.entry((claim.ty, resource.clone())).or_default().insert(uid.clone());
+            self.queue.remove(uid);
+            self.bindings.insert(uid.clone(), Binding::Bound { resource });
+            return;
+        }
+        let quotas = self.state.ledger.release(uid);
+        self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+        self.bindings.insert(uid.clone(), Binding::Waiting(None));
+        self.queue.back_off(uid, helpful > since, now);
+        self.wake_for_quotas(&quotas);
     }
 
     fn retry_later(&mut self, target: Target, now: Time) {
@@ -75,7 +102,7 @@ impl Engine {
         let pause =
             RETRY_MS_FIRST.checked_shl((*failures - 1).min(16)).unwrap_or(RETRY_MS_MAX).min(RETRY_MS_MAX);
         // Until it has been read again nothing more is written to it.
-        self.busy.insert(target.clone());
+        self.busy.insert(target.clone(), ());
         self.retries.insert((now.plus_ms(pause), target));
     }
 
@@ -125,7 +152,7 @@ impl Engine {
                 (kind, ObjectKey::new(key.namespace.clone(), key.name.clone()))
             }
         };
-        self.busy.insert(target.clone());
+        self.busy.insert(target.clone(), ());
         self.read(kind, key, None);
     }
 
@@ -153,8 +180,7 @@ impl Engine {
     }
 
     fn free(&mut self, target: Target) {
-        let in_flight = self.flights.values().any(|flying| *flying == target);
-        if !in_flight {
+        if !self.flying.contains(&target) {
             self.busy.remove(&target);
         }
         self.dirty.insert(target);
@@ -187,7 +213,7 @@ impl Engine {
         now: Time,
     ) {
         for uid in asked {
-            let alive = self.state.claim(uid).is_some_and(|claim: &Claim| !claim.meta.deleting);
+            let alive = self.state.claim(uid).is_some_and(|claim| !claim.meta.deleting);
             let holders: Vec<_> = self.state.holders_of(uid).collect();
             for id in holders {
                 if alive {

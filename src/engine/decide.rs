@@ -34,7 +34,10 @@ impl Engine {
         let Some(claim) = self.state.claim(uid).cloned() else { return self.queue.remove(uid) };
         self.stats.decisions += 1;
         match prepare(&self.state, &claim) {
-            Err((refusal, lane)) => self.refuse(&claim, Arc::new(refusal), lane, now),
+            Err((refusal, lane)) => {
+                let word = reason_word(&lane.wait, &refusal);
+                self.refuse(&claim, word, Arc::new(refusal), lane, now);
+            }
             Ok(request) => {
                 let decision = schedule_one(&self.state, &request, &mut self.memo);
                 self.carry_out(&request, decision, now);
@@ -48,7 +51,8 @@ impl Engine {
             Decision::Provision { class } => self.provision(request, class),
             Decision::Refuse { refusal, wait } => {
                 let lane = request.lane(wait);
-                self.refuse(request.claim, refusal, lane, now);
+                let word = reason_word(&lane.wait, &refusal);
+                self.refuse(request.claim, word, refusal, lane, now);
             }
         }
     }
@@ -68,12 +72,19 @@ impl Engine {
         self.queue.pass_on(&claim.meta.uid, request.namespace());
     }
 
-    pub(super) fn refuse(&mut self, claim: &Claim, refusal: Arc<Refusal>, lane: LaneKey, now: Time) {
+    pub(super) fn refuse(
+        &mut self,
+        claim: &Claim,
+        reason: &'static str,
+        refusal: Arc<Refusal>,
+        lane: LaneKey,
+        now: Time,
+    ) {
         let uid = &claim.meta.uid;
         if let Some(predicate) = refusal.main_predicate() {
             *self.stats.refusals.entry(predicate).or_default() += 1;
         }
-        let refused = Refused { reason: reason_word(&lane.wait, &refusal), refusal };
+        let refused = Refused { reason, refusal };
         self.bindings.insert(uid.clone(), Binding::Waiting(Some(refused)));
         self.dirty.insert(Target::Claim(uid.clone()));
         self.queue.park(uid, lane, &claim.meta.key.namespace, now);
@@ -94,7 +105,7 @@ impl Engine {
         for uid in &batch[1..] {
             self.queue.take(uid);
         }
-        let claims: Vec<Claim> = batch.iter().filter_map(|uid| self.state.claim(uid).cloned()).collect();
+        let claims: Vec<Arc<Claim>> = batch.iter().filter_map(|uid| self.state.claim(uid).cloned()).collect();
         let requests: Vec<Request<'_>> = claims.iter().filter_map(|c| prepare(&self.state, c).ok()).collect();
         let placed = match self.admit(&requests) {
             admitted if admitted.len() < 2 => Vec::new(),

@@ -82,6 +82,7 @@ impl Engine {
             self.dirty.insert(Target::Class(ty, class));
         }
         self.dirty.insert(Target::Resource(ty, name));
+        self.give_back_excess(id, now);
         // Those who held it before, in case they do no longer, and those who do now.
         let mut concerned = self.holders(id);
         concerned.extend(old_holders);
@@ -127,7 +128,7 @@ impl Engine {
         let mut lanes = self.queue.lanes().for_class(ty, name);
         let default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
         if default.as_ref() == Some(name) || default != was_default {
-            lanes.extend(self.queue.lanes().for_default_class(ty));
+            lanes.extend(self.queue.lanes().for_default_class(ty).cloned());
         }
         self.queue.wake_lanes(lanes);
     }
@@ -252,18 +253,19 @@ impl Engine {
             crate::model::FieldValue::Name(name) => Some(name),
             _ => None,
         });
-        let mut lanes = self.queue.lanes().for_resource(ty, offer.class.as_ref(), group);
+        let lanes = self.queue.lanes();
         let default = self.state.default_class(ty).map(|c| &c.meta.key.name);
-        if offer.class.is_some() && offer.class.as_ref() == default {
-            lanes.extend(self.queue.lanes().for_default_class(ty));
-        }
+        let is_default = offer.class.is_some() && offer.class.as_ref() == default;
+        let defaulting = is_default.then(|| lanes.for_default_class(ty));
+        let lanes = lanes.for_resource(ty, offer.class.as_ref(), group);
+        let lanes = lanes.chain(defaulting.into_iter().flatten());
         let namespace = offer.allowed_namespaces.first().cloned().unwrap_or_default();
-        lanes.retain(|lane| {
+        let helped = lanes.filter(|lane| {
             let class = crate::cache::ClassAsk::Any;
             let ask = crate::cache::Ask { namespace: &namespace, class, wants: &lane.wants };
             self.state.index_of(ty).first_refusal(&ask, id).is_none()
         });
-        lanes
+        helped.cloned().collect()
     }
 
     pub(super) fn observe_gone(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, now: Time) {

@@ -4,8 +4,10 @@
 use super::{Binding, Engine, Target};
 use crate::action::Action;
 use crate::api::reasons;
-use crate::cache::{Charge, Departure, ResourceId};
-use crate::model::{Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Time, TypeId, Uid};
+use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
+use crate::model::{
+    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Time, TypeId, Uid,
+};
 use crate::queue::Entry;
 
 impl Engine {
@@ -145,7 +147,7 @@ impl Engine {
         if made_for_it { Departure::Gone } else { Departure::Elsewhere }
     }
 
-    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: crate::model::Capacity) {
+    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: Capacity) {
         let engine = claim.wants.as_ref().ok().and_then(|wants| {
             match &wants.fields[claim.ty.rules().group_field()?] {
                 FieldWant::Name(name) => Some(name.clone()),
@@ -176,7 +178,7 @@ impl Engine {
         if let Some(Binding::Lost { .. }) = self.bindings.get(uid) {
             return;
         }
-        if claim.status.phase == ClaimPhase::Bound || claim.status.resource.is_some() {
+        if claim.was_bound() {
             return self.restore(claim, now);
         }
         if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
@@ -195,14 +197,20 @@ impl Engine {
             return self.ask_before_losing(claim, &name);
         };
         let Some(entry) = self.state.resource(id) else { return };
-        let others = entry.refs().filter(|r| r.claim != claim.meta.key).count();
-        let slots = entry.resource.offer.as_ref().map_or(1, |o| o.max_claims as usize);
-        if others >= slots {
+        // A resource that was deleted and made again under its name has other data in it.
+        if claim.status.resource_uid.as_ref().is_some_and(|uid| *uid != entry.resource.meta.uid) {
+            let message = format!(
+                "resource {name} was replaced by another of that name; the claim is not bound to other data. \
+                 Delete it to claim anew"
+            );
+            return self.lose(claim, reasons::bound::LOST, message);
+        }
+        let requests = claim.wants.as_ref().map(|w| w.requests.clone()).unwrap_or_default();
+        if !has_room_for(entry, claim, &requests) {
             let holders: Vec<String> = entry.refs().map(|r| r.claim.to_string()).collect();
             let message = format!("resource {name} is held by {}", holders.join(", "));
             return self.lose(claim, reasons::bound::MISBOUND, message);
         }
-        let requests = claim.wants.as_ref().map(|w| w.requests.clone()).unwrap_or_default();
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         self.enqueue_in_flight(claim, now);
         self.give(claim, id, class, requests);
@@ -220,13 +228,7 @@ impl Engine {
     }
 
     /// Gives a resource to a claim in memory; the write that commits it follows.
-    pub(super) fn give(
-        &mut self,
-        claim: &Claim,
-        id: ResourceId,
-        class: Option<Name>,
-        requests: crate::model::Capacity,
-    ) {
+    pub(super) fn give(&mut self, claim: &Claim, id: ResourceId, class: Option<Name>, requests: Capacity) {
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
         let reserved = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);
@@ -266,8 +268,10 @@ impl Engine {
         let uid = &claim.meta.uid;
         if !self.queue.contains(uid) {
             self.queue.add(entry(claim, now));
-            self.queue.take(uid);
         }
+        // Parked or pausing, it is not to be tried once more while this is under way.
+        self.queue.wake(uid);
+        self.queue.take(uid);
     }
 
     /// Asks live after every holder of a resource that is not in the cache.
@@ -306,6 +310,21 @@ fn entry(claim: &Claim, now: Time) -> Entry {
         since: claim.meta.created.unwrap_or(now),
         tie: claim.meta.key.clone(),
     }
+}
+
+/// Whether a reference to the claim can be put back beside those of others. An earlier life of the claim
+/// is another. What a resource for one claim offers is not asked: it was this claim's.
+fn has_room_for(entry: &ResourceEntry, claim: &Claim, requests: &Capacity) -> bool {
+    let is_other = |r: &&ClaimRef| match &r.uid {
+        Some(uid) => *uid != claim.meta.uid,
+        None => r.claim != claim.meta.key,
+    };
+    let Ok(offer) = &entry.resource.offer else { return !entry.refs().any(|r| is_other(&r)) };
+    let slots = offer.max_claims as usize;
+    let taken =
+        entry.refs().filter(is_other).fold(requests.clone(), |sum, r| sum.saturating_add(&r.requests));
+    let fits = slots == 1 || offer.capacity.find_lacking(&taken).is_none();
+    entry.refs().filter(is_other).count() < slots && fits
 }
 
 fn lost_message(claim: &Claim) -> String {

@@ -96,6 +96,7 @@ fn plan_status(
         ClaimPhase::Lost => true,
         ClaimPhase::Pending | ClaimPhase::Bound => {
             status.resource.as_ref() == resource.map(|(key, _)| &key.name)
+                && status.resource_uid.as_ref() == resource.map(|(_, uid)| uid)
         }
     };
     let generation = claim.meta.generation;

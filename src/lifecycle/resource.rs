@@ -144,8 +144,13 @@ fn desired_status(entry: &ResourceEntry, implemented: bool) -> Option<Desired> {
     says(phase, true, reason::AVAILABLE, String::new())
 }
 
-/// Failed is not flipped, except where the failure was a spec that has been mended since.
+/// Failed is not flipped, except where the failure was ours to tell and has been mended since: a spec
+/// that could not be read, or a policy that nobody knew.
 fn has_failed(resource: &Resource) -> bool {
-    let mended = reason_of(&resource.status.conditions, reasons::READY) == Some(reason::INVALID_SPEC);
+    let mended = match reason_of(&resource.status.conditions, reasons::READY) {
+        Some(reason::INVALID_SPEC) => true,
+        Some(reason::RECLAIM_FAILED) => !matches!(resource.reclaim, ReclaimPolicy::Unknown(_)),
+        _ => false,
+    };
     resource.status.phase == Some(ResourcePhase::Failed) && !mended
 }

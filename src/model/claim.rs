@@ -4,7 +4,7 @@
 use super::capacity::Capacity;
 use super::error::FieldError;
 use super::fields::Field;
-use super::key::Name;
+use super::key::{Name, Uid};
 use super::meta::{ConditionView, Meta};
 use super::object::Object;
 use super::range::VersionRange;
@@ -108,6 +108,8 @@ pub struct ClaimStatus {
     pub phase: ClaimPhase,
     /// The resource that it was bound to.
     pub resource: Option<Name>,
+    /// Which life of that name it was bound to.
+    pub resource_uid: Option<Uid>,
     /// The published Secret's name.
     pub binding: Option<Name>,
     /// The generation that the status speaks of.
@@ -135,6 +137,11 @@ impl Claim {
             profile: annotations.and_then(|a| a.get(SCHEDULING_PROFILE)).map(|p| Name::from(p.as_str())),
             status: ClaimStatus::read(&Field::root(&object.body).at("status")),
         }
+    }
+
+    /// Whether it was bound once, by its own record: then there is data that is its own.
+    pub fn was_bound(&self) -> bool {
+        self.status.phase == ClaimPhase::Bound || self.status.resource.is_some()
     }
 }
 
@@ -257,6 +264,7 @@ impl ClaimStatus {
                 _ => ClaimPhase::Pending,
             },
             resource: status.at("resourceRef").at("name").name().ok().flatten(),
+            resource_uid: status.at("resourceRef").at("uid").name().ok().flatten(),
             binding: status.at("binding").at("name").name().ok().flatten(),
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
             conditions: read_conditions(status),

@@ -6,7 +6,7 @@ use crate::api::names::DEFAULT_PROFILE;
 use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
-use crate::model::{Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
+use crate::model::{Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
 use std::sync::Arc;
@@ -78,19 +78,22 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
 }
 
 fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {
-    let name = claim.profile.clone().unwrap_or_else(|| Name::from(DEFAULT_PROFILE));
-    match (state.profiles.get(&name), &claim.profile) {
+    let name = claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+    match (state.profiles.get(name), &claim.profile) {
         (Some(object), _) => match &object.profile {
             Ok(profile) => Ok(profile.clone()),
-            Err(error) => Err((name.clone(), format!("scheduling profile {name} cannot be read: {error}"))),
+            Err(error) => Err((name.into(), format!("scheduling profile {name} cannot be read: {error}"))),
         },
         (None, None) => Ok(Arc::default()),
-        (None, Some(_)) => Err((name.clone(), format!("scheduling profile {name} does not exist"))),
+        (None, Some(_)) => Err((name.into(), format!("scheduling profile {name} does not exist"))),
     }
 }
 
 /// Defaults in, switched-off questions out. Shares the claim's own wants where neither changes them.
 fn fill_in(claim: &Claim, wants: &Arc<Wants>, profile: &Profile, bounds: &[Bounds]) -> Arc<Wants> {
+    if profile.disabled.is_empty() && bounds.is_empty() {
+        return wants.clone();
+    }
     let primary = claim.ty.rules().primary_capacity;
     let requests = plugins::apply_defaults(primary, &wants.requests, bounds);
     if profile.disabled.is_empty() && requests == wants.requests {
@@ -139,7 +142,7 @@ pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<Resou
     let kept = state.reserved_for(claim.ty, &claim.meta.key);
     let able = kept.filter(|id| {
         let skip = [Predicate::Class, Predicate::Selector, Predicate::Phase, Predicate::Cordoned];
-        refusal_past(state, request, *id, &skip).is_none()
+        first_refusal(state, request, *id, |predicate| !skip.contains(&predicate)).is_none()
     });
     able.min_by_key(|id| {
         let entry = state.resource(*id);
@@ -151,17 +154,38 @@ pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<Resou
 }
 
 /// Why the resource that a claim names cannot be had. Selector and phase are not asked, and the class
-/// only where the resource has one.
+/// only where the resource has one. Where the resource names the claim too, both sides have said what
+/// they want: only what would take something from others is asked.
 pub(super) fn named_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
     let classless = class_of(state, id).is_none();
-    let mut skip = vec![Predicate::Selector, Predicate::Phase];
-    skip.extend(classless.then_some(Predicate::Class));
-    refusal_past(state, request, id, &skip)
+    let mutual = state.reserved_for(request.claim.ty, &request.claim.meta.key).any(|kept| kept == id);
+    let shared =
+        state.resource(id).is_some_and(|e| e.resource.offer.as_ref().is_ok_and(|o| o.max_claims > 1));
+    first_refusal(state, request, id, |predicate| match predicate {
+        Predicate::Selector | Predicate::Phase => false,
+        Predicate::Class => !classless && !mutual,
+        Predicate::Reserved | Predicate::Sharing => true,
+        Predicate::Capacity => shared || !mutual,
+        Predicate::Engine
+        | Predicate::Version
+        | Predicate::HighlyAvailable
+        | Predicate::Capabilities
+        | Predicate::Field(_)
+        | Predicate::Cordoned
+        | Predicate::ResourceName
+        | Predicate::Limits
+        | Predicate::Quota => !mutual,
+    })
 }
 
-/// The first refusal of a resource to a claim, not asking what `skip` lists. The claim's own
+/// The first refusal of a resource to a claim among the predicates that are asked. The claim's own
 /// reservation does not count against it, and what is being deleted is never given.
-fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Predicate]) -> Option<Refusal> {
+fn first_refusal(
+    state: &State,
+    request: &Request<'_>,
+    id: ResourceId,
+    asks: impl Fn(Predicate) -> bool,
+) -> Option<Refusal> {
     let entry = state.resource(id)?;
     let name = &entry.resource.meta.key.name;
     let offer = match &entry.resource.offer {
@@ -179,7 +203,8 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
     let standing = match others.len() {
-        _ if offer.cordoned => Standing::Cordoned,
+        // Not asked about, a cordon must not hide that others hold the resource.
+        _ if offer.cordoned && asks(Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
         _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
@@ -188,13 +213,15 @@ fn refusal_past(state: &State, request: &Request<'_>, id: ResourceId, skip: &[Pr
     let mut seen = seen(state, entry, offer);
     seen.standing = standing;
     seen.holders = others.iter().map(|r| r.claim.to_string()).collect();
-    let own = entry.refs().find(|r| r.claim == request.claim.meta.key && r.uid.is_none());
-    seen.free = own.map_or(seen.free.clone(), |own| seen.free.saturating_add(&own.requests));
+    // What others take, not what is left plus the claim's own: where the references together exceed the
+    // capacity, adding the own one back would promise more than the resource ever had.
+    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests));
+    seen.free = offer.capacity.saturating_sub(&taken);
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
     let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };
     let ask = Ask { namespace: request.namespace(), class, wants: &request.wants };
     let filters = plugins::filters(request.claim.ty);
-    let asked = filters.iter().filter(|f| !skip.contains(&f.predicate()));
+    let asked = filters.iter().filter(|f| asks(f.predicate()));
     let (filter, lack) = asked.filter_map(|f| Some((f, f.lack(&ask, &seen)?))).next()?;
     Some(refuse::of_resource(name, filter.predicate(), &lack))
 }

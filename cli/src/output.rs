@@ -1,0 +1,34 @@
+//! Where results and complaints go: one buffered standard output, one unbuffered standard error.
+
+use anyhow::Result;
+use serde::Serialize;
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+/// Standard output, buffered. The caller flushes, so that a full disk is not overlooked.
+pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Writes a document as JSON that people can read too.
+pub fn json(out: &mut impl Write, document: &impl Serialize) -> Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+/// Tells a person something that is not the result. If nobody listens there is nobody to tell.
+pub fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// Whether colours are wanted: on a terminal, unless <https://no-color.org> says otherwise.
+pub fn is_colourful() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    io::stdout().is_terminal() && !refused && !dumb
+}
+
+/// Whether the reader of our output went away, which is its right.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

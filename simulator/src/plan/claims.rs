@@ -1,0 +1,227 @@
+//! What becomes of each claim, read off the engine, and why, asked of the scheduler.
+//! Claims that ask the same share one explanation: a hundred thousand that wait alike are explained once.
+
+use super::Options;
+use super::document::{
+    ExplainedClaim, ExplainedLack, ExplainedMiss, Outcome, Place, PlannedChange, PlannedClaim, PlannedReason,
+    PlannedResource,
+};
+use super::identity::claim_refs;
+use conductor::cache::State;
+use conductor::engine::{Binding, Engine};
+use conductor::framework::Refusal;
+use conductor::model::{Claim, Kind, Name, Object, ObjectKey, TypeId, Uid, Wants};
+use conductor::scheduler::{NearMiss, Nearest, explain, prepare};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A claim as it was given.
+pub(super) struct Subject {
+    ty: TypeId,
+    pub key: ObjectKey,
+    uid: Uid,
+    /// The resource that held it, where it is being deleted.
+    leaves: Option<Name>,
+}
+
+/// Every claim, by namespace, name and kind.
+pub(super) fn subjects(objects: &[Object]) -> Vec<Subject> {
+    let mut subjects: Vec<Subject> = objects.iter().filter_map(Subject::read).collect();
+    let holders = holders_of_leaving(objects);
+    for subject in &mut subjects {
+        subject.leaves = holders.get(&*subject.uid).map(|name| Name::from(*name));
+    }
+    subjects.sort_by(|a, b| (&a.key, a.ty.rules().claim).cmp(&(&b.key, b.ty.rules().claim)));
+    subjects
+}
+
+/// The resource that holds each claim which is being deleted, by the claim's UID.
+fn holders_of_leaving(objects: &[Object]) -> BTreeMap<&str, &str> {
+    let leaving = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_)));
+    let leaving = leaving.filter(|o| o.metadata.deletion_timestamp.is_some());
+    let leaving: BTreeSet<&str> = leaving.filter_map(|o| o.metadata.uid.as_deref()).collect();
+    let mut holders = BTreeMap::new();
+    for resource in objects.iter().filter(|o| !leaving.is_empty() && matches!(o.kind, Kind::Resource(_))) {
+        for uid in claim_refs(resource).filter_map(|r| r.get("uid")?.as_str()) {
+            if let (true, Some(name)) = (leaving.contains(uid), resource.metadata.name.as_deref()) {
+                holders.insert(uid, name);
+            }
+        }
+    }
+    holders
+}
+
+impl Subject {
+    fn read(object: &Object) -> Option<Subject> {
+        let Kind::Claim(ty) = object.kind else { return None };
+        let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+        Some(Subject { ty, key: crate::world::key_of(object), uid, leaves: None })
+    }
+
+    pub fn is_at(&self, (namespace, name): (&str, &str)) -> bool {
+        (&*self.key.namespace, &*self.key.name) == (namespace, name)
+    }
+}
+
+/// What claims that ask the same have in common. A claim that a resource is kept for is alone.
+type Likeness = (TypeId, Name, Arc<Wants>, Option<Name>, Option<Name>, Option<ObjectKey>);
+
+/// Why a claim waits.
+#[derive(Clone)]
+struct Why {
+    message: Arc<str>,
+    reasons: Arc<[PlannedReason]>,
+    nearest: Arc<[PlannedChange]>,
+    near_misses: Arc<[ExplainedMiss]>,
+}
+
+/// Reads outcomes off an engine that rests.
+pub(super) struct Explainer<'a> {
+    engine: &'a Engine,
+    options: &'a Options,
+    /// What becomes of each resource that held a claim which is leaving.
+    resources: &'a [PlannedResource],
+    known: BTreeMap<Likeness, Why>,
+}
+
+impl<'a> Explainer<'a> {
+    pub fn new(engine: &'a Engine, options: &'a Options, resources: &'a [PlannedResource]) -> Self {
+        Explainer { engine, options, resources, known: BTreeMap::new() }
+    }
+
+    pub fn plan(&mut self, subject: &Subject) -> PlannedClaim {
+        self.explain(subject).claim
+    }
+
+    pub fn explain(&mut self, subject: &Subject) -> ExplainedClaim {
+        let state = self.engine.state();
+        let claim = state.claim(&subject.uid);
+        let blank = PlannedClaim {
+            kind: subject.ty.rules().claim,
+            namespace: subject.key.namespace.clone(),
+            name: subject.key.name.clone(),
+            outcome: Outcome::Pending,
+            resource: None,
+            class: None,
+            message: Arc::default(),
+            reasons: Arc::default(),
+            nearest: Arc::default(),
+            kept: false,
+        };
+        let (Some(claim), Some(binding)) = (claim, self.engine.binding(&subject.uid)) else {
+            return alone(self.leaving(subject, blank));
+        };
+        match binding {
+            Binding::Leaving => alone(self.leaving(subject, blank)),
+            Binding::Lost { message, .. } => {
+                alone(PlannedClaim { outcome: Outcome::Lost, message: Arc::from(message.as_str()), ..blank })
+            }
+            Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
+                alone(self.bound(claim, resource, blank))
+            }
+            Binding::Provisioning { class, resource } => {
+                let exists = state.find_resource(claim.ty, resource).is_some();
+                let message = match exists {
+                    true => format!("resource {resource} is being made from class {class}"),
+                    false => format!("a resource would be made from class {class}"),
+                };
+                let (outcome, class) = (Outcome::Provision, Some(class.clone()));
+                alone(PlannedClaim { outcome, class, message: Arc::from(message), ..blank })
+            }
+            Binding::Waiting(refused) => {
+                let refusal = refused.as_ref().map(|r| &*r.refusal);
+                let Why { message, reasons, nearest, near_misses } = self.why(claim, refusal);
+                ExplainedClaim { claim: PlannedClaim { message, reasons, nearest, ..blank }, near_misses }
+            }
+        }
+    }
+
+    /// A claim that is being deleted gets nothing; what matters is what becomes of the resource that it had.
+    fn leaving(&self, subject: &Subject, blank: PlannedClaim) -> PlannedClaim {
+        // All of one namespace, so sorted by name.
+        let at = |name: &Name| self.resources.binary_search_by(|r| r.name.cmp(name)).ok();
+        let row = |name: &Name| at(name).map(|at| &self.resources[at]);
+        let message = match subject.leaves.as_ref().map(|name| (name, row(name).and_then(|r| r.reclaim))) {
+            None => "being deleted".to_owned(),
+            Some((name, Some("Delete"))) => format!("being deleted; {name} is deleted with it"),
+            Some((name, Some(_))) => format!("being deleted; {name} is released and retained"),
+            Some((name, None)) => format!("being deleted; leaves {name}"),
+        };
+        PlannedClaim { message: Arc::from(message), ..blank }
+    }
+
+    fn bound(&self, claim: &Claim, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
+        let state = self.engine.state();
+        let uid = &claim.meta.uid;
+        let class = state.ledger.find_charge(uid).and_then(|charge| charge.class.clone());
+        let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
+        let kept = entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
+        let message = match kept {
+            true => format!("bound to {resource}"),
+            false => format!("would be bound to {resource}"),
+        };
+        let resource = Some(self.place(resource));
+        PlannedClaim { outcome: Outcome::Bound, resource, class, message: Arc::from(message), kept, ..blank }
+    }
+
+    fn place(&self, resource: &Name) -> Place {
+        Place { namespace: self.options.system_namespace.clone(), name: resource.clone() }
+    }
+
+    /// Why a claim waits, at the end of the plan: what it was told when it was refused may have changed since.
+    fn why(&mut self, claim: &Claim, refused: Option<&Refusal>) -> Why {
+        let state = self.engine.state();
+        let request = match prepare(state, claim) {
+            Ok(request) => request,
+            Err((refusal, _)) => return self.put(&refusal, &[], &[]),
+        };
+        let likeness = likeness(state, claim, request.wants.clone());
+        if let Some(why) = self.known.get(&likeness) {
+            return why.clone();
+        }
+        let why = match explain(state, &request) {
+            Some(e) => self.put(&e.refusal, &e.nearest, &e.near_misses),
+            None => {
+                let undecided = Refusal { message: "not decided".to_owned(), reasons: Vec::new() };
+                self.put(refused.unwrap_or(&undecided), &[], &[])
+            }
+        };
+        self.known.insert(likeness, why.clone());
+        why
+    }
+
+    fn put(&self, refusal: &Refusal, nearest: &[Nearest], misses: &[NearMiss]) -> Why {
+        let reasons = refusal.reasons.iter().map(|r| PlannedReason {
+            predicate: r.predicate.name(),
+            count: r.count,
+            message: r.message.clone(),
+        });
+        let nearest =
+            nearest.iter().map(|n| PlannedChange { change: n.change.clone(), binds: n.binds.clone() });
+        let miss = |miss: &NearMiss| {
+            let lacks = miss.lacks.iter().map(|(predicate, message)| ExplainedLack {
+                predicate: predicate.name(),
+                message: message.clone(),
+            });
+            ExplainedMiss { resource: self.place(&miss.resource), lacks: lacks.collect() }
+        };
+        Why {
+            message: Arc::from(refusal.message.as_str()),
+            reasons: reasons.collect(),
+            nearest: nearest.collect(),
+            near_misses: misses.iter().map(miss).collect(),
+        }
+    }
+}
+
+fn alone(claim: PlannedClaim) -> ExplainedClaim {
+    ExplainedClaim { claim, near_misses: Arc::default() }
+}
+
+fn likeness(state: &State, claim: &Claim, wants: Arc<Wants>) -> Likeness {
+    let key = &claim.meta.key;
+    let kept = state.reserved_for(claim.ty, key).next().is_some();
+    let alone = kept.then(|| key.clone());
+    let (profile, named) = (claim.profile.clone(), claim.resource_name.clone());
+    (claim.ty, key.namespace.clone(), wants, profile, named, alone)
+}

@@ -1,0 +1,101 @@
+//! Plans: what the production engine would do with these objects, without a cluster.
+//! Decisions are the engine's, explanations the scheduler's; here they are only asked for and written down.
+//!
+//! ```text
+//! objects -> identity (UIDs, order) -> stage (engine, until it rests) -> claims, resources -> document
+//! ```
+//!
+//! Not here: reading files (`load`), tables (the command line), changes of the input (what-if), time.
+
+mod check;
+mod claims;
+mod document;
+mod identity;
+mod resources;
+mod stage;
+
+pub use check::{Findings, check};
+pub use document::{
+    API_VERSION, Explained, ExplainedClaim, ExplainedLack, ExplainedMiss, Outcome, Place, Plan,
+    PlannedChange, PlannedClaim, PlannedReason, PlannedResource, Summary,
+};
+
+use claims::{Explainer, Subject};
+use conductor::engine::Config;
+use conductor::model::{Name, Object, ObjectKey};
+use resources::Holding;
+use stage::Stage;
+
+/// What a plan is made under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where resources and classes live; those elsewhere do not take part.
+    pub system_namespace: Name,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { system_namespace: Config::default().system_namespace }
+    }
+}
+
+/// Plans: every claim among `objects` with its outcome, every resource with what becomes of it.
+///
+/// # Guarantees
+/// Existing bindings are honoured. An absent phase counts as Available. The order of `objects` does not matter.
+pub fn plan(objects: Vec<Object>, options: &Options) -> Plan {
+    Planned::new(objects, options).into_plan()
+}
+
+/// A plan with everything behind it, to be asked further.
+pub struct Planned {
+    stage: Stage,
+    subjects: Vec<Subject>,
+    holdings: Vec<Holding>,
+    options: Options,
+}
+
+impl Planned {
+    /// Lets the engine decide about `objects`.
+    pub fn new(objects: Vec<Object>, options: &Options) -> Planned {
+        let objects = identity::identify(objects);
+        let now = identity::latest(&objects);
+        let subjects = claims::subjects(&objects);
+        let holdings = resources::holdings(&objects, &options.system_namespace);
+        let config = Config {
+            system_namespace: options.system_namespace.clone(),
+            absent_phase_is_available: true,
+            ..Config::default()
+        };
+        let stage = Stage::settle(objects, config, now);
+        Planned { stage, subjects, holdings, options: options.clone() }
+    }
+
+    /// The plan as a document.
+    pub fn into_plan(self) -> Plan {
+        let resources = self.resources();
+        let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
+        let claims = self.subjects.iter().map(|subject| explainer.plan(subject)).collect();
+        Plan::new(claims, resources)
+    }
+
+    /// Why claims are where they are: the one at `namespace/name`, or, where none is named, all that wait.
+    /// Empty where there is none.
+    pub fn explain(&self, claim: Option<(&str, &str)>) -> Explained {
+        let resources = self.resources();
+        let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
+        let asked = self.subjects.iter().filter(|s| claim.is_none_or(|claim| s.is_at(claim)));
+        let explained = asked.map(|subject| explainer.explain(subject));
+        let told = explained.filter(|e| claim.is_some() || e.claim.outcome == Outcome::Pending);
+        Explained { api_version: API_VERSION, kind: "Explanation", claims: told.collect() }
+    }
+
+    /// Where every claim is, in the order of the plan.
+    pub fn claims(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.subjects.iter().map(|subject| &subject.key)
+    }
+
+    fn resources(&self) -> Vec<PlannedResource> {
+        self.holdings.iter().map(|holding| holding.plan(self.stage.engine.state())).collect()
+    }
+}

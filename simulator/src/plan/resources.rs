@@ -1,0 +1,108 @@
+//! What becomes of each resource: its phase, who holds it, whether it is released and what that means for it.
+//! The phase is the one that the engine would write in the end; tests hold it against a cluster in memory.
+
+use super::document::PlannedResource;
+use conductor::cache::{ResourceEntry, State};
+use conductor::model::{Kind, Name, Object, ReclaimPolicy, Resource, ResourcePhase, TypeId};
+
+/// A resource as it was given, before anything was decided.
+pub(super) struct Holding {
+    ty: TypeId,
+    namespace: Name,
+    name: Name,
+    /// The phase that was written.
+    phase: Option<ResourcePhase>,
+    reclaim: ReclaimPolicy,
+    deleting: bool,
+}
+
+/// Every resource that takes part, by namespace and name.
+pub(super) fn holdings(objects: &[Object], system_namespace: &str) -> Vec<Holding> {
+    let ours = objects.iter().filter(|o| o.metadata.namespace.as_deref() == Some(system_namespace));
+    let mut holdings: Vec<Holding> = ours.filter_map(Holding::read).collect();
+    holdings.sort_by(|a, b| (&a.namespace, &a.name, a.ty).cmp(&(&b.namespace, &b.name, b.ty)));
+    holdings
+}
+
+impl Holding {
+    fn read(object: &Object) -> Option<Holding> {
+        let Kind::Resource(ty) = object.kind else { return None };
+        let word = |path: &str| object.body.pointer(path).and_then(serde_json::Value::as_str);
+        let text = |t: &Option<String>| Name::from(t.as_deref().unwrap_or_default());
+        Some(Holding {
+            ty,
+            namespace: text(&object.metadata.namespace),
+            name: text(&object.metadata.name),
+            phase: word("/status/phase").and_then(ResourcePhase::find),
+            reclaim: ReclaimPolicy::read(word("/spec/reclaimPolicy")),
+            deleting: object.metadata.deletion_timestamp.is_some(),
+        })
+    }
+
+    pub fn plan(&self, state: &State) -> PlannedResource {
+        let entry = state.find_resource(self.ty, &self.name).and_then(|id| state.resource(id));
+        let row = |phase: ResourcePhase, claims, reclaim| PlannedResource {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            phase: phase.name(),
+            claims,
+            reclaim,
+        };
+        match entry {
+            Some(entry) => {
+                let phase = phase_of(state, entry);
+                row(phase, claims_of(state, entry), self.reclaim_in(phase))
+            }
+            // It is gone at the end of the plan: its deletion was asked for, or its policy says so.
+            None if self.deleting => row(ResourcePhase::Deleting, Vec::new(), None),
+            None => row(ResourcePhase::Released, Vec::new(), Some("Delete")),
+        }
+    }
+
+    /// What its release means, where it is the plan that releases it or destroys it.
+    fn reclaim_in(&self, phase: ResourcePhase) -> Option<&'static str> {
+        match (phase, &self.reclaim) {
+            (ResourcePhase::Released, ReclaimPolicy::Delete) => Some("Delete"),
+            (ResourcePhase::Released, ReclaimPolicy::Retain | ReclaimPolicy::Unknown(_)) => {
+                (self.phase != Some(ResourcePhase::Released)).then_some("Retain")
+            }
+            (
+                ResourcePhase::Pending
+                | ResourcePhase::Creating
+                | ResourcePhase::Available
+                | ResourcePhase::Bound
+                | ResourcePhase::Failed
+                | ResourcePhase::Deleting,
+                _,
+            ) => None,
+        }
+    }
+}
+
+fn phase_of(state: &State, entry: &ResourceEntry) -> ResourcePhase {
+    let Resource { meta, offer, status, reclaim, .. } = &entry.resource;
+    let live = entry.has_live_holder();
+    let written = status.phase.unwrap_or(ResourcePhase::Available);
+    match (live, written) {
+        (true, _) if offer.is_err() => ResourcePhase::Bound,
+        (false, _) if offer.is_err() => ResourcePhase::Failed,
+        (false, _) if meta.deleting => ResourcePhase::Deleting,
+        // A failure that could be mended is mended by now.
+        (_, ResourcePhase::Failed) => ResourcePhase::Failed,
+        _ if entry.is_released() && matches!(reclaim, ReclaimPolicy::Unknown(_)) => ResourcePhase::Failed,
+        _ if entry.is_released() => ResourcePhase::Released,
+        _ if !state.is_implemented(&entry.resource) => written,
+        (true, _) => ResourcePhase::Bound,
+        (false, _) => ResourcePhase::Available,
+    }
+}
+
+/// Who holds it, sorted; those who left and those it is only kept for do not.
+fn claims_of(state: &State, entry: &ResourceEntry) -> Vec<String> {
+    let live = entry.refs().filter_map(|r| Some((r, r.uid.as_ref()?)));
+    let live = live.filter(|(_, uid)| !entry.departed.contains_key(*uid));
+    let key = |uid| state.claim(uid).map(|claim| claim.meta.key.to_string());
+    let mut claims: Vec<String> = live.map(|(r, uid)| key(uid).unwrap_or(r.claim.to_string())).collect();
+    claims.sort();
+    claims
+}

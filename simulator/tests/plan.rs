@@ -1,0 +1,420 @@
+//! A plan says what a cluster would do: held against an engine in a loop with a world, over random worlds,
+//! and against every kind of release by hand. Refusals in words are the engine's tests, not these.
+
+use conductor::engine::Config;
+use conductor::model::{Kind, Name, Object, ObjectKey, Time, TypeId};
+use conductor_simulator::lab::Lab;
+use conductor_simulator::plan::{Options, Outcome, Plan, plan};
+use conductor_simulator::world::{World, key_of};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time as MetaTime};
+use k8s_openapi::jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
+const SYSTEM: &str = "conductor-system";
+
+fn object(kind: Kind, namespace: &str, name: &str, uid: &str, body: Value) -> Object {
+    let metadata = ObjectMeta {
+        namespace: (!kind.is_cluster_scoped()).then(|| namespace.to_owned()),
+        name: Some(name.to_owned()),
+        uid: (!uid.is_empty()).then(|| uid.to_owned()),
+        ..ObjectMeta::default()
+    };
+    Object { kind, metadata, body }
+}
+
+fn claim(name: &str, spec: Value) -> Object {
+    object(Kind::Claim(TYPE), "a", name, &format!("u-{name}"), json!({"spec": spec}))
+}
+
+fn resource(name: &str, spec: Value) -> Object {
+    object(Kind::Resource(TYPE), SYSTEM, name, &format!("r-{name}"), json!({"spec": spec}))
+}
+
+fn leaving(mut object: Object, finalizer: &str) -> Object {
+    object.metadata.deletion_timestamp = Some(MetaTime(Timestamp::UNIX_EPOCH));
+    object.metadata.finalizers = Some(vec![finalizer.to_owned()]);
+    object
+}
+
+fn held(by: &[&str], more: Value) -> Value {
+    let refs: Vec<Value> = by
+        .iter()
+        .map(|name| json!({"namespace": "a", "name": name, "uid": format!("u-{name}"), "requests": {"storage": "1Gi"}}))
+        .collect();
+    let mut spec = json!({"claimRefs": refs});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    spec
+}
+
+fn planned(objects: &[Object]) -> Plan {
+    plan(objects.to_vec(), &Options::default())
+}
+
+/// `a/x Bound db-1`, one line each, then `db-1 Bound [a/x] reclaim`.
+fn told(plan: &Plan) -> Vec<String> {
+    let claims = plan.claims.iter().map(|c| {
+        let resource = c.resource.as_ref().map(|r| r.name.to_string()).unwrap_or_default();
+        format!("{}/{} {} {resource}", c.namespace, c.name, c.outcome.name()).trim_end().to_owned()
+    });
+    let resources = plan.resources.iter().map(|r| {
+        let reclaim = r.reclaim.map(|r| format!(" {r}")).unwrap_or_default();
+        format!("{} {} [{}]{reclaim}", r.name, r.phase, r.claims.join(" "))
+    });
+    claims.chain(resources).collect()
+}
+
+/// The same lines, read off a cluster in memory after everything has settled.
+fn lived(objects: &[Object]) -> Vec<String> {
+    let mut world = World::new();
+    for object in objects {
+        world.put(object.clone());
+    }
+    let config = Config { absent_phase_is_available: true, ..Config::default() };
+    let lab = Lab::start(world, config, Time(0));
+    lab.engine.audit().unwrap();
+    let mut lines = Vec::new();
+    let of = |kind: Kind| {
+        let mut keys: Vec<ObjectKey> = objects.iter().filter(|o| o.kind == kind).map(key_of).collect();
+        keys.sort();
+        keys
+    };
+    for key in of(Kind::Claim(TYPE)) {
+        lines.push(format!("{key} {}", lived_claim(&lab, &key)).trim_end().to_owned());
+    }
+    for key in of(Kind::Resource(TYPE)) {
+        let before = objects.iter().find(|o| o.kind == Kind::Resource(TYPE) && key_of(o) == key).unwrap();
+        lines.push(format!("{} {}", key.name, lived_resource(&lab, &key, before)));
+    }
+    lines
+}
+
+fn lived_claim(lab: &Lab, key: &ObjectKey) -> String {
+    let Some(claim) = lab.world.get(Kind::Claim(TYPE), key) else { return "Pending".to_owned() };
+    if claim.metadata.deletion_timestamp.is_some() {
+        return "Pending".to_owned();
+    }
+    let resource = claim.body["status"]["resourceRef"]["name"].as_str().unwrap_or_default();
+    let made = lab.world.get(Kind::Resource(TYPE), &ObjectKey::new(SYSTEM, resource));
+    let is_new = made.is_some_and(|r| {
+        r.metadata.annotations.as_ref().is_some_and(|a| a.contains_key("conductor.io/provisioned-by"))
+    });
+    match claim.body["status"]["phase"].as_str().unwrap_or_default() {
+        "Bound" if is_new => "Provision".to_owned(),
+        "Lost" => "Lost".to_owned(),
+        phase => format!("{phase} {resource}"),
+    }
+}
+
+fn lived_resource(lab: &Lab, key: &ObjectKey, before: &Object) -> String {
+    let Some(resource) = lab.world.get(Kind::Resource(TYPE), key) else {
+        let deleted = before.metadata.deletion_timestamp.is_some();
+        return if deleted { "Deleting []" } else { "Released [] Delete" }.to_owned();
+    };
+    let phase = resource.body["status"]["phase"].as_str().unwrap_or("Available");
+    let refs = resource.body["spec"]["claimRefs"].as_array().cloned().unwrap_or_default();
+    let mut claims: Vec<String> = refs
+        .iter()
+        .filter(|r| !r["uid"].is_null() && phase == "Bound")
+        .map(|r| format!("{}/{}", r["namespace"].as_str().unwrap(), r["name"].as_str().unwrap()))
+        .collect();
+    claims.sort();
+    let was_released = before.body["status"]["phase"] == "Released";
+    let retain = if phase == "Released" && !was_released { " Retain" } else { "" };
+    format!("{phase} [{}]{retain}", claims.join(" "))
+}
+
+#[track_caller]
+fn check(objects: &[Object], expected: &[&str]) {
+    assert_eq!(told(&planned(objects)), expected);
+    assert_eq!(lived(objects), expected, "a cluster does otherwise");
+}
+
+#[test]
+fn a_claim_that_goes_frees_its_slot_for_one_that_waits() {
+    let shared = json!({"sharing": {"maxClaims": 2}, "capacity": {"storage": "2Gi"}});
+    let wants = json!({"resources": {"requests": {"storage": "1Gi"}}});
+    let going = leaving(claim("going", wants.clone()), "conductor.io/claim-protection");
+    check(
+        &[
+            resource("db", held(&["going", "stays"], shared)),
+            going,
+            claim("stays", wants.clone()),
+            claim("waits", wants),
+        ],
+        &["a/going Pending", "a/stays Bound db", "a/waits Bound db", "db Bound [a/stays a/waits]"],
+    );
+}
+
+#[test]
+fn a_claim_that_is_gone_releases_its_resource_by_policy() {
+    check(
+        &[
+            resource("kept", held(&["gone"], json!({}))),
+            resource("removed", held(&["gone-too"], json!({"reclaimPolicy": "Delete"}))),
+            claim("waits", json!({})),
+        ],
+        &["a/waits Pending", "kept Released [] Retain", "removed Released [] Delete"],
+    );
+}
+
+#[test]
+fn what_was_released_before_is_not_released_again() {
+    let mut released = resource("db", held(&["gone"], json!({})));
+    released.body["status"] = json!({"phase": "Released"});
+    let mut cleared = resource("free", json!({}));
+    cleared.body["status"] = json!({"phase": "Released"});
+    check(
+        &[released, cleared, claim("waits", json!({}))],
+        &["a/waits Bound free", "db Released []", "free Bound [a/waits]"],
+    );
+}
+
+#[test]
+fn a_claim_over_quota_is_served_once_another_leaves() {
+    let quota = json!({"spec": {"limits": [{"claims": 1}]}});
+    check(
+        &[
+            object(Kind::Quota, "a", "one", "q", quota),
+            resource("db-1", held(&["going"], json!({}))),
+            resource("db-2", json!({})),
+            leaving(claim("going", json!({})), "conductor.io/claim-protection"),
+            claim("waits", json!({})),
+        ],
+        &["a/going Pending", "a/waits Bound db-2", "db-1 Released [] Retain", "db-2 Bound [a/waits]"],
+    );
+}
+
+#[test]
+fn a_claim_held_twice_keeps_one_and_the_other_is_free() {
+    check(
+        &[
+            resource("db-1", held(&["x"], json!({}))),
+            resource("db-2", held(&["x"], json!({}))),
+            claim("x", json!({})),
+            claim("y", json!({})),
+        ],
+        &["a/x Bound db-1", "a/y Bound db-2", "db-1 Bound [a/x]", "db-2 Bound [a/y]"],
+    );
+}
+
+#[test]
+fn a_bound_claim_whose_resource_is_gone_is_lost() {
+    let mut lost = claim("lost", json!({}));
+    lost.body["status"] = json!({"phase": "Bound", "resourceRef": {"name": "db-9"}});
+    check(&[lost], &["a/lost Lost"]);
+}
+
+#[test]
+fn a_resource_that_is_being_deleted_stays_under_its_users_only() {
+    let going = |r: Object| leaving(r, "conductor.io/resource-protection");
+    check(
+        &[
+            going(resource("idle", json!({}))),
+            going(resource("used", held(&["x"], json!({})))),
+            claim("x", json!({})),
+            claim("y", json!({})),
+        ],
+        &["a/x Bound used", "a/y Pending", "idle Deleting []", "used Bound [a/x]"],
+    );
+}
+
+#[test]
+fn a_class_makes_what_does_not_exist() {
+    let class = json!({"template": {"kind": "Thing"}, "reclaimPolicy": "Delete"});
+    check(
+        &[
+            object(Kind::Class(TYPE), SYSTEM, "fast", "c", class),
+            claim("x", json!({"class": "fast"})),
+            claim("y", json!({"class": "none"})),
+        ],
+        &["a/x Provision", "a/y Pending"],
+    );
+}
+
+#[test]
+fn a_handwritten_claim_keeps_the_resource_that_holds_it() {
+    let mut written = claim("x", json!({}));
+    written.metadata.uid = None;
+    let plan = planned(&[written, resource("db-2", held(&["x"], json!({}))), resource("db-1", json!({}))]);
+    assert_eq!(told(&plan), ["a/x Bound db-2", "db-1 Available []", "db-2 Bound [a/x]"]);
+    assert_eq!(&*plan.claims[0].message, "bound to db-2");
+}
+
+#[test]
+fn undated_claims_come_after_those_that_have_been_waiting() {
+    let mut old = claim("z-old", json!({}));
+    old.metadata.creation_timestamp = Some(MetaTime(Timestamp::from_second(1_000).unwrap()));
+    let plan = planned(&[claim("a-new", json!({})), old, resource("db", json!({}))]);
+    assert_eq!(told(&plan)[..2], ["a/a-new Pending", "a/z-old Bound db"]);
+}
+
+#[test]
+fn an_unreadable_claim_waits_with_its_error_and_hurts_nobody() {
+    let plan = planned(&[
+        claim("bad", json!({"version": ">= x"})),
+        claim("good", json!({})),
+        resource("db", json!({})),
+    ]);
+    assert_eq!(told(&plan)[..2], ["a/bad Pending", "a/good Bound db"]);
+    assert!(plan.claims[0].message.contains("spec.version"), "{}", plan.claims[0].message);
+}
+
+#[test]
+fn the_message_of_a_leaving_claim_says_what_becomes_of_its_data() {
+    let going = |name: &str| leaving(claim(name, json!({})), "conductor.io/claim-protection");
+    let plan = planned(&[
+        resource("d", held(&["x"], json!({"reclaimPolicy": "Delete"}))),
+        resource("r", held(&["y"], json!({}))),
+        going("x"),
+        going("y"),
+        going("z"),
+    ]);
+    let messages: Vec<&str> = plan.claims.iter().map(|c| &*c.message).collect();
+    assert_eq!(
+        messages,
+        ["being deleted; d is deleted with it", "being deleted; r is released and retained", "being deleted"]
+    );
+}
+
+const NAMES: [&str; 4] = ["c0", "c1", "c2", "c3"];
+
+fn any_claim(at: usize) -> impl Strategy<Value = Object> {
+    let spec = (
+        prop::option::of(prop::sample::select(vec!["mysql", "postgres"])),
+        prop::option::of(prop::sample::select(vec![">= 14", "12", "< 14"])),
+        prop::option::of(1u32..4),
+        prop::option::weighted(0.3, prop::sample::select(vec!["fast", "slow", ""])),
+        prop::option::weighted(0.1, prop::sample::select(vec!["r0", "r1", "r9"])),
+        prop::bool::weighted(0.1),
+        0i64..2,
+    );
+    let status = prop::option::weighted(
+        0.2,
+        (
+            prop::sample::select(vec!["Bound", "Lost", "Pending"]),
+            prop::sample::select(vec!["r0", "r1", "r2"]),
+        ),
+    );
+    (spec, status, prop::bool::weighted(0.15)).prop_map(move |(spec, status, going)| {
+        let (engine, version, storage, class, named, exclusive, priority) = spec;
+        let mut body = json!({"priority": priority, "exclusive": exclusive});
+        body["engine"] = json!(engine);
+        body["version"] = json!(version);
+        body["class"] = json!(class);
+        body["resourceName"] = json!(named);
+        if let Some(storage) = storage {
+            body["resources"] = json!({"requests": {"storage": format!("{storage}Gi")}});
+        }
+        let mut object = claim(NAMES[at], body);
+        if let Some((phase, name)) = status {
+            object.body["status"] = json!({"phase": phase, "resourceRef": {"name": name}});
+        }
+        if going { leaving(object, "conductor.io/claim-protection") } else { object }
+    })
+}
+
+fn any_resource(at: usize) -> impl Strategy<Value = Object> {
+    let holder = (prop::sample::select(vec!["c0", "c1", "c2", "c3", "gone"]), prop::bool::weighted(0.8));
+    let spec = (
+        prop::sample::select(vec!["mysql", "postgresql"]),
+        prop::sample::select(vec!["12.1", "14.2", "16"]),
+        1u32..6,
+        prop::option::weighted(0.3, prop::sample::select(vec!["fast", "slow"])),
+        1u32..4,
+        prop::collection::btree_map(holder.clone().prop_map(|h| h.0), holder.prop_map(|h| h.1), 0..3),
+        prop::sample::select(vec!["Retain", "Delete", "Retain", "Odd"]),
+    );
+    let phase = prop::option::weighted(
+        0.5,
+        prop::sample::select(vec!["Available", "Bound", "Released", "Failed", "Creating", "Pending"]),
+    );
+    (spec, phase, prop::bool::weighted(0.1), prop::bool::weighted(0.3)).prop_map(
+        move |(spec, phase, going, template)| {
+            let (engine, version, storage, class, slots, holders, reclaim) = spec;
+            let refs: Vec<Value> = holders
+                .iter()
+                .take(slots as usize)
+                .map(|(name, with_uid)| match with_uid {
+                    true => json!({"namespace": "a", "name": name, "uid": format!("u-{name}")}),
+                    false => json!({"namespace": "a", "name": name}),
+                })
+                .collect();
+            let mut body = json!({
+                "engine": engine, "version": version, "capacity": {"storage": format!("{storage}Gi")},
+                "sharing": {"maxClaims": slots}, "claimRefs": refs, "reclaimPolicy": reclaim,
+            });
+            body["class"] = json!(class);
+            if template {
+                body["template"] = json!({"kind": "Thing"});
+            }
+            let mut object = resource(&format!("r{at}"), body);
+            if let Some(phase) = phase {
+                object.body["status"] = json!({"phase": phase});
+            }
+            if going { leaving(object, "conductor.io/resource-protection") } else { object }
+        },
+    )
+}
+
+fn any_world() -> impl Strategy<Value = Vec<Object>> {
+    let claims = (any_claim(0), any_claim(1), any_claim(2), any_claim(3));
+    let resources = (any_resource(0), any_resource(1), any_resource(2));
+    (claims, resources, prop::option::of(1u32..4), 0usize..5, 0usize..4).prop_map(
+        |((a, b, c, d), (x, y, z), quota, claims, resources)| {
+            let mut objects: Vec<Object> = [a, b, c, d].into_iter().take(claims).collect();
+            objects.extend([x, y, z].into_iter().take(resources));
+            let class = json!({"template": {"kind": "Thing"}, "engine": "mysql", "versions": ["12", "14"]});
+            objects.push(object(Kind::Class(TYPE), SYSTEM, "fast", "c-fast", class));
+            objects.extend(
+                quota.map(|n| {
+                    object(Kind::Quota, "a", "q", "q", json!({"spec": {"limits": [{"claims": n}]}}))
+                }),
+            );
+            objects
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_plan_is_what_a_cluster_would_do(objects in any_world()) {
+        prop_assert_eq!(told(&planned(&objects)), lived(&objects));
+    }
+
+    #[test]
+    fn the_order_of_the_input_does_not_matter(objects in any_world().prop_shuffle()) {
+        let mut sorted = objects.clone();
+        sorted.sort_by_key(|o| (o.kind, key_of(o)));
+        prop_assert_eq!(planned(&objects), planned(&sorted));
+    }
+}
+
+#[test]
+fn resources_elsewhere_do_not_take_part() {
+    let mut elsewhere = resource("db", json!({}));
+    elsewhere.metadata.namespace = Some("other".to_owned());
+    let objects = vec![elsewhere, claim("x", json!({}))];
+    assert_eq!(told(&planned(&objects)), ["a/x Pending"]);
+    let options = Options { system_namespace: Name::from("other") };
+    assert_eq!(told(&plan(objects, &options)), ["a/x Bound db", "db Bound [a/x]"]);
+}
+
+#[test]
+fn claims_that_wait_alike_share_one_explanation() {
+    let wants = json!({"version": ">= 17"});
+    let plan = planned(&[
+        resource("db", json!({"version": "16"})),
+        claim("x", wants.clone()),
+        claim("y", wants),
+        claim("z", json!({"version": ">= 18"})),
+    ]);
+    assert!(plan.claims.iter().all(|c| c.outcome == Outcome::Pending));
+    assert_eq!(plan.claims[0].message, plan.claims[1].message);
+    assert!(std::ptr::eq(&*plan.claims[0].reasons, &*plan.claims[1].reasons));
+    assert!(!std::ptr::eq(&*plan.claims[0].reasons, &*plan.claims[2].reasons));
+    assert_eq!(plan.claims[0].nearest[0].binds.as_deref(), Some("db"), "{:?}", plan.claims[0].nearest);
+}

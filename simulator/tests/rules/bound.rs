@@ -1,0 +1,183 @@
+//! A claim that was bound: Lost, restored, misbound (rules 10 and 11).
+
+use crate::support::{CLAIM, RESOURCE, Run, With, asks, claim, db, held_by, kept_for, resource, world};
+use conductor::model::Object;
+use serde_json::json;
+
+fn one_bound() -> Run {
+    let run = world().resource("r", db(5)).claim("c", asks(1)).settle();
+    assert_eq!(run.outcome("c"), "-> r");
+    run
+}
+
+fn clear_refs(object: &mut Object) {
+    object.body["spec"]["claimRefs"] = json!([]);
+}
+
+#[test]
+fn a_bound_claim_whose_resource_is_gone_is_lost_and_told_so_once() {
+    let mut run = one_bound();
+    run.destroy(RESOURCE, "r");
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    assert_eq!(run.notes("c"), ["Bound", "Lost"]);
+    let run = run.restart();
+    assert_eq!((run.outcome("c").as_str(), run.lab.writes()), ("Lost Lost", 0));
+    assert!(run.notes("c").is_empty());
+}
+
+#[test]
+fn a_lost_claim_keeps_the_name_of_what_it_lost() {
+    let mut run = one_bound();
+    run.destroy(RESOURCE, "r");
+    assert!(run.message("c").contains("resource r is gone"), "{}", run.message("c"));
+}
+
+#[test]
+fn a_claim_that_says_bound_and_names_nothing_is_lost() {
+    let run = world().resource("r", db(5)).claim("c", asks(1)).status(json!({"phase": "Bound"})).settle();
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    assert_eq!(run.resource("r"), "Available");
+}
+
+#[test]
+fn lost_is_terminal_even_when_a_resource_of_that_name_comes_back() {
+    let mut run = one_bound();
+    run.destroy(RESOURCE, "r");
+    run.put(resource("r", db(5)));
+    run.lab.advance(3_600_000);
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    assert_eq!(run.resource("r"), "Available");
+    let run = run.restart();
+    assert_eq!(run.outcome("c"), "Lost Lost");
+}
+
+#[test]
+fn a_resource_that_was_replaced_while_nobody_looked_is_other_data_and_the_claim_is_lost() {
+    let mut run = one_bound();
+    let key = conductor::model::ObjectKey::new("conductor-system", "r");
+    run.lab.world.edit(RESOURCE, &key, |object| object.metadata.finalizers = None);
+    run.lab.world.delete(RESOURCE, &key);
+    run.lab.world.put(resource("r", db(5)));
+    let run = run.restart();
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    assert_eq!(run.resource("r"), "Available");
+}
+
+#[test]
+fn a_resource_that_was_replaced_before_our_eyes_is_other_data_and_the_claim_is_lost() {
+    let mut run = one_bound();
+    let mut other = resource("r", db(5));
+    other.metadata.uid = Some("another-life".to_owned());
+    run.put(other);
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    assert_eq!(run.resource("r"), "Available");
+}
+
+#[test]
+fn a_lost_claim_is_bound_anew_only_as_a_new_claim() {
+    let mut run = one_bound();
+    run.destroy(RESOURCE, "r");
+    run.delete(CLAIM, "c");
+    assert!(run.find(CLAIM, "c").is_none());
+    run.put(resource("r", db(5)));
+    run.put(claim("c", asks(1)));
+    assert_eq!(run.outcome("c"), "-> r");
+}
+
+#[test]
+fn a_reference_that_was_cleared_is_restored_without_asking_whether_it_fits() {
+    let mut run = one_bound();
+    run.edit(RESOURCE, "r", |object| {
+        clear_refs(object);
+        object.body["spec"]["version"] = json!("9.6");
+        object.body["spec"]["class"] = json!("fast");
+    });
+    assert_eq!(run.outcome("c"), "-> r");
+    assert_eq!(run.resource("r"), "Bound by c");
+}
+
+#[test]
+fn a_reference_that_lost_its_uid_is_restored() {
+    let mut run = one_bound();
+    run.edit(RESOURCE, "r", |object| {
+        object.body["spec"]["claimRefs"] = kept_for("c")["claimRefs"].clone();
+    });
+    assert_eq!(run.outcome("c"), "-> r");
+    assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"][0]["uid"], run.uid("c"));
+}
+
+#[test]
+fn a_reference_that_was_cleared_while_nobody_looked_is_restored() {
+    let mut run = one_bound();
+    let key = conductor::model::ObjectKey::new("conductor-system", "r");
+    run.lab.world.edit(RESOURCE, &key, clear_refs);
+    let run = run.restart();
+    assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
+}
+
+#[test]
+fn a_bind_that_stands_is_left_alone() {
+    let mut run = one_bound();
+    let before = run.lab.writes();
+    run.edit(RESOURCE, "r", |object| object.body["spec"]["note"] = json!("touched"));
+    run.lab.advance(3_600_000);
+    assert_eq!(run.outcome("c"), "-> r");
+    assert!(run.lab.writes() - before <= 1, "at most the observed generation is written");
+}
+
+#[test]
+fn a_resource_that_names_another_claim_makes_its_former_claim_misbound() {
+    let mut run = one_bound();
+    run.put(claim("thief", asks(1)));
+    let uid = run.uid("thief");
+    run.edit(RESOURCE, "r", |object| {
+        object.body["spec"]["claimRefs"] = held_by("thief", &uid)["claimRefs"].clone();
+    });
+    assert_eq!(run.outcomes(), ["c: Lost Misbound", "thief -> r"]);
+    assert_eq!(run.resource("r"), "Bound by thief");
+}
+
+#[test]
+fn a_resource_that_is_kept_for_another_claim_makes_its_former_claim_misbound() {
+    let mut run = one_bound();
+    run.edit(RESOURCE, "r", |object| {
+        object.body["spec"]["claimRefs"] = kept_for("heir")["claimRefs"].clone();
+    });
+    assert_eq!(run.outcome("c"), "Lost Misbound");
+    run.put(claim("heir", asks(1)));
+    assert_eq!(run.outcomes(), ["c: Lost Misbound", "heir -> r"]);
+}
+
+#[test]
+fn a_resource_that_names_another_life_of_the_claim_makes_this_one_misbound() {
+    let run = world()
+        .resource("r", db(5).with(held_by("c", "life-1")))
+        .claim("c", asks(1))
+        .uid("life-2")
+        .status(json!({"phase": "Bound", "resourceRef": {"name": "r"}}))
+        .settle();
+    assert_eq!(run.outcome("c"), "Lost Misbound");
+    assert_eq!(run.resource("r"), "Released by c");
+}
+
+#[test]
+fn a_bound_claim_is_not_moved_when_its_spec_is_edited() {
+    let mut run = world().resource("r", db(5)).resource("s", db(50)).claim("c", asks(1)).settle();
+    run.edit_spec(CLAIM, "c", asks(40).with(json!({"class": "fast"})));
+    run.edit_spec(CLAIM, "c", json!({"resourceName": "s"}));
+    assert_eq!(run.outcome("c"), "-> r");
+    assert_eq!(run.body(CLAIM, "c")["spec"]["resourceName"], "r");
+    assert_eq!(run.resource("s"), "Available");
+}
+
+#[test]
+fn a_claims_side_that_was_wiped_is_written_again_from_the_resource() {
+    let mut run = one_bound();
+    run.edit(CLAIM, "c", |object| {
+        object.body.as_object_mut().unwrap().remove("status");
+        object.body["spec"]["resourceName"] = json!(null);
+        object.metadata.finalizers = None;
+    });
+    assert_eq!(run.outcome("c"), "-> r");
+    assert_eq!(run.body(CLAIM, "c")["spec"]["resourceName"], "r");
+}

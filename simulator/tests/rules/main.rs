@@ -1,0 +1,17 @@
+//! Every rule of binding, one test each, named as the sentence that it proves. Worlds are made by hand and
+//! small; random worlds and random histories live elsewhere.
+
+mod batch;
+mod bound;
+mod cache;
+mod crash;
+mod deleting;
+mod matching;
+mod never_bound;
+mod profile;
+mod provisioning;
+mod queue;
+mod quota;
+mod resource;
+mod sharing;
+mod support;

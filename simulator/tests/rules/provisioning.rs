@@ -1,0 +1,275 @@
+//! Making a resource for a claim (rules 19 to 24). The implementation is played by the test.
+
+use crate::support::{
+    CLAIM, CLASS, Driver, RESOURCE, Run, Scene, With, answer_to, asks, class, db, is_write, makes, resource,
+    world,
+};
+use conductor::action::{Action, Change};
+use conductor::event::Answer;
+use conductor::model::ObjectKey;
+use serde_json::{Value, json};
+
+fn of_class() -> Value {
+    asks(1).with(json!({"class": "fast"}))
+}
+
+fn scene() -> Scene {
+    world().class("fast", makes("Delete")).claim("c", of_class()).uid("1234-ABCD")
+}
+
+const MADE: &str = "rdb-1234-abcd";
+
+fn provisioning() -> Run {
+    let run = scene().settle();
+    assert_eq!(run.outcome("c"), "Provisioning");
+    run
+}
+
+#[test]
+fn an_existing_resource_is_preferred_to_a_new_one() {
+    let run = scene().resource("there", db(500).with(json!({"class": "fast"}))).settle();
+    assert_eq!((run.outcome("c").as_str(), run.resources()), ("-> there", vec!["there".to_owned()]));
+}
+
+#[test]
+fn a_claim_stays_pending_until_its_new_resource_is_available() {
+    let mut run = provisioning();
+    assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Pending");
+    run.becomes_available(MADE);
+    assert_eq!(run.outcome("c"), format!("-> {MADE}"));
+    assert_eq!(run.resource(MADE), "Bound by c");
+}
+
+#[test]
+fn a_new_resource_carries_its_claim_its_class_and_who_made_it() {
+    let run = provisioning();
+    let object = run.find(RESOURCE, MADE).unwrap();
+    let spec = &object.body["spec"];
+    assert_eq!(spec["claimRefs"][0]["uid"], "1234-ABCD");
+    assert_eq!(spec["class"], "fast");
+    assert_eq!(spec["reclaimPolicy"], "Delete");
+    assert_eq!(spec["engine"], "postgresql");
+    assert_eq!(spec["capacity"]["storage"], "1Gi");
+    assert_eq!(spec["template"]["kind"], "Instance");
+    let annotations = object.metadata.annotations.as_ref().unwrap();
+    assert_eq!(annotations["conductor.io/provisioned-by"], "fast");
+    assert_eq!(annotations["conductor.io/provisioned-for"], "1234-ABCD");
+}
+
+#[test]
+fn a_new_resource_is_as_large_as_its_class_makes_them() {
+    let sizes = json!({"capacity": {"storage": {"min": "10Gi", "step": "5Gi", "max": "30Gi"}}});
+    let run = world()
+        .class("fast", makes("Delete").with(sizes))
+        .claim("small", of_class())
+        .claim("odd", asks(12).with(json!({"class": "fast"})))
+        .claim("huge", asks(31).with(json!({"class": "fast"})))
+        .settle();
+    let size = |claim: &str| {
+        run.body(RESOURCE, &format!("rdb-{}", run.uid(claim)))["spec"]["capacity"]["storage"].clone()
+    };
+    assert_eq!((size("small"), size("odd")), (json!("10Gi"), json!("15Gi")));
+    assert_eq!(run.outcome("huge"), "NoMatch");
+}
+
+#[test]
+fn the_claim_is_protected_before_anything_is_made() {
+    let mut driver = Driver::start(scene().into_world());
+    driver.run();
+    let writes: Vec<&Action> = driver.sent.iter().filter(|a| is_write(a)).collect();
+    let protected = writes.iter().position(
+        |a| matches!(a, Action::Write(w) if w.kind == CLAIM && matches!(w.change, Change::ClaimSpec { .. })),
+    );
+    let created = writes.iter().position(|a| matches!(a, Action::Create { .. }));
+    assert!(protected.unwrap() < created.unwrap(), "{writes:#?}");
+    let mut held = Driver::start(scene().into_world());
+    held.run_holding_writes();
+    held.wait_holding_writes(60_000);
+    assert!(!held.sent.iter().any(|a| matches!(a, Action::Create { .. })), "not before the answer either");
+}
+
+#[test]
+fn a_create_that_meets_itself_is_a_success() {
+    let mut driver = Driver::start(scene().into_world());
+    // The first create lands, its answer is lost, and the engine dies: its successor has not seen it yet.
+    while !driver.outbox.iter().any(|a| matches!(a, Action::Create { .. })) {
+        driver.run_holding_writes();
+        let write = driver.take_write();
+        if matches!(write, Action::Create { .. }) {
+            driver.world.apply(&write).unwrap();
+            break;
+        }
+        driver.carry_out(write);
+    }
+    let mut successor = Driver::start_without(driver.world.clone(), &[RESOURCE]);
+    successor.run();
+    successor.wait(60_000);
+    let key = ObjectKey::new("conductor-system", MADE);
+    assert!(successor.world.get(RESOURCE, &key).is_some());
+    let event = successor.world.edit(RESOURCE, &key, |o| o.body["status"]["phase"] = json!("Available"));
+    successor.tell(event.unwrap());
+    successor.run();
+    assert_eq!(successor.outcome("c"), format!("-> {MADE}"));
+}
+
+#[test]
+fn a_create_that_meets_somebody_elses_object_is_reported_and_made_once_the_name_is_free() {
+    let mut run = scene().resource(MADE, json!({"engine": "mysql"})).settle();
+    assert_eq!(run.outcome("c"), "ProvisioningFailed");
+    assert!(run.message("c").contains(MADE), "{}", run.message("c"));
+    assert_eq!(run.notes("c").iter().filter(|n| **n == "ProvisioningFailed").count(), 1);
+    run.delete(RESOURCE, MADE);
+    assert_eq!(run.outcome("c"), "Provisioning");
+    assert_eq!(run.body(RESOURCE, MADE)["spec"]["engine"], "postgresql");
+    assert_eq!(run.bound_after_flush(), 0);
+}
+
+#[test]
+fn a_new_resource_whose_reference_was_cleared_is_still_its_claims() {
+    let mut run = provisioning();
+    run.edit_spec(RESOURCE, MADE, json!({"claimRefs": []}));
+    run.becomes_available(MADE);
+    assert_eq!(run.outcome("c"), format!("-> {MADE}"));
+}
+
+#[test]
+fn a_new_resource_that_was_removed_is_made_again() {
+    let mut run = provisioning();
+    run.destroy(RESOURCE, MADE);
+    assert_eq!(run.outcome("c"), "Provisioning");
+    assert!(run.find(RESOURCE, MADE).is_some());
+}
+
+#[test]
+fn a_create_that_fails_is_tried_again_with_growing_pauses_one_at_a_time() {
+    let mut driver = Driver::start(scene().into_world());
+    let mut tries = Vec::new();
+    let mut pause = 0;
+    while tries.len() < 6 {
+        driver.run_holding_writes();
+        let Some(at) = driver.outbox.iter().position(is_write) else {
+            driver.wait_holding_writes(100);
+            pause += 100;
+            assert!(pause < 600_000, "it is never tried again");
+            continue;
+        };
+        let write = driver.outbox.remove(at).unwrap();
+        if matches!(write, Action::Create { .. }) {
+            assert!(!driver.outbox.iter().any(|a| matches!(a, Action::Create { .. })));
+            tries.push(driver.now);
+            driver.tell(answer_to(&write, Answer::Unknown("server error".to_owned())));
+        } else {
+            driver.carry_out(write);
+        }
+    }
+    let pauses: Vec<i64> = tries.windows(2).map(|w| w[1].0 - w[0].0).collect();
+    assert!(pauses.windows(2).all(|p| p[1] >= 2 * p[0] - 200), "{pauses:?}");
+    driver.run();
+    driver.wait(60_000);
+    assert!(driver.world.get(RESOURCE, &ObjectKey::new("conductor-system", MADE)).is_some());
+}
+
+#[test]
+fn a_create_that_the_api_refuses_is_told_on_the_claim() {
+    let mut driver = Driver::start(scene().into_world());
+    loop {
+        driver.run_holding_writes();
+        let write = driver.take_write();
+        if matches!(write, Action::Create { .. }) {
+            driver.tell(answer_to(&write, Answer::Invalid("denied by policy".to_owned())));
+            break;
+        }
+        driver.carry_out(write);
+    }
+    let told = |a: &Action| matches!(a, Action::Tell(n) if n.kind == CLAIM && n.message.contains("denied by policy"));
+    assert!(driver.sent.iter().any(told), "{:#?}", driver.sent);
+}
+
+#[test]
+fn a_claim_deleted_while_its_resource_is_made_takes_it_along() {
+    let mut run = provisioning();
+    run.delete(CLAIM, "c");
+    assert_eq!(run.resources(), Vec::<String>::new());
+    assert!(run.find(CLAIM, "c").is_none());
+}
+
+#[test]
+fn a_claim_deleted_while_its_resource_is_made_waits_until_the_create_is_known() {
+    let mut driver = Driver::start(scene().into_world());
+    let create = loop {
+        driver.run_holding_writes();
+        let write = driver.take_write();
+        if matches!(write, Action::Create { .. }) {
+            break write;
+        }
+        driver.carry_out(write);
+    };
+    let event = driver.world.delete(CLAIM, &crate::support::claim_key("c")).unwrap();
+    driver.tell(event);
+    driver.run();
+    driver.wait(60_000);
+    assert!(
+        driver.world.get(CLAIM, &crate::support::claim_key("c")).is_some(),
+        "the create is still out there"
+    );
+    driver.carry_out(create);
+    driver.run();
+    assert_eq!(crate::support::summary(&driver.world), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_retaining_class_made_stays_when_its_claim_is_deleted_meanwhile() {
+    let mut run = world().class("fast", makes("Retain")).claim("c", of_class()).uid("1234-ABCD").settle();
+    run.delete(CLAIM, "c");
+    assert_eq!(run.resource(MADE), "Released by c");
+    assert!(run.find(CLAIM, "c").is_none());
+}
+
+#[test]
+fn a_claim_that_is_being_deleted_is_neither_bound_nor_provisioned() {
+    let run = world()
+        .class("fast", makes("Delete"))
+        .resource("r", db(5))
+        .resource("kept", db(5).with(crate::support::kept_for("d")))
+        .claim("c", asks(1))
+        .deleting()
+        .claim("d", asks(1))
+        .deleting()
+        .claim("e", of_class())
+        .deleting()
+        .settle();
+    assert_eq!(run.outcomes(), ["c: untouched", "d: untouched", "e: untouched"]);
+    assert_eq!(run.resource("r"), "Available");
+    assert_eq!(run.resource("kept"), "Available by d (kept)");
+    assert_eq!(run.resources().len(), 2);
+}
+
+#[test]
+fn a_claim_that_was_bound_meanwhile_is_not_provisioned_for() {
+    // Provision 11-7: when the turn comes, somebody has bound it already.
+    let run = scene().resource("there", db(5).with(crate::support::held_by("c", "1234-ABCD"))).settle();
+    assert_eq!((run.outcome("c").as_str(), run.resources()), ("-> there", vec!["there".to_owned()]));
+}
+
+#[test]
+fn a_class_that_appears_wakes_the_claims_that_name_it() {
+    let mut run = world().claim("c", of_class()).settle();
+    assert_eq!(run.outcome("c"), "NoMatch");
+    run.put(class("fast", makes("Delete")));
+    assert_eq!(run.outcome("c"), "Provisioning");
+    assert_eq!(run.bound_after_flush(), 0);
+}
+
+#[test]
+fn a_class_that_goes_while_its_resource_is_not_yet_made_sends_the_claim_back_to_wait() {
+    let mut driver = Driver::start(scene().into_world());
+    driver.run_holding_writes();
+    let event = driver.world.delete(CLASS, &ObjectKey::new("conductor-system", "fast")).unwrap();
+    driver.tell(event);
+    driver.run();
+    assert_eq!(driver.outcome("c"), "NoMatch");
+    driver.put(resource("there", db(5).with(json!({"class": "fast"}))));
+    driver.run();
+    assert_eq!(driver.outcome("c"), "-> there");
+    assert_eq!(driver.engine.bound_after_flush(), 0);
+}

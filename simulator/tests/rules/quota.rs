@@ -1,0 +1,240 @@
+//! Quotas and limits: counted with the decision, told with the numbers, blocking nobody else.
+
+use crate::support::{
+    CLAIM, Driver, RESOURCE, Scene, With, asks, check, claim, db, makes, quota, resource, world,
+};
+use conductor::model::Kind;
+use serde_json::{Value, json};
+
+fn plenty(mut scene: Scene) -> Scene {
+    for at in 0..6 {
+        scene = scene.resource(&format!("r-{at}"), db(10));
+    }
+    scene
+}
+
+#[test]
+fn a_claim_over_quota_waits_with_the_numbers_and_blocks_nobody() {
+    let run = plenty(world())
+        .quota("blue/dbs", json!([{"claims": 1}]))
+        .claim("blue/a", asks(1))
+        .claim("blue/b", asks(1))
+        .claim("green/c", asks(1))
+        .settle();
+    assert_eq!(run.outcomes(), ["blue/a -> r-0", "blue/b: QuotaExceeded", "green/c -> r-1"]);
+    assert_eq!(run.message("blue/b"), "over quota blue/dbs: claims 1 of 1 used, 1 more asked");
+}
+
+#[test]
+fn a_claim_over_quota_does_not_block_a_smaller_one_behind_it() {
+    let run = plenty(world())
+        .quota("q", json!([{"requests": {"storage": "5Gi"}}]))
+        .claim("a", asks(6).with(json!({"priority": 100})))
+        .claim("b", asks(5))
+        .settle();
+    assert_eq!(run.outcomes(), ["a: QuotaExceeded", "b -> r-0"]);
+    assert_eq!(run.message("a"), "over quota app/q: storage 0 of 5Gi used, 6Gi more asked");
+}
+
+#[test]
+fn quota_that_is_freed_wakes_the_next_claim() {
+    let mut run = plenty(world())
+        .quota("q", json!([{"claims": 1}]))
+        .claim("a", asks(1))
+        .claim("b", asks(1))
+        .claim("c", asks(2))
+        .settle();
+    run.delete(CLAIM, "a");
+    assert_eq!((run.outcome("b").as_str(), run.outcome("c").as_str()), ("-> r-1", "QuotaExceeded"));
+    run.delete(CLAIM, "b");
+    assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r-2", 0));
+}
+
+#[test]
+fn quota_that_is_raised_serves_as_many_as_it_allows() {
+    let mut scene = plenty(world()).quota("q", json!([{"claims": 0}]));
+    for at in 0..5 {
+        scene = scene.claim(&format!("c-{at}"), asks(1));
+    }
+    let mut run = scene.settle();
+    run.put(quota("q", json!([{"claims": 3}])));
+    let bound = run.outcomes().iter().filter(|o| o.contains("->")).count();
+    assert_eq!((bound, run.bound_after_flush()), (3, 0));
+    run.delete(Kind::Quota, "q");
+    let bound = run.outcomes().iter().filter(|o| o.contains("->")).count();
+    assert_eq!((bound, run.bound_after_flush()), (5, 0));
+}
+
+#[test]
+fn a_limit_counts_only_its_class_and_its_engine() {
+    let limits = json!([{"class": "gold", "claims": 0}, {"engine": "Postgres", "claims": 1}]);
+    check(
+        world()
+            .quota("q", limits)
+            .resource("gold", db(5).with(json!({"class": "gold", "engine": "mysql"})))
+            .resource("plain", db(5))
+            .resource("more", db(5))
+            .resource("mysql", json!({"engine": "mysql", "capacity": {"storage": "5Gi"}}))
+            .claim("a", asks(1).with(json!({"engine": "mysql", "class": "gold"})))
+            .claim("b", asks(1))
+            .claim("c", asks(1).with(json!({"engine": "postgresql"})))
+            .claim("d", asks(1).with(json!({"engine": "mysql"}))),
+        &["a: QuotaExceeded", "b -> more", "c: QuotaExceeded", "d -> mysql"],
+    );
+}
+
+#[test]
+fn a_claim_falls_back_to_a_class_that_its_quota_allows() {
+    let of = |class: &str| db(5).with(json!({ "class": class }));
+    check(
+        world()
+            .quota("q", json!([{"class": "gold", "claims": 0}]))
+            .resource("g", of("gold"))
+            .resource("s", of("silver"))
+            .claim("c", asks(1).with(json!({"classes": ["gold", "silver"]}))),
+        &["c -> s"],
+    );
+}
+
+#[test]
+fn quota_counts_assumed_and_provisioning_claims_too() {
+    let fast = || asks(1).with(json!({"class": "fast"}));
+    let run = world()
+        .class("fast", makes("Delete"))
+        .quota("q", json!([{"claims": 2}]))
+        .claim("a", fast())
+        .claim("b", fast())
+        .claim("c", fast())
+        .settle();
+    assert_eq!(run.outcomes(), ["a: Provisioning", "b: Provisioning", "c: QuotaExceeded"]);
+    let scene = plenty(world()).quota("q", json!([{"claims": 1}])).claim("a", asks(1)).claim("b", asks(1));
+    let mut driver = Driver::start(scene.into_world());
+    driver.run_holding_writes();
+    driver.put(claim("c", asks(1)));
+    driver.run_holding_writes();
+    let assumed = ["a", "b", "c"]
+        .iter()
+        .filter(|c| matches!(driver.binding(c), conductor::engine::Binding::Assumed { .. }))
+        .count();
+    assert_eq!(assumed, 1);
+}
+
+#[test]
+fn quota_counts_what_was_bound_before_the_controller_started() {
+    let mut run = plenty(world())
+        .quota("q", json!([{"claims": 2}]))
+        .claim("a", asks(1))
+        .claim("b", asks(1))
+        .settle()
+        .restart();
+    run.put(claim("c", asks(1)));
+    assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
+}
+
+#[test]
+fn what_is_bound_stays_bound_when_a_quota_shrinks() {
+    let mut run = plenty(world()).claim("a", asks(1)).claim("b", asks(1)).settle();
+    run.put(quota("q", json!([{"claims": 1}])));
+    run.put(claim("c", asks(1)));
+    assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
+    assert_eq!(run.message("c"), "over quota app/q: claims 2 of 1 used, 1 more asked");
+}
+
+#[test]
+fn a_quotas_status_tells_its_use() {
+    let run = plenty(world())
+        .quota("q", json!([{"claims": 5, "requests": {"storage": "20Gi"}}]))
+        .claim("a", asks(3))
+        .claim("b", asks(4))
+        .settle();
+    assert_eq!(
+        run.body(Kind::Quota, "q")["status"]["used"],
+        json!([{"claims": 2, "requests": {"storage": "7Gi"}}])
+    );
+}
+
+#[test]
+fn a_named_claim_and_a_reserved_one_are_under_quota_too() {
+    check(
+        world()
+            .quota("q", json!([{"claims": 0}]))
+            .resource("kept", db(5).with(crate::support::kept_for("a")))
+            .resource("r", db(5))
+            .claim("a", asks(1))
+            .claim("b", asks(1).with(json!({"resourceName": "r"}))),
+        &["a: QuotaExceeded", "b: QuotaExceeded"],
+    );
+}
+
+#[test]
+fn a_cluster_quota_counts_namespaces_by_their_labels_together() {
+    let team = |name: &str| json!({ "team": name });
+    let mut run = plenty(world())
+        .namespace("blue-1", team("blue"))
+        .namespace("blue-2", team("blue"))
+        .namespace("green", team("green"))
+        .cluster_quota("blue", json!({"matchLabels": {"team": "blue"}}), json!([{"claims": 1}]))
+        .claim("blue-1/a", asks(1))
+        .claim("blue-2/b", asks(1))
+        .claim("green/c", asks(1))
+        .settle();
+    assert_eq!(run.outcomes(), ["blue-1/a -> r-0", "blue-2/b: QuotaExceeded", "green/c -> r-1"]);
+    assert_eq!(run.message("blue-2/b"), "over cluster quota blue: claims 1 of 1 used, 1 more asked");
+    // A namespace that changes its team leaves the quota, and its claim is woken.
+    run.edit(Kind::Namespace, "blue-2", |o| {
+        o.metadata.labels = Some([("team".to_owned(), "red".to_owned())].into())
+    });
+    assert_eq!((run.outcome("blue-2/b").as_str(), run.bound_after_flush()), ("-> r-2", 0));
+}
+
+#[test]
+fn a_claim_freed_in_one_namespace_wakes_one_of_another_under_the_same_cluster_quota() {
+    let mut run = plenty(world())
+        .cluster_quota("all", json!({}), json!([{"claims": 1}]))
+        .claim("a/x", asks(1))
+        .claim("b/x", asks(1))
+        .settle();
+    run.delete(CLAIM, "a/x");
+    assert_eq!((run.outcome("b/x").as_str(), run.bound_after_flush()), ("-> r-1", 0));
+}
+
+#[test]
+fn a_claim_outside_the_limits_is_told_the_bounds_and_passes_once_they_move() {
+    let limits = |max: &str| json!({"min": {"storage": "2Gi"}, "max": {"storage": max}});
+    let mut run = plenty(world())
+        .limits("l", limits("4Gi"))
+        .claim("a", asks(1))
+        .claim("b", asks(5))
+        .claim("c", asks(3))
+        .settle();
+    assert_eq!(run.outcomes(), ["a: LimitsExceeded", "b: LimitsExceeded", "c -> r-0"]);
+    assert!(run.message("b").contains("storage 5Gi is above the most allowed, 4Gi"), "{}", run.message("b"));
+    run.edit_spec(Kind::Limits, "l", limits("5Gi"));
+    assert_eq!((run.outcome("b").as_str(), run.bound_after_flush()), ("-> r-1", 0));
+    run.delete(Kind::Limits, "l");
+    assert_eq!((run.outcome("a").as_str(), run.bound_after_flush()), ("-> r-2", 0));
+}
+
+#[test]
+fn a_claim_that_asks_nothing_asks_the_default_of_its_namespace() {
+    let run = world()
+        .limits("l", json!({"default": {"storage": "3Gi"}}))
+        .resource("small", db(1))
+        .resource("large", db(4))
+        .claim("c", json!({"engine": "postgresql"}))
+        .claim("elsewhere/c", json!({"engine": "postgresql"}))
+        .settle();
+    assert_eq!(run.outcomes(), ["c -> large", "elsewhere/c -> small"]);
+    assert_eq!(run.body(RESOURCE, "large")["spec"]["claimRefs"][0]["requests"], json!({"storage": "3Gi"}));
+    let spec: &Value = &run.body(CLAIM, "c")["spec"];
+    assert!(spec.get("resources").is_none(), "the claim itself is not altered");
+}
+
+#[test]
+fn a_default_that_appears_is_asked_of_claims_that_wait() {
+    let mut run = world().limits("l", json!({"default": {"storage": "9Gi"}})).claim("c", json!({})).settle();
+    run.put(resource("r", db(5)));
+    assert_eq!(run.outcome("c"), "NoMatch");
+    run.edit_spec(Kind::Limits, "l", json!({"default": {"storage": "5Gi"}}));
+    assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r", 0));
+}

@@ -1,0 +1,129 @@
+//! Resources with several claims: slots, summed capacity, exclusiveness, who may share.
+
+use crate::support::{CLAIM, With, asks, check, db, world};
+use serde_json::{Value, json};
+
+fn shared(gib: u32, slots: u32) -> Value {
+    db(gib).with(json!({"sharing": {"maxClaims": slots}}))
+}
+
+#[test]
+fn a_resource_takes_one_claim_unless_it_says_otherwise() {
+    check(world().resource("r", db(50)).claim("a", asks(1)).claim("b", asks(1)), &["a -> r", "b: NoMatch"]);
+}
+
+#[test]
+fn a_shared_resource_takes_claims_while_it_has_slots() {
+    let run = world()
+        .resource("r", shared(50, 2))
+        .claim("a", asks(1))
+        .claim("b", asks(1))
+        .claim("c", asks(1))
+        .settle();
+    assert_eq!(run.outcomes(), ["a -> r", "b -> r", "c: NoMatch"]);
+    assert_eq!(run.message("c"), "0/1 resources fit: 1 sharing");
+    assert_eq!(run.resource("r"), "Bound by a, b");
+}
+
+#[test]
+fn a_shared_resource_takes_claims_while_every_capacity_allows() {
+    let both = |storage: &str, connections: u32| json!({"engine": "postgresql", "resources": {"requests": {"storage": storage, "connections": connections}}});
+    let capacity = json!({"capacity": {"storage": "10Gi", "connections": 100}});
+    let run = world()
+        .resource("r", shared(10, 9).with(capacity))
+        .claim("a", both("4Gi", 50))
+        .claim("b", both("7Gi", 1))
+        .claim("c", both("1Gi", 51))
+        .claim("d", both("6Gi", 50))
+        .settle();
+    assert_eq!(run.outcomes(), ["a -> r", "b: NoMatch", "c: NoMatch", "d -> r"]);
+    let allocated = &run.body(crate::support::RESOURCE, "r")["status"]["allocated"];
+    assert_eq!(allocated, &json!({"storage": "10Gi", "connections": "100"}));
+}
+
+#[test]
+fn a_claim_gives_back_what_it_took() {
+    let mut run = world()
+        .resource("r", shared(10, 9))
+        .claim("a", asks(6))
+        .claim("b", asks(3))
+        .claim("c", asks(6))
+        .settle();
+    assert_eq!(run.outcomes(), ["a -> r", "b -> r", "c: NoMatch"]);
+    run.delete(CLAIM, "a");
+    assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r", 0));
+}
+
+#[test]
+fn an_exclusive_claim_refuses_a_resource_that_has_others() {
+    check(
+        world()
+            .resource("r", shared(50, 3))
+            .claim("a", asks(1))
+            .claim("b", asks(1).with(json!({"exclusive": true}))),
+        &["a -> r", "b: NoMatch"],
+    );
+    check(
+        world().resource("r", shared(50, 3)).claim("b", asks(1).with(json!({"exclusive": true}))),
+        &["b -> r"],
+    );
+}
+
+#[test]
+fn an_exclusive_claim_that_names_its_resource_refuses_company_too() {
+    check(
+        world()
+            .resource("r", shared(50, 3))
+            .claim("a", asks(1))
+            .claim("b", asks(1).with(json!({"exclusive": true, "resourceName": "r"}))),
+        &["a -> r", "b: ResourceTaken"],
+    );
+}
+
+#[test]
+fn a_resource_is_open_to_the_namespaces_that_it_lists() {
+    let open =
+        shared(50, 9).with(json!({"sharing": {"maxClaims": 9, "allowedNamespaces": ["blue", "green"]}}));
+    check(
+        world()
+            .resource("r", open)
+            .claim("blue/c", asks(1))
+            .claim("green/c", asks(1))
+            .claim("red/c", asks(1))
+            .claim("red/d", asks(1).with(json!({"resourceName": "r"}))),
+        &["blue/c -> r", "green/c -> r", "red/c: NoMatch", "red/d: ResourceTaken"],
+    );
+}
+
+#[test]
+fn reclaim_happens_when_the_last_claim_is_gone() {
+    let spec = shared(10, 2).with(json!({"reclaimPolicy": "Delete"}));
+    let mut run = world().resource("r", spec).claim("a", asks(1)).claim("b", asks(1)).settle();
+    run.delete(CLAIM, "a");
+    assert_eq!(run.resource("r"), "Bound by b");
+    run.delete(CLAIM, "b");
+    assert_eq!(run.resources(), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_left_of_a_shared_resource_counts_for_best_fit() {
+    check(
+        world()
+            .resource("big", shared(20, 2))
+            .resource("small", shared(8, 2))
+            .claim("a", asks(15))
+            .created(1)
+            .claim("b", asks(3))
+            .created(2),
+        &["a -> big", "b -> big"],
+    );
+}
+
+#[test]
+fn a_slot_that_is_kept_for_a_claim_is_not_given_to_another() {
+    let kept = shared(50, 2).with(crate::support::kept_for("late"));
+    let mut run = world().resource("r", kept).claim("a", asks(1)).claim("b", asks(1)).settle();
+    assert_eq!(run.outcomes(), ["a -> r", "b: NoMatch"]);
+    run.put(crate::support::claim("late", asks(1)));
+    assert_eq!(run.outcome("late"), "-> r");
+}
