@@ -28,6 +28,11 @@ impl<T: Default> Arena<T> {
         }
     }
 
+    /// How many places there are, free ones included.
+    pub fn len(&self) -> usize {
+        self.things.len()
+    }
+
     /// Takes a thing out of its place.
     pub fn remove(&mut self, at: u32) -> T {
         self.free.push(at);

@@ -1,10 +1,9 @@
 //! Searching the index: the best resource for an ask, or every distinct candidate for scoring.
 //!
-//! Two ways lead to the best fit. Where much fits, the first that fits in the pool's own order is soon met.
+//! Two ways lead to the best fit of a cell. Where much fits, it is soon met in the cell's own best-fit order.
 //! Where little does, only the shapes whose static answers are yes are opened, and the first fit of each compared.
 
-use super::bits::Bits;
-use super::index::{CellId, ClassIndex, Index, Member, Pool, PoolOffer, ResourceId, Shape, Standing};
+use super::index::{Cell, CellId, ClassIndex, Index, Member, Pool, ResourceId, Shape, Standing};
 use super::looks::Accepted;
 use super::shape::{Free, Named};
 use crate::model::selector::Requirement;
@@ -107,16 +106,24 @@ struct Either {
     shared: bool,
 }
 
-/// How a walk through a pool ended.
-enum Walk {
-    /// With the best fit, or with the certainty that there is none.
-    Ended(Option<ResourceId>),
-    /// Undecided: what fits is rare.
-    GaveUp,
+/// The best of what has been considered.
+struct Best<'a> {
+    candidate: Option<Candidate<'a>>,
+    prefer: Preference,
 }
 
-/// So many offers are looked at one by one before shapes are opened instead.
-const WALK_MAX: usize = 256;
+impl<'a> Best<'a> {
+    fn consider(&mut self, candidate: Option<Candidate<'a>>) {
+        if let Some(candidate) = candidate
+            && self.candidate.as_ref().is_none_or(|best| candidate.compare(best, self.prefer).is_lt())
+        {
+            self.candidate = Some(candidate);
+        }
+    }
+}
+
+/// So many offers of a cell are looked at one by one before its shapes are opened instead.
+const WALK_MAX: usize = 128;
 
 impl Index {
     pub(super) fn search<'a>(&self, ask: &'a Ask<'a>) -> Search<'a> {
@@ -134,14 +141,7 @@ impl Index {
     pub fn find_best(&self, ask: &Ask<'_>, vacant: bool, shared: bool, prefer: Preference) -> Option<Found> {
         let search = self.search(ask);
         let either = Either { vacant, shared: shared && !ask.wants.exclusive };
-        let mut best: Option<Candidate<'_>> = None;
-        let mut consider = |id: ResourceId| {
-            if let Some(candidate) = self.candidate(id)
-                && best.as_ref().is_none_or(|best| candidate.compare(best, prefer).is_lt())
-            {
-                best = Some(candidate);
-            }
-        };
+        let mut best = Best { candidate: None, prefer };
         if let Some(posting) = self.short_posting(&search.residual) {
             let wanted = |id: &ResourceId| match self.standing(*id) {
                 Some(Standing::Vacant) => either.vacant,
@@ -149,53 +149,40 @@ impl Index {
                 _ => false,
             };
             let fits = |id: &ResourceId| wanted(id) && self.first_refusal(ask, *id).is_none();
-            posting.into_iter().filter(fits).for_each(consider);
+            posting.into_iter().filter(fits).for_each(|id| best.consider(self.candidate(id)));
         } else if !search.accepted.all.is_empty() {
-            self.each_pool(ask, |pool| match self.walk(pool, &search, either, prefer) {
-                Walk::Ended(found) => found.into_iter().for_each(&mut consider),
-                Walk::GaveUp => {
-                    self.each_shape(pool, &search, |shape| {
-                        self.first_fits(shape, &search, either).for_each(&mut consider);
-                    });
-                }
+            self.each_pool(ask, |pool| {
+                self.each_cell_in_range(pool, &search, |cell| {
+                    self.best_of_cell(&self.cells[cell], &search, either, &mut best);
+                });
             });
         }
         let shared = |c: &Candidate<'_>| c.member.standing == Standing::Shared;
-        best.map(|candidate| Found { resource: candidate.resource, shared: shared(&candidate) })
+        best.candidate.map(|candidate| Found { resource: candidate.resource, shared: shared(&candidate) })
     }
 
-    /// Goes through what a pool offers, best fit first, until something fits.
-    fn walk(&self, pool: &Pool, search: &Search<'_>, either: Either, prefer: Preference) -> Walk {
-        let from = PoolOffer {
-            free: Free { primary: search.want.primary, rest: None },
-            version: None,
-            who: Named { name: Name::default(), id: ResourceId(0) },
-        };
-        let cells = self.cells_in_range(pool, search);
-        let mut found: Option<&PoolOffer> = None;
-        for (step, (offer, by)) in pool.offers.range(from..).enumerate() {
-            if found.is_some_and(|best| best.free != offer.free) {
-                break;
-            }
+    /// Considers the best fit of a cell. Its offers are gone through best fit first until one fits or none
+    /// can be better than what is known; where what fits is rare, its shapes are opened instead.
+    fn best_of_cell<'a>(&'a self, cell: &Cell, search: &Search<'_>, either: Either, best: &mut Best<'a>) {
+        for (step, offer) in cell.offers.walk(&search.want).enumerate() {
             if step == WALK_MAX {
-                return Walk::GaveUp;
+                return self.each_shape_of_cell(cell, search, |shape| {
+                    let fits = self.first_fits(shape, search, either);
+                    fits.for_each(|id| best.consider(self.candidate(id)));
+                });
+            }
+            let Some((free, named, by)) = offer else { continue };
+            if best.candidate.as_ref().is_some_and(|best| best.free < free) {
+                return;
             }
             let wanted = if by.shared { either.shared } else { either.vacant };
             if wanted
                 && search.accepted.all.contains(by.look)
-                && cells.contains(by.cell)
-                && found.is_none_or(|best| best.version < offer.version)
-                && offer.free.covers(&search.want)
-                && self.passes_residual(&search.residual, offer.who.id)
+                && self.passes_residual(&search.residual, named.id)
             {
-                found = Some(offer);
-                // Versions come oldest first: for the newest, the rest of those that leave as much is looked at too.
-                if !prefer.newest {
-                    break;
-                }
+                return best.consider(self.candidate(named.id));
             }
         }
-        Walk::Ended(found.map(|offer| offer.who.id))
     }
 
     /// The first fit of a shape among those that nobody holds, and among those that others hold.
@@ -330,7 +317,11 @@ impl Index {
     /// Visits every shape whose static answers are yes, as far as shapes can tell.
     fn each_matching_shape<'a>(&'a self, search: &Search<'_>, mut visit: impl FnMut(&'a Shape)) {
         if !search.accepted.all.is_empty() {
-            self.each_pool(search.ask, |pool| self.each_shape(pool, search, &mut visit));
+            self.each_pool(search.ask, |pool| {
+                self.each_cell_in_range(pool, search, |cell| {
+                    self.each_shape_of_cell(&self.cells[cell], search, &mut visit);
+                });
+            });
         }
     }
 
@@ -358,18 +349,9 @@ impl Index {
         }
     }
 
-    fn each_shape<'a>(&'a self, pool: &Pool, search: &Search<'_>, mut visit: impl FnMut(&'a Shape)) {
-        self.each_cell_in_range(pool, search, |cell| {
-            let accepted = |place: &&super::index::Place| search.accepted.all.contains(place.look);
-            let places = self.cells[cell].shapes.iter().filter(accepted);
-            places.for_each(|place| visit(&self.shapes[place.shape]));
-        });
-    }
-
-    fn cells_in_range(&self, pool: &Pool, search: &Search<'_>) -> Bits {
-        let mut cells = Bits::default();
-        self.each_cell_in_range(pool, search, |cell| cells.insert(cell));
-        cells
+    fn each_shape_of_cell<'a>(&'a self, cell: &Cell, search: &Search<'_>, mut visit: impl FnMut(&'a Shape)) {
+        let accepted = cell.shapes.iter().filter(|place| search.accepted.all.contains(place.look));
+        accepted.for_each(|place| visit(&self.shapes[place.shape]));
     }
 
     fn each_cell_in_range(&self, pool: &Pool, search: &Search<'_>, mut visit: impl FnMut(CellId)) {

@@ -4,12 +4,12 @@
 //! ```text
 //! class -> group (engine) -> pool, open to all      -> cell (version) -> shape (look) -> best-fit order
 //!                         -> pool, one namespace's  -> cell (version) -> shape (look) -> best-fit order
-//!                            each pool besides: all that it offers in best-fit order
+//!                                                      each cell besides: all its offers in best-fit order
 //! ```
 
 use super::arena::Arena;
 use super::looks::{LookId, Looks};
-use super::shape::{Free, Members, Named};
+use super::shape::{Free, Members, Named, Offers};
 use crate::model::{Capacity, FieldValue, Labels, Name, Offer, Predicate, TypeId, Version};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,9 @@ impl Standing {
     /// The standings that are not offered, in the order in which they are asked.
     pub const WITHHELD: [Standing; 4] =
         [Standing::Phase, Standing::Cordoned, Standing::Reserved, Standing::Full];
+
+    /// How many there are.
+    const COUNT: usize = 2 + Standing::WITHHELD.len();
 
     pub(super) fn withheld_at(self) -> Option<usize> {
         Standing::WITHHELD.iter().position(|s| *s == self)
@@ -128,22 +131,11 @@ pub(super) struct Pool {
     pub total: usize,
     pub unversioned: Option<CellId>,
     pub versions: BTreeMap<Arc<Version>, CellId>,
-    /// All that is offered, in the order in which equal asks would take it.
-    pub offers: BTreeMap<PoolOffer, OfferedBy>,
-}
-
-/// An offered resource in best-fit order: least left over first, then version, then name.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PoolOffer {
-    pub free: Free,
-    pub version: Option<Arc<Version>>,
-    pub who: Named,
 }
 
 /// What is asked of an offered resource before anything else.
 #[derive(Debug)]
 pub(super) struct OfferedBy {
-    pub cell: CellId,
     pub look: LookId,
     pub shared: bool,
 }
@@ -156,6 +148,7 @@ pub(super) struct Cell {
     pub total: usize,
     /// Sorted by look.
     pub shapes: Vec<Place>,
+    pub offers: Offers<OfferedBy>,
 }
 
 /// A shape in its cell.
@@ -163,7 +156,25 @@ pub(super) struct Cell {
 pub(super) struct Place {
     pub look: LookId,
     pub shape: ShapeId,
-    pub total: usize,
+    /// How many of its resources are of each standing.
+    counts: [u32; Standing::COUNT],
+}
+
+impl Place {
+    pub fn total(&self) -> usize {
+        self.counts.iter().map(|count| *count as usize).sum()
+    }
+
+    pub fn count(&self, standing: Standing) -> usize {
+        self.counts[standing as usize] as usize
+    }
+}
+
+impl Cell {
+    fn place_mut(&mut self, look: LookId) -> Option<&mut Place> {
+        let at = self.shapes.binary_search_by_key(&look, |place| place.look).ok()?;
+        self.shapes.get_mut(at)
+    }
 }
 
 /// All resources that no claim can tell apart but by capacity, state and name.
@@ -298,29 +309,32 @@ impl Index {
         self.members[id.0 as usize] = Some(member);
     }
 
-    /// Lists a resource in its shape, and in its pool where it is offered.
+    /// Lists a resource in its shape, and in its cell where it is offered.
     fn list(&mut self, at: ShapeId, id: ResourceId, member: &Member) {
         let shape = &mut self.shapes[at];
+        let cell = &mut self.cells[shape.cell];
         let named = Named { name: member.name.clone(), id };
-        shape.members.insert(named.clone(), member.standing, &member.free);
-        let cell = &self.cells[shape.cell];
         if member.is_offered() {
-            let shared = member.standing == Standing::Shared;
-            let by = OfferedBy { cell: shape.cell, look: shape.look, shared };
-            let offer = PoolOffer { free: member.free.clone(), version: cell.version.clone(), who: named };
-            self.pools[cell.pool].offers.insert(offer, by);
+            let by = OfferedBy { look: shape.look, shared: member.standing == Standing::Shared };
+            cell.offers.insert(named.clone(), &member.free, by);
         }
+        if let Some(place) = cell.place_mut(shape.look) {
+            place.counts[member.standing as usize] += 1;
+        }
+        shape.members.insert(named, member.standing, &member.free);
     }
 
     fn withdraw(&mut self, at: ShapeId, id: ResourceId, member: &Member) {
         let shape = &mut self.shapes[at];
+        let cell = &mut self.cells[shape.cell];
         let named = Named { name: member.name.clone(), id };
-        shape.members.remove(named.clone(), member.standing, &member.free);
-        let cell = &self.cells[shape.cell];
         if member.is_offered() {
-            let offer = PoolOffer { free: member.free.clone(), version: cell.version.clone(), who: named };
-            self.pools[cell.pool].offers.remove(&offer);
+            cell.offers.remove(named.clone(), &member.free);
         }
+        if let Some(place) = cell.place_mut(shape.look) {
+            place.counts[member.standing as usize] -= 1;
+        }
+        shape.members.remove(named, member.standing, &member.free);
     }
 
     /// Takes a resource out.
@@ -437,20 +451,17 @@ impl Index {
         let look = self.looks.take(&offer.fields, labels);
         let cell = &mut self.cells[at];
         match cell.shapes.binary_search_by_key(&look, |place| place.look) {
-            Ok(place) => {
-                cell.shapes[place].total += 1;
-                cell.shapes[place].shape
-            }
+            Ok(place) => cell.shapes[place].shape,
             Err(place) => {
                 let shape = self.shapes.add(Shape { cell: at, look, members: Members::default() });
-                cell.shapes.insert(place, Place { look, shape, total: 1 });
+                cell.shapes.insert(place, Place { look, shape, counts: [0; Standing::COUNT] });
                 self.group_mut(offer).shapes += 1;
                 shape
             }
         }
     }
 
-    /// Counts one resource less in a shape, its cell and its pool; what is empty goes.
+    /// Counts one resource less in a cell and its pool, after it was withdrawn; what is empty goes.
     fn leave_shape(&mut self, at: ShapeId, offer: &Offer) {
         let (cell_at, look) = (self.shapes[at].cell, self.shapes[at].look);
         self.looks.give_back(look);
@@ -458,13 +469,10 @@ impl Index {
         let pool_at = cell.pool;
         cell.total -= 1;
         let mut shapes = 0;
-        if let Ok(place) = cell.shapes.binary_search_by_key(&look, |place| place.look) {
-            cell.shapes[place].total -= 1;
-            if cell.shapes[place].total == 0 {
-                cell.shapes.remove(place);
-                self.shapes.remove(at);
-                shapes = 1;
-            }
+        if cell.place_mut(look).is_some_and(|place| place.total() == 0) {
+            cell.shapes.retain(|place| place.look != look);
+            self.shapes.remove(at);
+            shapes = 1;
         }
         let pool = &mut self.pools[pool_at];
         pool.total -= 1;

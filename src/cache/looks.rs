@@ -93,6 +93,11 @@ impl Looks {
         id
     }
 
+    /// One more than the highest place that was ever taken.
+    pub fn len(&self) -> usize {
+        self.looks.len()
+    }
+
     /// Counts one resource of this look less.
     pub fn give_back(&mut self, id: LookId) {
         self.looks[id].1 -= 1;

@@ -3,7 +3,7 @@
 
 use super::index::{ResourceId, Standing};
 use crate::model::{Capacity, Name, Quantity};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -65,12 +65,18 @@ pub(super) enum Who {
     Highest,
 }
 
-/// Offered resources in best-fit order.
-#[derive(Debug, Default)]
-pub(super) struct Offers {
-    keys: BTreeSet<OfferKey>,
+/// Offered resources in best-fit order, each with a note.
+#[derive(Debug)]
+pub(super) struct Offers<N = ()> {
+    keys: BTreeMap<OfferKey, N>,
     /// No resource here has more left than this of anything; spares searches that must fail.
     ceiling: Free,
+}
+
+impl<N> Default for Offers<N> {
+    fn default() -> Self {
+        Offers { keys: BTreeMap::new(), ceiling: Free::default() }
+    }
 }
 
 /// The members of one shape, by standing.
@@ -91,8 +97,8 @@ impl Members {
 
     pub fn insert(&mut self, named: Named, standing: Standing, free: &Free) {
         match standing {
-            Standing::Vacant => self.vacant.insert(named, free),
-            Standing::Shared => self.shared.insert(named, free),
+            Standing::Vacant => self.vacant.insert(named, free, ()),
+            Standing::Shared => self.shared.insert(named, free, ()),
             Standing::Phase | Standing::Cordoned | Standing::Reserved | Standing::Full => {
                 standing.withheld_at().map(|at| self.withheld[at].insert(named));
             }
@@ -111,25 +117,22 @@ impl Members {
 
     /// Every member, whatever its standing, in no meaningful order.
     pub fn all(&self) -> impl Iterator<Item = &Named> {
-        let offered = self.vacant.keys.iter().chain(&self.shared.keys).filter_map(|key| match &key.who {
-            Who::At(named) => Some(named),
-            Who::Lowest | Who::Highest => None,
-        });
+        let offered =
+            self.vacant.keys.keys().chain(self.shared.keys.keys()).filter_map(|key| match &key.who {
+                Who::At(named) => Some(named),
+                Who::Lowest | Who::Highest => None,
+            });
         offered.chain(self.withheld.iter().flatten())
     }
 }
 
-impl Offers {
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    fn insert(&mut self, named: Named, free: &Free) {
+impl<N> Offers<N> {
+    pub fn insert(&mut self, named: Named, free: &Free, note: N) {
         self.ceiling.raise(free);
-        self.keys.insert(OfferKey { free: free.clone(), who: Who::At(named) });
+        self.keys.insert(OfferKey { free: free.clone(), who: Who::At(named) }, note);
     }
 
-    fn remove(&mut self, named: Named, free: &Free) {
+    pub fn remove(&mut self, named: Named, free: &Free) {
         self.keys.remove(&OfferKey { free: free.clone(), who: Who::At(named) });
         // Lowering it needs a look at all the others, so that is left until there are none.
         if self.keys.is_empty() {
@@ -137,33 +140,30 @@ impl Offers {
         }
     }
 
-    /// The offered resources that cover `want`, best fit first. Where one amount left does not do,
-    /// every resource with that amount is skipped in one step.
-    pub fn fitting(&self, want: &Free) -> impl Iterator<Item = (&Free, &Named)> {
-        let start = OfferKey { free: Free { primary: want.primary, rest: None }, who: Who::Lowest };
-        let mut cursor = self.ceiling.covers(want).then(|| self.keys.range(start..));
-        std::iter::from_fn(move || {
-            loop {
-                let key = cursor.as_mut()?.next()?;
-                if key.free.covers(want) {
-                    if let Who::At(named) = &key.who {
-                        return Some((&key.free, named));
-                    }
-                } else {
-                    cursor = Some(self.beyond(&key.free));
-                }
-            }
-        })
+    /// Whether one of them might cover `want`. Where not, none does.
+    pub fn may_cover(&self, want: &Free) -> bool {
+        self.ceiling.covers(want)
+    }
+
+    /// A walk through the offered resources that may cover `want`, best fit first.
+    pub fn walk<'a>(&'a self, want: &'a Free) -> Walk<'a, N> {
+        let cursor = self.may_cover(want).then(|| self.keys.range(start_of(want)..));
+        Walk { offers: self, want, cursor, short: None }
+    }
+
+    /// The offered resources that cover `want`, best fit first.
+    pub fn fitting<'a>(&'a self, want: &'a Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
+        self.walk(want).flatten().map(|(free, named, _)| (free, named))
     }
 
     /// The first fitting resource of each distinct amount left.
-    pub fn fitting_amounts(&self, want: &Free) -> impl Iterator<Item = (&Free, &Named)> {
+    pub fn fitting_amounts<'a>(&'a self, want: &'a Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
         let mut next = self.fitting(want).next();
         std::iter::from_fn(move || {
             let found = next.take()?;
             next = self
                 .beyond(found.0)
-                .filter_map(|key| match &key.who {
+                .filter_map(|(key, _)| match &key.who {
                     Who::At(named) if key.free.covers(want) => Some((&key.free, named)),
                     Who::At(_) | Who::Lowest | Who::Highest => None,
                 })
@@ -173,8 +173,45 @@ impl Offers {
     }
 
     /// Everything that has more left than `free`, in best-fit order.
-    fn beyond(&self, free: &Free) -> std::collections::btree_set::Range<'_, OfferKey> {
+    fn beyond(&self, free: &Free) -> btree_map::Range<'_, OfferKey, N> {
         let end = OfferKey { free: free.clone(), who: Who::Highest };
         self.keys.range((Bound::Excluded(end), Bound::Unbounded))
+    }
+}
+
+/// Nothing that covers `want` comes before this: who has at least as much of everything is not smaller.
+fn start_of(want: &Free) -> OfferKey {
+    OfferKey { free: want.clone(), who: Who::Lowest }
+}
+
+/// A walk through offers, one step each: an offer that covers what is wanted, or one that does not.
+pub(super) struct Walk<'a, N> {
+    offers: &'a Offers<N>,
+    want: &'a Free,
+    cursor: Option<btree_map::Range<'a, OfferKey, N>>,
+    /// An amount that does not do, and how many in a row have had it.
+    short: Option<(&'a Free, usize)>,
+}
+
+/// Where so many in a row have the same and too little left, the others who have it are skipped.
+const SKIP_AFTER: usize = 8;
+
+impl<'a, N> Iterator for Walk<'a, N> {
+    type Item = Option<(&'a Free, &'a Named, &'a N)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, note) = self.cursor.as_mut()?.next()?;
+        if key.free.covers(self.want) {
+            return Some(match &key.who {
+                Who::At(named) => Some((&key.free, named, note)),
+                Who::Lowest | Who::Highest => None,
+            });
+        }
+        let in_a_row = self.short.filter(|(free, _)| **free == key.free).map_or(1, |(_, before)| before + 1);
+        self.short = Some((&key.free, in_a_row));
+        if in_a_row == SKIP_AFTER {
+            self.cursor = Some(self.offers.beyond(&key.free));
+        }
+        Some(None)
     }
 }

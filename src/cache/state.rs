@@ -5,8 +5,8 @@ use super::index::{Index, ResourceId, Standing};
 use super::ledger::Ledger;
 use crate::model::quota::Bounds;
 use crate::model::{
-    Capacity, Claim, ClaimRef, Class, Labels, Limits, Lookup, Name, ObjectKey, ProfileObject, Resource,
-    ResourcePhase, TypeId, Uid,
+    Capacity, Claim, ClaimRef, Class, FieldWant, Labels, Limits, Lookup, Name, ObjectKey, ProfileObject,
+    Resource, ResourcePhase, TypeId, Uid, VersionRange,
 };
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -79,6 +79,8 @@ pub struct State {
     /// Resources by name, type by type.
     names: Vec<Lookup<Name, ResourceId>>,
     claims: Lookup<Uid, Arc<Claim>>,
+    /// Version ranges that claims have asked for: many ask for the same, and a range is not small.
+    ranges: Lookup<Arc<VersionRange>, ()>,
     /// Claims by where they are, type by type.
     claim_keys: Vec<Lookup<ObjectKey, Uid>>,
     /// Classes by name.
@@ -96,6 +98,9 @@ pub struct State {
     class_use: BTreeMap<(TypeId, Name), usize>,
 }
 
+/// Ranges beyond this many are not shared: they would be kept for nobody.
+const RANGES_SHARED_MAX: usize = 4096;
+
 /// Sorted; nearly always one.
 type ResourceIds = SmallVec<[ResourceId; 2]>;
 
@@ -108,6 +113,7 @@ impl State {
             free_ids: Vec::new(),
             names: TypeId::all().map(|_| Lookup::default()).collect(),
             claims: Lookup::default(),
+            ranges: Lookup::default(),
             claim_keys: TypeId::all().map(|_| Lookup::default()).collect(),
             classes: BTreeMap::new(),
             profiles: BTreeMap::new(),
@@ -293,10 +299,22 @@ impl State {
     }
 
     /// Takes in a claim, new or changed.
-    pub fn set_claim(&mut self, claim: Claim) {
+    pub fn set_claim(&mut self, mut claim: Claim) {
+        if let Some(wants) = claim.wants.as_mut().ok().and_then(Arc::get_mut) {
+            wants.fields.iter_mut().for_each(|want| self.share_range(want));
+        }
         let keys = &mut self.claim_keys[usize::from(claim.ty.0)];
         keys.insert(claim.meta.key.clone(), claim.meta.uid.clone());
         self.claims.insert(claim.meta.uid.clone(), Arc::new(claim));
+    }
+
+    fn share_range(&mut self, want: &mut FieldWant) {
+        let FieldWant::Range(range) = want else { return };
+        if let Some((known, ())) = self.ranges.get_key(range) {
+            *range = known.clone();
+        } else if self.ranges.len() < RANGES_SHARED_MAX {
+            self.ranges.insert(range.clone(), ());
+        }
     }
 
     /// Forgets a claim that is gone.
