@@ -20,14 +20,9 @@ help: ## List what can be run
 	@echo
 	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
 
-demo: tools ## Plan the example claims and print what each would get
+demo: tools ## Plan the example claims, explain the one that waits, check that both are as promised
 	@$(CARGO) build --release --package conductor-cli
-	@for example in tests/fixtures/seed-004 examples; do \
-	  if [ -d "$$example" ]; then \
-	    echo "== conductor sim plan $$example"; \
-	    "$(CARGO_TARGET_DIR)/release/conductor" sim plan "$$example"; \
-	  fi; \
-	done
+	@scripts/demo "$(CARGO_TARGET_DIR)/release/conductor"
 
 test: tools lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace

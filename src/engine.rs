@@ -9,6 +9,8 @@ mod decide;
 mod observe;
 mod settle;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use crate::action::{Action, Note};
 use crate::cache::{QuotaKey, State};

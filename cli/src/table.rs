@@ -3,7 +3,7 @@
 
 use crate::output;
 use crate::sim::{list, plural};
-use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use conductor_simulator::plan::{
     Explained, ExplainedClaim, Outcome, Plan, PlannedChange, PlannedClaim, PlannedResource, Summary,
 };
@@ -12,10 +12,14 @@ use std::io::{self, Write};
 
 /// Columns where the output is no terminal.
 const WIDTH: u16 = 100;
-/// Longest name that is shown whole.
-const NAME_MAX: usize = 40;
+/// Longest claim that is shown whole, as `namespace/name`.
+const CLAIM_MAX: usize = 36;
+/// Longest other name that is shown whole.
+const NAME_MAX: usize = 28;
 /// Longest message that is shown whole.
 const MESSAGE_MAX: usize = 160;
+/// Least columns for the column with the sentences; a narrower terminal breaks the lines itself.
+const LAST_MIN: u16 = 20;
 /// Most rows of one table; a person reads no more.
 const ROWS_MAX: usize = 500;
 /// Most claims named in one cell.
@@ -68,7 +72,7 @@ fn claims(claims: &[PlannedClaim]) -> Table {
             (None, _, _) => "-".to_owned(),
         };
         table.add_row(vec![
-            Cell::new(short(&format!("{}/{}", claim.namespace, claim.name), NAME_MAX)),
+            Cell::new(short(&format!("{}/{}", claim.namespace, claim.name), CLAIM_MAX)),
             outcome(claim.outcome),
             Cell::new(short(&gets, NAME_MAX)),
             Cell::new(why(claim)),
@@ -104,10 +108,10 @@ fn why(claim: &PlannedClaim) -> String {
             let class = claim.class.as_ref().map(|class| format!(", class {class}")).unwrap_or_default();
             format!("{}{class}", if claim.kept { "bound already" } else { "newly bound" })
         }
-        (Outcome::Provision, _) => short(&claim.message, MESSAGE_MAX),
+        (Outcome::Provision, _) => "no resource fits; one would be made".to_owned(),
         (Outcome::Pending | Outcome::Lost, None) => short(&claim.message, MESSAGE_MAX),
         (Outcome::Pending | Outcome::Lost, Some(nearest)) => {
-            let change = short(&format!("{}: {}", nearest.change, serves(nearest)), MESSAGE_MAX);
+            let change = short(&format!("{} -> {}", nearest.change, serves(nearest)), MESSAGE_MAX);
             format!("{}\ntry: {change}", short(&claim.message, MESSAGE_MAX))
         }
     }
@@ -118,7 +122,7 @@ fn serves(change: &PlannedChange) -> &str {
 }
 
 fn resources(resources: &[&PlannedResource]) -> Table {
-    let mut table = table(&["RESOURCE", "PHASE", "CLAIMS", "RECLAIM"]);
+    let mut table = table(&["RESOURCE", "PHASE", "RECLAIM", "CLAIMS"]);
     let mut sorted = resources.to_vec();
     sorted.sort_by_key(|resource| resource.reclaim.is_none());
     for resource in sorted.into_iter().take(ROWS_MAX) {
@@ -130,15 +134,15 @@ fn resources(resources: &[&PlannedResource]) -> Table {
         table.add_row(vec![
             Cell::new(short(&resource.name, NAME_MAX)),
             Cell::new(resource.phase),
-            Cell::new(holders(&resource.claims)),
             reclaim,
+            Cell::new(holders(&resource.claims)),
         ]);
     }
     table
 }
 
 fn holders(claims: &[String]) -> String {
-    let shown: Vec<String> = claims.iter().take(CLAIMS_MAX).map(|c| short(c, NAME_MAX)).collect();
+    let shown: Vec<String> = claims.iter().take(CLAIMS_MAX).map(|c| short(c, CLAIM_MAX)).collect();
     match claims.len().saturating_sub(CLAIMS_MAX) {
         0 if claims.is_empty() => "-".to_owned(),
         0 => shown.join(", "),
@@ -179,7 +183,8 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
     let Some(ExplainedClaim { claim, near_misses }) = group.first() else { return Ok(()) };
     let names: Vec<String> =
         group.iter().map(|e| format!("{}/{}", e.claim.namespace, e.claim.name)).collect();
-    writeln!(out, "{} {}: {}", list(&names), claim.outcome.name(), claim.message)?;
+    let is = if names.len() == 1 { "is" } else { "are" };
+    writeln!(out, "{} {is} {}: {}", list(&names), claim.outcome.name(), claim.message)?;
     if !claim.reasons.is_empty() {
         let mut table = table(&["  COUNT", "PREDICATE", "WHY"]);
         for reason in claim.reasons.iter() {
@@ -196,14 +201,15 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
         for miss in near_misses.iter() {
             let lacks: Vec<String> =
                 miss.lacks.iter().map(|l| format!("{}: {}", l.predicate, l.message)).collect();
-            table.add_row([format!("  {}", miss.resource.name), lacks.join("\n")]);
+            let name = short(&miss.resource.name, NAME_MAX);
+            table.add_row([format!("  {name}"), lacks.join("\n")]);
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
     }
     if !claim.nearest.is_empty() {
-        let mut table = table(&["  ANY ONE OF THESE", "GIVES IT"]);
+        let mut table = table(&["  TO GET", "ANY ONE OF THESE IS ENOUGH"]);
         for change in claim.nearest.iter() {
-            table.add_row([format!("  {}", change.change), serves(change).to_owned()]);
+            table.add_row([format!("  {}", short(serves(change), NAME_MAX)), change.change.clone()]);
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
     }
@@ -220,13 +226,15 @@ fn table(header: &[&str]) -> Table {
         true => table.enforce_styling(),
         false => table.force_no_tty(),
     };
-    let width = table.width().unwrap_or(WIDTH);
+    // Some terminals do not know their width and say 0.
+    let width = table.width().filter(|width| *width > 0).unwrap_or(WIDTH);
     table.set_width(width);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
     let whole = header.len() - 1;
-    table.set_constraints(std::iter::repeat_n(ColumnConstraint::ContentWidth, whole));
+    let last = ColumnConstraint::LowerBoundary(Width::Fixed(LAST_MIN));
+    table.set_constraints(std::iter::repeat_n(ColumnConstraint::ContentWidth, whole).chain([last]));
     table
 }
 

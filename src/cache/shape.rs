@@ -146,18 +146,18 @@ impl<N> Offers<N> {
     }
 
     /// A walk through the offered resources that may cover `want`, best fit first.
-    pub fn walk<'a>(&'a self, want: &'a Free) -> Walk<'a, N> {
+    pub fn walk<'a, 'w>(&'a self, want: &'w Free) -> Walk<'a, 'w, N> {
         let cursor = self.may_cover(want).then(|| self.keys.range(start_of(want)..));
         Walk { offers: self, want, cursor, short: None }
     }
 
     /// The offered resources that cover `want`, best fit first.
-    pub fn fitting<'a>(&'a self, want: &'a Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
+    pub fn fitting<'a>(&'a self, want: &Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
         self.walk(want).flatten().map(|(free, named, _)| (free, named))
     }
 
     /// The first fitting resource of each distinct amount left.
-    pub fn fitting_amounts<'a>(&'a self, want: &'a Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
+    pub fn fitting_amounts<'a>(&'a self, want: &Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
         let mut next = self.fitting(want).next();
         std::iter::from_fn(move || {
             let found = next.take()?;
@@ -185,9 +185,9 @@ fn start_of(want: &Free) -> OfferKey {
 }
 
 /// A walk through offers, one step each: an offer that covers what is wanted, or one that does not.
-pub(super) struct Walk<'a, N> {
+pub(super) struct Walk<'a, 'w, N> {
     offers: &'a Offers<N>,
-    want: &'a Free,
+    want: &'w Free,
     cursor: Option<btree_map::Range<'a, OfferKey, N>>,
     /// An amount that does not do, and how many in a row have had it.
     short: Option<(&'a Free, usize)>,
@@ -196,7 +196,7 @@ pub(super) struct Walk<'a, N> {
 /// Where so many in a row have the same and too little left, the others who have it are skipped.
 const SKIP_AFTER: usize = 8;
 
-impl<'a, N> Iterator for Walk<'a, N> {
+impl<'a, N> Iterator for Walk<'a, '_, N> {
     type Item = Option<(&'a Free, &'a Named, &'a N)>;
 
     fn next(&mut self) -> Option<Self::Item> {

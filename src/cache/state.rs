@@ -65,7 +65,20 @@ impl ResourceEntry {
 
     /// What its references take together.
     pub fn taken(&self) -> Capacity {
-        self.refs().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests))
+        self.refs().fold(Capacity::default(), |sum, r| sum.saturating_add(&self.counted(r)))
+    }
+
+    /// What one of its references counts for. A reservation counts in full until the claim that fills it is
+    /// read back: should that claim go before, the reservation is there again; and whoever waits for what it
+    /// leaves over is woken by the reading.
+    pub fn counted(&self, reference: &ClaimRef) -> Capacity {
+        let fills = |seen: &&ClaimRef| seen.uid.is_none() && seen.claim == reference.claim;
+        match self.resource.claim_refs.iter().find(fills) {
+            Some(kept) => {
+                reference.requests.saturating_add(&kept.requests.saturating_sub(&reference.requests))
+            }
+            None => reference.requests.clone(),
+        }
     }
 }
 
@@ -80,7 +93,7 @@ pub struct State {
     names: Vec<Lookup<Name, ResourceId>>,
     claims: Lookup<Uid, Arc<Claim>>,
     /// Version ranges that claims have asked for: many ask for the same, and a range is not small.
-    ranges: Lookup<Arc<VersionRange>, ()>,
+    ranges: Lookup<Name, Arc<VersionRange>>,
     /// Claims by where they are, type by type.
     claim_keys: Vec<Lookup<ObjectKey, Uid>>,
     /// Classes by name.
@@ -310,10 +323,11 @@ impl State {
 
     fn share_range(&mut self, want: &mut FieldWant) {
         let FieldWant::Range(range) = want else { return };
-        if let Some((known, ())) = self.ranges.get_key(range) {
+        // By text, not by meaning: messages repeat a range as its author wrote it.
+        if let Some(known) = self.ranges.get(range.text()) {
             *range = known.clone();
         } else if self.ranges.len() < RANGES_SHARED_MAX {
-            self.ranges.insert(range.clone(), ());
+            self.ranges.insert(Name::from(range.text()), range.clone());
         }
     }
 

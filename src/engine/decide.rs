@@ -64,12 +64,24 @@ impl Engine {
 
     fn provision(&mut self, request: &Request<'_>, class: Name) {
         let claim = request.claim;
+        if let Some(made) = self.find_made(claim) {
+            return self.bind(request, made, Some(class));
+        }
         self.charge(claim, Some(class.clone()), request.wants.requests.clone());
         let resource = provisioned_name(claim);
         self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
         self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
         self.queue.pass_on(&claim.meta.uid, request.namespace());
+    }
+
+    /// The resource that was made for this claim before and is held by nobody: a create that is tried again
+    /// meets itself.
+    fn find_made(&self, claim: &Claim) -> Option<ResourceId> {
+        let id = self.state.find_resource(claim.ty, &provisioned_name(claim))?;
+        let entry = self.state.resource(id)?;
+        let ours = entry.resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
+        (ours && !entry.resource.meta.deleting && entry.refs().next().is_none()).then_some(id)
     }
 
     pub(super) fn refuse(

@@ -1,11 +1,11 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
-use super::{Engine, TOMBSTONES_MAX, Target};
-use crate::cache::{Glance, ResourceId};
+use super::{Binding, Engine, TOMBSTONES_MAX, Target};
+use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::lifecycle::provisioned_name;
 use crate::model::{
-    Claim, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota, Resource,
-    Revision, Time, TypeId, Uid,
+    Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota,
+    Resource, Revision, Time, TypeId, Uid,
 };
 use crate::queue::{LaneKey, Wait};
 use std::collections::BTreeSet;
@@ -51,11 +51,21 @@ impl Engine {
         let asks_anew = self.state.claim(&uid).is_none_or(|known| asks_differently(known, &claim));
         self.state.set_claim(claim);
         if self.synced {
-            if asks_anew {
+            if asks_anew && self.is_only_planned(&uid) {
+                self.retry_claim(&uid, now);
+            } else if asks_anew {
                 self.requeue(&uid, now);
             }
             self.settle_claim(&uid, now);
         }
+    }
+
+    /// Whether a resource is to be made for the claim and nothing has been sent for it yet.
+    fn is_only_planned(&self, uid: &Uid) -> bool {
+        let Some(Binding::Provisioning { resource, .. }) = self.bindings.get(uid) else { return false };
+        let Some(claim) = self.state.claim(uid) else { return false };
+        let target = Target::Resource(claim.ty, resource.clone());
+        self.state.find_resource(claim.ty, resource).is_none() && !self.busy.contains(&target)
     }
 
     fn observe_resource(&mut self, resource: Resource, now: Time) {
@@ -74,9 +84,14 @@ impl Engine {
         let before = id.and_then(|id| self.state.index_of(ty).glance(id));
         let old_holders = id.map(|id| self.holders(id)).unwrap_or_default();
         let old_class = id.and_then(|id| self.class_of(id));
+        let old = id.and_then(|id| self.state.resource(id)).filter(|e| !e.assumed.is_empty()).cloned();
+        let is_news = id.and_then(|id| self.state.resource(id)).is_none_or(|e| e.resource != resource);
         let id = self.state.set_resource(resource);
         if !self.synced {
             return;
+        }
+        if let Some(old) = old {
+            self.reconsider(id, &old, now);
         }
         for class in [old_class, self.class_of(id)].into_iter().flatten() {
             self.dirty.insert(Target::Class(ty, class));
@@ -90,7 +105,31 @@ impl Engine {
             self.settle_claim(&claim, now);
         }
         self.check_holders(id);
-        self.wake_for_resource(id, before.as_ref());
+        if is_news {
+            self.wake_for_resource(id, before.as_ref());
+        }
+    }
+
+    /// A resource has changed under claims that were given it and are not on it yet: they are decided about
+    /// anew. Written again at the newer revision, their references would pass by whatever changed: a
+    /// reservation, a smaller capacity, another holder. A write of theirs that is on its way cannot land
+    /// any more, because it is tied to the older revision.
+    fn reconsider(&mut self, id: ResourceId, old: &ResourceEntry, now: Time) {
+        let Some(entry) = self.state.resource(id) else { return };
+        let (was, is) = (&old.resource, &entry.resource);
+        let is_new = |r: &ClaimRef| !old.refs().any(|known| (&known.claim, &known.uid) == (&r.claim, &r.uid));
+        let changed = was.offer != is.offer
+            || was.meta.deleting != is.meta.deleting
+            || (was.status.phase != is.status.phase && !is.is_offered())
+            || is.claim_refs.iter().any(is_new);
+        if changed {
+            let given: Vec<Uid> = entry.assumed.iter().filter_map(|a| a.uid.clone()).collect();
+            for uid in given {
+                self.drop_binding(&uid);
+                self.bindings.remove(&uid);
+                self.settle_claim(&uid, now);
+            }
+        }
     }
 
     fn class_of(&self, id: ResourceId) -> Option<Name> {
@@ -134,6 +173,11 @@ impl Engine {
     }
 
     fn observe_quota(&mut self, quota: Quota, kind: Kind) {
+        let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
+        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known.meta.revision);
+        if known.is_some_and(|known| quota.meta.revision.is_older_than(known)) {
+            return;
+        }
         let (meta, error) = (quota.meta.clone(), quota.limits.as_ref().err().cloned());
         let (key, news) = self.state.ledger.set_quota(quota);
         self.dirty.insert(Target::Quota(key.clone()));
@@ -147,6 +191,10 @@ impl Engine {
 
     fn observe_limits(&mut self, limits: Limits) {
         let key = limits.meta.key.clone();
+        let known = self.state.find_limits(&key).map(|known| known.meta.revision);
+        if known.is_some_and(|known| limits.meta.revision.is_older_than(known)) {
+            return;
+        }
         if let Err(error) = &limits.bounds {
             self.tell_unreadable(Kind::Limits, &key, &limits.meta.uid, &error.clone());
         }
@@ -172,6 +220,10 @@ impl Engine {
             self.tell_unreadable(Kind::Profile, &profile.meta.key, &profile.meta.uid, &error.clone());
         }
         let name = profile.meta.key.name.clone();
+        let known = self.state.profiles.get(&name).map(|known| known.meta.revision);
+        if known.is_some_and(|known| profile.meta.revision.is_older_than(known)) {
+            return;
+        }
         let news = self.state.profiles.get(&name).is_none_or(|known| known.profile != profile.profile);
         self.state.profiles.insert(name, profile);
         if news {
@@ -328,7 +380,11 @@ impl Engine {
         let holders = self.holders(id);
         let class = self.class_of(id);
         self.state.remove_resource(id);
-        self.busy.remove(&Target::Resource(ty, name.clone()));
+        let target = Target::Resource(ty, name.clone());
+        if self.busy.remove(&target).is_some() {
+            // The answer to a write on this life of the name must not free the next one.
+            self.flights.retain(|_, flying| *flying != target);
+        }
         self.destroys.remove(&(ty, name.clone()));
         let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
         self.queue.wake_lanes(named);

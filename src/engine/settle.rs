@@ -6,7 +6,8 @@ use crate::action::Action;
 use crate::api::reasons;
 use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
 use crate::model::{
-    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Time, TypeId, Uid,
+    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, ResourcePhase, Time, TypeId,
+    Uid,
 };
 use crate::queue::Entry;
 
@@ -114,7 +115,8 @@ impl Engine {
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
         let made_for_it = entry.resource.provisioned_for.as_ref() == Some(uid);
-        let usable = self.state.is_implemented(&entry.resource);
+        let failed = entry.resource.status.phase == Some(ResourcePhase::Failed);
+        let usable = self.state.is_implemented(&entry.resource) && !failed;
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         let held = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(uid));
         let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
@@ -168,7 +170,10 @@ impl Engine {
         let uid = &claim.meta.uid;
         let in_progress = match self.bindings.get(uid) {
             Some(Binding::Assumed { resource, .. }) => self.state.find_resource(claim.ty, resource).is_some(),
-            Some(Binding::Provisioning { .. }) => true,
+            // Once it is there and does not hold the claim, somebody has taken the reference off.
+            Some(Binding::Provisioning { resource, .. }) => {
+                self.state.find_resource(claim.ty, resource).is_none()
+            }
             Some(Binding::Waiting(_) | Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving)
             | None => false,
         };
@@ -182,7 +187,8 @@ impl Engine {
             return self.restore(claim, now);
         }
         if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
-            self.requeue(uid, now);
+            // Whatever it had is gone, and what it was charged for that goes with it.
+            self.retry_claim(uid, now);
         }
     }
 

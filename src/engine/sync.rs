@@ -125,9 +125,13 @@ impl Engine {
 
     fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {
         let class = self.state.classes.get(&(claim.ty, class.clone())).filter(|c| !c.meta.deleting);
-        let wants = prepare(&self.state, claim).map(|request| request.wants);
+        // What is made is what was decided and charged: other defaults since then are decided about anew.
+        let charged = self.state.ledger.find_charge(&claim.meta.uid);
+        let request = prepare(&self.state, claim).ok();
+        let request =
+            request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
         let object = class
-            .zip(wants.ok())
+            .zip(request.map(|request| request.wants))
             .and_then(|(class, wants)| make_resource(class, claim, &wants, &self.config.system_namespace));
         match object {
             Some(object) => {
@@ -150,11 +154,14 @@ impl Engine {
         let Some(id) = self.state.find_resource(ty, name) else { return };
         let Some(entry) = self.state.resource(id) else { return };
         let step = plan_resource(entry, self.state.is_implemented(&entry.resource), now);
+        let unresolved = self.awaits_word_of_holder(entry);
         // Claims that are being deleted wait for their resource to be released: look at them again.
         let held = entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref());
         let leaving = held.filter(|uid| self.bindings.get(*uid) == Some(&Binding::Leaving));
         self.dirty.extend(leaving.cloned().map(Target::Claim));
         match step {
+            // Whether it is held or released is being asked: until then its status says what it said.
+            Step::Write { change: Change::ResourceStatus { .. }, .. } if unresolved => {}
             Step::Rest => {
                 self.destroys.remove(&(ty, name.clone()));
             }
@@ -166,6 +173,12 @@ impl Engine {
             }
             Step::Destroy => self.destroy(ty, name),
         }
+    }
+
+    /// Whether a holder is not in the cache and a live read has not told yet whether it is gone.
+    fn awaits_word_of_holder(&self, entry: &ResourceEntry) -> bool {
+        let mut holders = entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref());
+        holders.any(|uid| self.state.claim(uid).is_none() && !entry.departed.contains_key(uid))
     }
 
     /// Destroys a resource once claim and resource have both been read live and still agree.

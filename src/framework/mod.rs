@@ -51,6 +51,11 @@ pub trait Filter: Sync {
     /// The change that would make this resource pass.
     fn remedy(&self, ask: &Ask<'_>, seen: &Seen<'_>) -> String;
 
+    /// Follows the remedy in what the claim wants. Says whether it is the claim that the remedy changes.
+    fn mend(&self, _wants: &mut Wants, _seen: &Seen<'_>) -> bool {
+        false
+    }
+
     /// Takes this filter's question out of what is asked. Filters that keep data safe leave it in.
     fn relax(&self, _asked: &mut Asked) {}
 

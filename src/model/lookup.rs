@@ -26,14 +26,6 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         self.map.get(key)
     }
 
-    /// What is under `key`, with the key that it was put there under.
-    pub fn get_key<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-    {
-        self.map.get_key_value(key)
-    }
-
     /// What is under `key`, to be changed.
     pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where

@@ -208,6 +208,11 @@ impl Resource {
         }
     }
 
+    /// Whether its phase is one in which claims can have it.
+    pub fn is_offered(&self) -> bool {
+        matches!(self.status.phase, Some(ResourcePhase::Available | ResourcePhase::Bound))
+    }
+
     /// The references that hold the resource: those with a UID.
     pub fn holders(&self) -> impl Iterator<Item = &ClaimRef> {
         self.claim_refs.iter().filter(|r| r.uid.is_some())

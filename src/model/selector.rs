@@ -62,6 +62,11 @@ impl Selector {
         &self.requirements
     }
 
+    /// The requirements that pass `keep`, as a selector of their own.
+    pub fn kept(&self, keep: impl Fn(&Requirement) -> bool) -> Selector {
+        Selector { requirements: self.requirements.iter().filter(|r| keep(r)).cloned().collect() }
+    }
+
     /// Whether it matches everything because it asks for nothing.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()

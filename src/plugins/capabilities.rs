@@ -4,7 +4,7 @@ use super::resources;
 use crate::cache::Ask;
 use crate::framework::{Asked, Filter, Seen};
 use crate::model::types::FieldRule;
-use crate::model::{FieldValue, FieldWant, Name, Predicate};
+use crate::model::{FieldValue, FieldWant, Name, Predicate, Wants};
 
 pub(super) struct Capabilities {
     pub at: usize,
@@ -33,6 +33,17 @@ impl Filter for Capabilities {
 
     fn remedy(&self, ask: &Ask<'_>, seen: &Seen<'_>) -> String {
         format!("drop {} from the claim's {}", list(&self.missing(ask, seen)), self.rule.claim)
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        let (FieldWant::Contains(asked), FieldValue::Set(have)) =
+            (&wants.fields[self.at], &seen.offer.fields[self.at])
+        else {
+            return false;
+        };
+        let left: Box<[Name]> = asked.iter().filter(|name| have.contains(name)).cloned().collect();
+        wants.fields[self.at] = if left.is_empty() { FieldWant::Any } else { FieldWant::Contains(left) };
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

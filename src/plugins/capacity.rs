@@ -3,7 +3,7 @@
 use super::resources;
 use crate::cache::Ask;
 use crate::framework::{Asked, Filter, Seen};
-use crate::model::{self, Predicate};
+use crate::model::{self, Dim, Predicate, Quantity, Wants};
 
 pub(super) struct Capacity;
 
@@ -23,6 +23,15 @@ impl Filter for Capacity {
             .map(|(what, _)| format!("{what} {}", seen.free.get(what.name())))
             .collect();
         format!("ask for no more than {}", short.join(" and "))
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        let cut = |(what, want): (&Dim, Quantity)| (what.clone(), want.min(seen.free.get(what.name())));
+        let cut: Vec<(Dim, Quantity)> = wants.requests.iter().map(cut).collect();
+        let primary = cut.iter().find(|(what, _)| what.is_primary()).map_or("", |(what, _)| what.name());
+        wants.requests =
+            model::Capacity::from_entries(primary, cut.iter().map(|(what, want)| (what.name(), *want)));
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

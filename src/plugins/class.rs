@@ -4,7 +4,7 @@
 use super::resources;
 use crate::cache::{Ask, ClassAsk};
 use crate::framework::{Asked, Filter, Seen};
-use crate::model::{Name, Predicate};
+use crate::model::{ClassWant, Name, Predicate, Wants};
 
 pub(super) struct Class;
 
@@ -23,6 +23,12 @@ impl Filter for Class {
             Some(class) => format!("set the claim's class to {class}"),
             None => "set the claim's class to \"\" (classless)".to_owned(),
         }
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        let named = seen.offer.class.clone().map(|class| ClassWant::Named([class].into()));
+        wants.class = named.unwrap_or(ClassWant::Classless);
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

@@ -4,7 +4,7 @@ use super::resources;
 use crate::cache::Ask;
 use crate::framework::{Asked, Filter, Seen};
 use crate::model::types::FieldRule;
-use crate::model::{FieldValue, FieldWant, Predicate};
+use crate::model::{FieldValue, FieldWant, Predicate, Wants};
 
 pub(super) struct Engine {
     pub at: usize,
@@ -27,6 +27,12 @@ impl Filter for Engine {
             FieldValue::Name(name) => format!("set the claim's {} to {name}", self.rule.claim),
             _ => format!("give the resource's {}", self.rule.resource),
         }
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        let FieldValue::Name(name) = &seen.offer.fields[self.at] else { return false };
+        wants.fields[self.at] = FieldWant::Name(name.clone());
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

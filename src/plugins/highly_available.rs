@@ -5,7 +5,7 @@ use super::resources;
 use crate::cache::Ask;
 use crate::framework::{Asked, Filter, Seen};
 use crate::model::types::FieldRule;
-use crate::model::{FieldWant, Predicate};
+use crate::model::{FieldWant, Predicate, Wants};
 
 pub(super) struct HighlyAvailable {
     pub at: usize,
@@ -24,6 +24,11 @@ impl Filter for HighlyAvailable {
 
     fn remedy(&self, _ask: &Ask<'_>, _seen: &Seen<'_>) -> String {
         format!("drop {} from the claim", self.rule.claim)
+    }
+
+    fn mend(&self, wants: &mut Wants, _seen: &Seen<'_>) -> bool {
+        wants.fields[self.at] = FieldWant::Any;
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

@@ -3,7 +3,7 @@
 use super::resources;
 use crate::cache::Ask;
 use crate::framework::{Asked, Filter, Seen};
-use crate::model::{self, Predicate};
+use crate::model::{self, Predicate, Wants};
 
 pub(super) struct Selector;
 
@@ -24,6 +24,11 @@ impl Filter for Selector {
         let failing = ask.wants.selector.requirements().iter().filter(|r| !r.matches(label(&r.key)));
         let failing: Vec<String> = failing.map(ToString::to_string).collect();
         format!("drop {} from the claim's selector", failing.join(", "))
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        wants.selector = wants.selector.kept(|r| r.matches(seen.offer.labels.get(&r.key)));
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

@@ -4,7 +4,7 @@
 use super::resources;
 use crate::cache::{Ask, Standing};
 use crate::framework::{Filter, Seen};
-use crate::model::Predicate;
+use crate::model::{Predicate, Wants};
 
 /// Whether the resource is open to the claim's namespace.
 pub(super) struct Access;
@@ -58,6 +58,12 @@ impl Filter for Slots {
             }
             _ => "drop exclusive from the claim".to_owned(),
         }
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        let company = seen.standing != Standing::Full;
+        wants.exclusive &= !company;
+        company
     }
 
     fn summary(&self, ask: &Ask<'_>, count: usize) -> String {

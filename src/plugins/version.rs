@@ -4,7 +4,8 @@ use super::resources;
 use crate::cache::Ask;
 use crate::framework::{Asked, Filter, Seen};
 use crate::model::types::FieldRule;
-use crate::model::{FieldValue, FieldWant, Predicate};
+use crate::model::{FieldValue, FieldWant, Predicate, VersionRange, Wants};
+use std::sync::Arc;
 
 pub(super) struct Version {
     pub at: usize,
@@ -31,6 +32,17 @@ impl Filter for Version {
             }
             _ => "give the resource's version".to_owned(),
         }
+    }
+
+    fn mend(&self, wants: &mut Wants, seen: &Seen<'_>) -> bool {
+        let (FieldWant::Range(range), FieldValue::Version(version)) =
+            (&wants.fields[self.at], &seen.offer.fields[self.at])
+        else {
+            return false;
+        };
+        let Ok(widened) = VersionRange::parse(&range.widen_hint(version)) else { return false };
+        wants.fields[self.at] = FieldWant::Range(Arc::new(widened));
+        true
     }
 
     fn relax(&self, asked: &mut Asked) {

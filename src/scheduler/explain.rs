@@ -2,11 +2,12 @@
 //! would serve the claim. Asked by people, not by decisions: each answer is a few searches of the index,
 //! one per question taken out of the ask.
 
-use super::request::{class_of, seen};
-use super::{Memo, Request, alternatives, gate_limits, gate_quota, provision, refuse, schedule_one};
+use super::request::seen;
+use super::trial::{asking, remedied, served, with_more_quota, within_limits};
+use super::{Memo, Request, alternatives, refuse, schedule_one};
 use crate::cache::{Ask, Preference, ResourceId, State};
 use crate::framework::{Asked, Filter, Refusal};
-use crate::model::{ClassWant, FieldWant, Name, Predicate};
+use crate::model::{ClassWant, FieldWant, Name, Predicate, Wants};
 use crate::plugins;
 
 /// Everything there is to say about a claim that is not served.
@@ -61,19 +62,17 @@ pub fn explain(state: &State, request: &Request<'_>) -> Option<Explanation> {
 fn explain_named(state: &State, request: &Request<'_>, name: &Name, explained: &mut Explanation) {
     let Some(id) = state.find_resource(request.claim.ty, name) else {
         let free = Request { claim: &without_name(request), ..request.clone() };
-        if let super::Decision::Bind { resource, .. } = schedule_one(state, &free, &mut Memo::default()) {
+        if let Some(binds) = served(state, &free) {
             let change = "drop resourceName from the claim".to_owned();
-            explained.nearest.push(Nearest { change, binds: name_of(state, resource) });
+            explained.nearest.push(Nearest { change, binds });
         }
         return;
     };
-    explain_gates(state, request, Some(id), explained);
+    explain_gates(state, request, explained);
     let classes = alternatives(state, request.claim.ty, &request.wants.class);
     let ask = refuse::ask(request, &classes);
-    let Some((miss, remedies)) = inspect(state, request, &ask, id) else { return };
-    if let [only] = remedies.as_slice() {
-        explained.nearest.push(Nearest { change: only.clone(), binds: Some(name.clone()) });
-    }
+    let Some((miss, nearest)) = inspect(state, request, &ask, id) else { return };
+    explained.nearest.extend(nearest);
     explained.near_misses.push(miss);
 }
 
@@ -90,7 +89,7 @@ fn explain_match(state: &State, request: &Request<'_>, explained: &mut Explanati
         wants: (*request.wants).clone(),
     };
     let found = state.index_of(ty).find_best(&asked.ask(), true, true, prefer(request)).map(|f| f.resource);
-    explain_gates(state, request, found, explained);
+    explain_gates(state, request, explained);
     if found.is_some() {
         return;
     }
@@ -98,11 +97,8 @@ fn explain_match(state: &State, request: &Request<'_>, explained: &mut Explanati
     for filter in plugins::filters(ty) {
         let id = nearest_past(state, request, &asked, &*filter);
         let Some(id) = id.filter(|id| near.iter().all(|(known, _, _)| known != id)) else { continue };
-        let Some((miss, remedies)) = inspect(state, request, &asked.ask(), id) else { continue };
-        if let [only] = remedies.as_slice() {
-            let nearest = Nearest { change: only.clone(), binds: name_of(state, id) };
-            near.push((id, nearest, filter.predicate()));
-        }
+        let Some((miss, nearest)) = inspect(state, request, &asked.ask(), id) else { continue };
+        near.extend(nearest.map(|nearest| (id, nearest, filter.predicate())));
         explained.near_misses.push(miss);
     }
     near.sort_by_key(|(_, _, predicate)| {
@@ -116,36 +112,10 @@ fn prefer(request: &Request<'_>) -> Preference {
     Preference { newest: request.profile.prefer_newest }
 }
 
-fn name_of(state: &State, id: ResourceId) -> Option<Name> {
-    Some(state.resource(id)?.resource.meta.key.name.clone())
-}
-
 /// What limits and quotas stand in the way, where they do.
-fn explain_gates(
-    state: &State,
-    request: &Request<'_>,
-    found: Option<ResourceId>,
-    explained: &mut Explanation,
-) {
-    let binds = found.and_then(|id| name_of(state, id));
-    if let Some(refusal) = gate_limits(state, request) {
-        let change =
-            format!("ask for what the limits of namespace {} allow ({refusal})", request.namespace());
-        explained.nearest.push(Nearest { change, binds: binds.clone() });
-    }
-    let ty = request.claim.ty;
-    let class = match found {
-        Some(id) => class_of(state, id),
-        None => alternatives(state, ty, &request.wants.class).into_iter().next().flatten(),
-    };
-    if gate_quota(state, request, class.as_ref()).is_some() {
-        for overrun in state.ledger.overruns(&request.charge(class.as_ref())) {
-            let scope = overrun.scope.as_ref().map(|s| format!(" for {s}")).unwrap_or_default();
-            let quota = plugins::quota_name(&overrun.quota);
-            let change = format!("raise {} of {quota}{scope} by {}", overrun.what, overrun.missing());
-            explained.nearest.push(Nearest { change, binds: binds.clone() });
-        }
-    }
+fn explain_gates(state: &State, request: &Request<'_>, explained: &mut Explanation) {
+    explained.nearest.extend(within_limits(state, request));
+    explained.nearest.extend(with_more_quota(state, request));
 }
 
 /// The resource that would serve if `filter` did not ask, the one that needs the least change of its kind.
@@ -201,24 +171,25 @@ fn nearest_version<'c, 'a>(
     told.min_by(|a, b| distance(a).cmp(&distance(b)).then_with(|| a.compare(b, prefer(request))))
 }
 
-/// Everything that one resource lacks, and the remedy of each lack.
+/// Everything that one resource lacks; where it is one thing, the change that would mend it and serve the claim.
 fn inspect(
     state: &State,
     request: &Request<'_>,
     ask: &Ask<'_>,
     id: ResourceId,
-) -> Option<(NearMiss, Vec<String>)> {
+) -> Option<(NearMiss, Option<Nearest>)> {
     let entry = state.resource(id)?;
     let offer = entry.resource.offer.as_ref().ok()?;
     let seen = seen(state, entry, offer);
-    let (mut lacks, mut remedies) = (Vec::new(), Vec::new());
-    for filter in plugins::filters(request.claim.ty) {
-        if let Some(lack) = filter.lack(ask, &seen) {
-            lacks.push((filter.predicate(), lack));
-            remedies.push(filter.remedy(ask, &seen));
-        }
-    }
-    Some((NearMiss { resource: seen.name.clone(), lacks }, remedies))
+    let filters = plugins::filters(request.claim.ty);
+    let lacking: Vec<_> = filters.iter().filter_map(|f| Some((f, f.lack(ask, &seen)?))).collect();
+    let nearest = match lacking.as_slice() {
+        [(only, _)] => remedied(state, request, id, &***only, &seen)
+            .map(|binds| Nearest { change: only.remedy(ask, &seen), binds }),
+        _ => None,
+    };
+    let lacks = lacking.into_iter().map(|(filter, lack)| (filter.predicate(), lack)).collect();
+    Some((NearMiss { resource: seen.name.clone(), lacks }, nearest))
 }
 
 /// The classes that would make a resource if the claim were of them.
@@ -230,10 +201,9 @@ fn explain_classes(
 ) {
     let others = state.classes.values().filter(|c| c.ty == request.claim.ty);
     for class in others.map(|c| &c.meta.key.name).filter(|name| !asked.contains(&Some((*name).clone()))) {
-        if gate_quota(state, request, Some(class)).is_none()
-            && let provision::Verdict::Makes(name) = provision::check(state, request, Some(class))
-        {
-            let change = format!("set the claim's class to {name}, which makes a new one");
+        let wants = Wants { class: ClassWant::Named([class.clone()].into()), ..(*request.wants).clone() };
+        if served(state, &asking(request, wants)) == Some(None) {
+            let change = format!("set the claim's class to {class}, which makes a new one");
             explained.nearest.push(Nearest { change, binds: None });
         }
     }

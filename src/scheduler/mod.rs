@@ -8,6 +8,7 @@ mod flow;
 mod provision;
 mod refuse;
 mod request;
+mod trial;
 
 pub use batch::{Placement, place_together};
 pub use explain::{Explanation, NearMiss, Nearest, explain};

@@ -6,7 +6,9 @@ use crate::api::names::DEFAULT_PROFILE;
 use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
-use crate::model::{Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, Wants};
+use crate::model::{
+    Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, ResourcePhase, Wants,
+};
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
 use std::sync::Arc;
@@ -202,11 +204,14 @@ fn first_refusal(
     }
     let others: Vec<_> =
         entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
+    // After a restart the status knows first that the last holder is gone; its data is still there.
+    let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
+    let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
     let standing = match others.len() {
         // Not asked about, a cordon must not hide that others hold the resource.
         _ if offer.cordoned && asks(Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
-        _ if offer.max_claims == 1 || entry.is_released() => Standing::Reserved,
+        _ if offer.max_claims == 1 || released => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
         _ => Standing::Shared,
     };
@@ -215,7 +220,7 @@ fn first_refusal(
     seen.holders = others.iter().map(|r| r.claim.to_string()).collect();
     // What others take, not what is left plus the claim's own: where the references together exceed the
     // capacity, adding the own one back would promise more than the resource ever had.
-    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests));
+    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&entry.counted(r)));
     seen.free = offer.capacity.saturating_sub(&taken);
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
     let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };

@@ -35,11 +35,11 @@ pub(super) fn identify(mut objects: Vec<Object>) -> Vec<Object> {
     objects
 }
 
-/// The time of a plan: the latest that the input tells of, so that undated claims, which are only being
-/// thought about, come after those that have been waiting.
+/// The time of a plan: just after the latest that the input tells of, so that undated claims, which are
+/// only being thought about, come after those that have been waiting.
 pub(super) fn latest(objects: &[Object]) -> Time {
     let created = objects.iter().filter_map(|o| o.metadata.creation_timestamp.as_ref());
-    Time(created.map(|t| t.0.as_millisecond()).max().unwrap_or(0))
+    Time(created.map(|t| t.0.as_millisecond()).max().map_or(0, |latest| latest.saturating_add(1)))
 }
 
 fn place(object: &Object) -> Place {

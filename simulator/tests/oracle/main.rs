@@ -1,7 +1,11 @@
 //! The engine held against a scheduler that scans: over random worlds both give every claim the same.
 //! `CONDUCTOR_SEED` replays one world, `CONDUCTOR_WORLDS` asks for more of them.
 
+mod batch;
+// The histories use more of it.
+#[allow(dead_code, unused_imports)]
 mod brute;
+mod changes;
 mod rng;
 mod worlds;
 
@@ -87,11 +91,12 @@ fn a_plain_scan_decides_the_same_for_every_claim() {
                 got == expected,
                 "CONDUCTOR_SEED={seed}: claim {key}\n  engine {got:?}\n  oracle {expected:?}\n{}\n{}",
                 show(&objects, key),
-                match (got, expected) {
-                    (Outcome::Bind(name), _) | (_, Outcome::Bind(name)) =>
-                        show(&objects, &format!("conductor-system/{name}")),
-                    _ => String::new(),
-                }
+                [got, expected]
+                    .map(|outcome| match outcome {
+                        Outcome::Bind(name) => show(&objects, &format!("conductor-system/{name}")),
+                        _ => String::new(),
+                    })
+                    .join("\n"),
             );
         }
     }

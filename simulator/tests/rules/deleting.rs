@@ -143,6 +143,32 @@ fn before_anything_is_destroyed_claim_and_resource_are_both_read_live() {
 }
 
 #[test]
+fn nothing_is_destroyed_until_both_reads_are_answered() {
+    for late in [CLAIM, RESOURCE] {
+        let mut driver = about_to_destroy();
+        let mut held = Vec::new();
+        loop {
+            if let Some(action) = driver.outbox.pop_front() {
+                let released = driver.phase_of(RESOURCE, "r") == "Released";
+                match &action {
+                    Action::Read { kind, .. } if released && *kind == late => held.push(action),
+                    _ => driver.carry_out(action),
+                }
+            } else if let Some(event) = driver.inbox.pop_front() {
+                driver.tell(event);
+            } else {
+                break;
+            }
+        }
+        assert_eq!(held.len(), 1);
+        assert!(!driver.sent.iter().any(|a| matches!(a, Action::Delete { .. })), "{late:?}");
+        held.into_iter().for_each(|read| driver.carry_out(read));
+        driver.run();
+        assert_eq!(crate::support::summary(&driver.world), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn a_destruction_names_the_uid_and_the_revision_that_were_read() {
     let mut driver = about_to_destroy();
     driver.run_holding_writes();

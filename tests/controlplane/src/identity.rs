@@ -11,6 +11,7 @@ pub(crate) struct Identity {
     pub certificate: PathBuf,
     pub key: PathBuf,
     pub account_key: PathBuf,
+    pub account_public_key: PathBuf,
     pub tokens: PathBuf,
     pub kubeconfig: PathBuf,
 }
@@ -32,6 +33,7 @@ impl Identity {
         Ok(Identity {
             key: write("apiserver.key", &server.signing_key.serialize_pem())?,
             account_key: write("accounts.key", &accounts.serialize_pem())?,
+            account_public_key: write("accounts.pub", &accounts.public_key_pem())?,
             tokens: write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?,
             kubeconfig: write("kubeconfig", &kubeconfig)?,
             certificate,

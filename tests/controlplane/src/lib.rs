@@ -121,7 +121,8 @@ impl ControlPlane {
 
     fn arguments(&self, part: Part, peer_port: u16) -> Vec<String> {
         let etcd = format!("http://127.0.0.1:{}", self.etcd_port);
-        let Identity { certificate, key, account_key, tokens, kubeconfig } = &self.identity;
+        let Identity { certificate, key, account_key, account_public_key, tokens, kubeconfig } =
+            &self.identity;
         let path = |p: &Path| p.display().to_string();
         match part {
             Part::Etcd => vec![
@@ -144,7 +145,7 @@ impl ControlPlane {
                 "--service-cluster-ip-range=10.96.0.0/24".to_owned(),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                 format!("--service-account-signing-key-file={}", path(account_key)),
-                format!("--service-account-key-file={}", path(account_key)),
+                format!("--service-account-key-file={}", path(account_public_key)),
             ],
             Part::ControllerManager => vec![
                 format!("--kubeconfig={}", path(kubeconfig)),

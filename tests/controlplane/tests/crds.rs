@@ -60,7 +60,7 @@ fn admission_table(plane: &ControlPlane) {
     let mut wrong = Vec::new();
     for case in &cases {
         let object = case["object"].to_string();
-        let arguments = ["create", "--dry-run=server", "--validate=false", "-f", "-"];
+        let arguments = ["create", "--dry-run=server", "--validate=strict", "-f", "-"];
         let output = plane.kubectl_with_input(&arguments, &object).unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         match case["refuses"].as_str() {
@@ -101,7 +101,7 @@ fn every_field_is_explained(plane: &ControlPlane) {
     for (kind, field, word) in [
         ("rdbc", "spec.version", "range"),
         ("rdb", "spec.claimRefs", "claim"),
-        ("rdbclass", "template", "made"),
+        ("rdbclass", "template", "implements"),
         ("claimquotas", "spec.limits", "limit"),
         ("claimlimits", "spec.default", "claim"),
         ("schedulingprofiles", "spec.batch", "together"),

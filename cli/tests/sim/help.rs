@@ -1,0 +1,42 @@
+//! Help that teaches: every command with examples, and every example a command that exists.
+
+use super::*;
+
+#[test]
+fn every_help_has_examples() {
+    for command in [&[][..], &["sim"], &["sim", "plan"], &["sim", "explain"], &["crds"]] {
+        let help = succeed(&run(&[command, &["--help"]].concat()));
+        assert!(help.contains("Examples:"), "{command:?}: {help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 110), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn the_plans_help_tells_inputs_and_exit_codes() {
+    let help = succeed(&run(&["sim", "plan", "--help"]));
+    for word in
+        ["PATH", "--system-namespace", "--namespace", "table", "json", "Exit codes", "standard input", "gzip"]
+    {
+        assert!(help.contains(word), "{word} is missing in\n{help}");
+    }
+}
+
+#[test]
+fn only_commands_that_work_are_offered() {
+    let help = succeed(&run(&["--help"])) + &succeed(&run(&["sim", "--help"]));
+    for later in ["whatif", "replay", "record", "compare", "gate"] {
+        assert!(!help.contains(later), "{later}");
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    assert_eq!(succeed(&run(&["--version"])), format!("conductor {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn nothing_asked_is_a_usage_error_that_helps() {
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Examples:"));
+}

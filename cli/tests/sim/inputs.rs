@@ -1,0 +1,104 @@
+//! Where manifests come from: standard input, gzip, directories, lists. All of them give the same plan.
+
+use super::*;
+use flate2::{Compression, write::GzEncoder};
+
+fn small() -> Vec<String> {
+    vec![resource("db-1", "engine: mysql"), claim("x", "engine: mysql"), claim("y", "engine: mysql")]
+}
+
+fn expected() -> String {
+    succeed(&run_with(&["sim", "plan", "-", "-o", "json"], &documents(&small())))
+}
+
+fn planned(path: &Path) -> String {
+    succeed(&run(&["sim", "plan", path.to_str().unwrap(), "-o", "json"]))
+}
+
+#[test]
+fn a_directory_is_read_whole() {
+    let folder = folder("a-directory");
+    for (at, document) in small().iter().enumerate() {
+        std::fs::write(folder.join(format!("{at}.yaml")), document).unwrap();
+    }
+    std::fs::write(folder.join("notes.txt"), "no manifest").unwrap();
+    assert_eq!(planned(&folder), expected());
+}
+
+#[test]
+fn gzip_is_unpacked() {
+    let path = folder("gzip").join("all.yaml.gz");
+    let mut packed = GzEncoder::new(std::fs::File::create(&path).unwrap(), Compression::default());
+    packed.write_all(&documents(&small())).unwrap();
+    packed.finish().unwrap();
+    assert_eq!(planned(&path), expected());
+    assert_eq!(
+        succeed(&run_with(&["sim", "plan", "-", "-o", "json"], &std::fs::read(&path).unwrap())),
+        expected()
+    );
+}
+
+#[test]
+fn a_list_is_opened() {
+    let items: Vec<String> =
+        small().iter().map(|document| format!("- {}", document.replace('\n', "\n  "))).collect();
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{}", items.join("\n"));
+    assert_eq!(succeed(&run_with(&["sim", "plan", "-", "-o", "json"], list.as_bytes())), expected());
+}
+
+#[test]
+fn json_is_yaml_too() {
+    let input = br#"{"apiVersion":"v1","kind":"List","items":[
+        {"apiVersion":"storage.conductor.io/v1alpha1","kind":"RelationalDatabase",
+         "metadata":{"name":"db-1","namespace":"conductor-system"},"spec":{"engine":"mysql"}},
+        {"apiVersion":"storage.conductor.io/v1alpha1","kind":"RelationalDatabaseClaim",
+         "metadata":{"name":"x","namespace":"a"},"spec":{"engine":"mysql"}},
+        {"apiVersion":"storage.conductor.io/v1alpha1","kind":"RelationalDatabaseClaim",
+         "metadata":{"name":"y","namespace":"a"},"spec":{"engine":"mysql"}}]}"#;
+    assert_eq!(succeed(&run_with(&["sim", "plan", "-", "-o", "json"], input)), expected());
+}
+
+#[test]
+fn kinds_that_do_not_take_part_are_counted() {
+    let other = |api: &str, kind: &str, name: &str| {
+        format!("apiVersion: {api}\nkind: {kind}\nmetadata: {{name: {name}}}\n")
+    };
+    let input = documents(&[
+        other("v1", "Secret", "a"),
+        other("v1", "Secret", "b"),
+        other("apps/v1", "Deployment", "c"),
+        claim("x", ""),
+    ]);
+    let output = run_with(&["sim", "plan", "-"], &input);
+    assert!(succeed(&output).ends_with("1 claim: 1 pending\n"));
+    assert_eq!(
+        text(&output.stderr),
+        "ignored 3 objects of kinds that do not take part: 1 apps/v1/Deployment, 2 v1/Secret\n"
+    );
+}
+
+#[test]
+fn namespaces_that_are_left_out_are_filled_in() {
+    let input =
+        b"apiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClaim\nmetadata: {name: x}\n";
+    let plan = json(&run_with(&["sim", "plan", "-", "-o", "json", "--namespace", "shop"], input));
+    assert_eq!(plan["claims"][0]["namespace"], "shop");
+}
+
+#[test]
+fn resources_outside_the_system_namespace_are_told() {
+    let input = documents(&[resource("db-1", "engine: mysql"), claim("x", "")]);
+    let output = run_with(&["sim", "plan", "-", "-o", "json", "--system-namespace", "infra"], &input);
+    assert_eq!(json(&output)["resources"], serde_json::json!([]));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("warning: stdin:1: RelationalDatabase conductor-system/db-1: "), "{told}");
+    assert!(told.contains("--system-namespace conductor-system"), "{told}");
+}
+
+#[test]
+fn holders_that_are_not_in_the_input_are_told() {
+    let held = "claimRefs: [{namespace: b, name: gone, uid: u}], reclaimPolicy: Delete";
+    let output = run_with(&["sim", "plan", "-", "-o", "json"], &documents(&[resource("db-1", held)]));
+    assert_eq!(json(&output)["resources"][0]["reclaim"], "Delete");
+    assert!(text(&output.stderr).contains("count as gone: db-1;"), "{}", text(&output.stderr));
+}

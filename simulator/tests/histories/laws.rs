@@ -1,0 +1,250 @@
+//! What must hold in the world after every write that lands, whatever the engine believes.
+//! The numbers are the invariants of the reliability notes.
+
+use crate::brute::{Amounts, Brute, Charge, amounts};
+use crate::worlds::TYPE;
+use conductor::action::{Action, Change};
+use conductor::engine::Engine;
+use conductor::model::{Kind, Object, Quantity, Time, Uid};
+use conductor_simulator::world::World;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Default)]
+pub struct Laws {
+    /// References that an engine wrote after it had crashed: only these may make a second holder.
+    late_references: BTreeSet<(String, String)>,
+    /// Whether such a write has landed at all.
+    late: bool,
+    /// Claims that a resource was made for, and whether a user has deleted it since.
+    made: BTreeMap<String, bool>,
+    lost: BTreeSet<String>,
+}
+
+fn uid_of(object: &Object) -> String {
+    object.metadata.uid.clone().unwrap_or_default()
+}
+
+fn made_for(object: &Object) -> Option<String> {
+    object.metadata.annotations.as_ref()?.get("conductor.io/provisioned-for").cloned()
+}
+
+fn references(object: &Object) -> Vec<&Value> {
+    object.body["spec"]["claimRefs"].as_array().into_iter().flatten().collect()
+}
+
+pub fn holders(object: &Object) -> BTreeSet<String> {
+    references(object).iter().filter_map(|r| r["uid"].as_str()).map(str::to_owned).collect()
+}
+
+pub fn resources(world: &World) -> impl Iterator<Item = &Object> {
+    world.objects().filter(|o| o.kind == Kind::Resource(TYPE))
+}
+
+pub fn claims(world: &World) -> impl Iterator<Item = &Object> {
+    world.objects().filter(|o| o.kind == Kind::Claim(TYPE))
+}
+
+fn find_claim<'a>(world: &'a World, uid: &str) -> Option<&'a Object> {
+    claims(world).find(|c| c.metadata.uid.as_deref() == Some(uid))
+}
+
+impl Laws {
+    pub fn user_deletes(&mut self, object: &Object) {
+        if let Some(made) = made_for(object).and_then(|uid| self.made.get_mut(&uid)) {
+            *made = true;
+        }
+    }
+
+    /// A claim that the engine knows to be going is neither bound nor provided for (rule 24).
+    pub fn check_sent(&self, action: &Action, engine: &Engine) -> Result<(), String> {
+        let added: Vec<String> = match action {
+            Action::Write(write) => match &write.change {
+                Change::ResourceSpec { claim_refs, .. } => {
+                    let known = engine.state().find_resource(TYPE, &write.key.name);
+                    let known = known.and_then(|id| engine.state().resource(id));
+                    let before: BTreeSet<String> = known
+                        .into_iter()
+                        .flat_map(|e| e.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref()))
+                        .map(|u| u.to_string())
+                        .collect();
+                    let refs = claim_refs.iter().filter_map(|r| r.uid.as_ref()).map(|u| u.to_string());
+                    refs.filter(|u| !before.contains(u)).collect()
+                }
+                _ => Vec::new(),
+            },
+            Action::Create { object, .. } => made_for(object).into_iter().collect(),
+            _ => Vec::new(),
+        };
+        for uid in added {
+            match engine.state().claim(&Uid::from(uid.as_str())) {
+                Some(claim) if !claim.meta.deleting => {}
+                Some(_) => return Err(format!("rule 24: claim {uid} is being deleted, and is bound")),
+                None => return Err(format!("claim {uid} is not known, and is bound")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a write of ours that has just changed the world.
+    pub fn check_landed(
+        &mut self,
+        action: &Action,
+        before: Option<&Object>,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
+        self.late |= late;
+        match action {
+            Action::Write(write) => {
+                let after = world.get(write.kind, &write.key);
+                if let (Some(before), Some(after), Kind::Resource(_)) = (before, after, write.kind) {
+                    let added: Vec<String> = holders(after).difference(&holders(before)).cloned().collect();
+                    for uid in added {
+                        self.check_bound(&uid, after, world, late, calm, now)?;
+                    }
+                }
+                if let (Some(after), Kind::Claim(_)) = (after, write.kind) {
+                    self.check_lost(after)?;
+                }
+                Ok(())
+            }
+            Action::Create { object, .. } => self.check_made(object, world, late, calm, now),
+            Action::Delete { .. } => {
+                before.map_or(Ok(()), |before| self.check_destroyed(before, world, late))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bound(
+        &mut self,
+        uid: &str,
+        resource: &Object,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
+        let name = resource.metadata.name.clone().unwrap_or_default();
+        if late {
+            self.late_references.insert((name.clone(), uid.to_owned()));
+        }
+        for other in resources(world).filter(|o| o.metadata.name.as_deref() != Some(&name)) {
+            let known = (other.metadata.name.clone().unwrap_or_default(), uid.to_owned());
+            if holders(other).contains(uid) && !late && !self.late_references.contains(&known) {
+                return Err(format!("I1: claim {uid} is bound to {name} while {} holds it", known.0));
+            }
+        }
+        let slots = resource.body["spec"]["sharing"]["maxClaims"].as_u64().unwrap_or(1);
+        if holders(resource).len() as u64 > slots {
+            return Err(format!("I1: {name} has {slots} slots and is given to {:?}", holders(resource)));
+        }
+        let Some(claim) = find_claim(world, uid) else { return Ok(()) };
+        if self.lost.contains(uid) && !late {
+            return Err(format!("claim {uid} is Lost, and is bound to {name}"));
+        }
+        let restored = !claim.body["status"]["resourceRef"].is_null();
+        if restored {
+            return Ok(());
+        }
+        // A resource that one claim has alone may be smaller than asked, where both sides name each other.
+        if slots > 1 {
+            check_capacity(uid, resource)?;
+        }
+        if calm && !self.late { check_quota(uid, world, now) } else { Ok(()) }
+    }
+
+    fn check_lost(&mut self, claim: &Object) -> Result<(), String> {
+        let (uid, is_lost) = (uid_of(claim), claim.body["status"]["phase"] == "Lost");
+        if is_lost {
+            self.lost.insert(uid);
+            return Ok(());
+        }
+        if self.lost.contains(&uid) {
+            Err(format!("Lost is terminal: {uid} is {}", claim.body["status"]))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_made(
+        &mut self,
+        object: &Object,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
+        let Some(uid) = made_for(object) else { return Err("a resource is made for nobody".to_owned()) };
+        if late {
+            let name = object.metadata.name.clone().unwrap_or_default();
+            self.late_references.insert((name, uid.clone()));
+        }
+        let alive = resources(world).filter(|o| made_for(o).as_ref() == Some(&uid)).count();
+        if alive > 1 {
+            return Err(format!("I2: {alive} resources are made for {uid}"));
+        }
+        if self.made.insert(uid.clone(), false) == Some(false) {
+            return Err(format!("I2: a second resource is made for {uid}, and nobody deleted the first"));
+        }
+        if calm && !self.late && find_claim(world, &uid).is_some() {
+            check_quota(&uid, world, now)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_destroyed(&self, resource: &Object, world: &World, late: bool) -> Result<(), String> {
+        let name = resource.metadata.name.as_deref().unwrap_or("");
+        let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
+        if policy != "Delete" {
+            return Err(format!("I4: {name} is destroyed, and its policy is {policy}"));
+        }
+        if holders(resource).is_empty() {
+            return Err(format!("I3: {name} is destroyed, and nobody ever held it"));
+        }
+        for uid in holders(resource) {
+            let alive = find_claim(world, &uid).is_some_and(|c| c.metadata.deletion_timestamp.is_none());
+            let elsewhere =
+                resources(world).any(|o| uid_of(o) != uid_of(resource) && holders(o).contains(&uid));
+            if alive && !elsewhere && !late {
+                return Err(format!("I3: {name} is destroyed under claim {uid}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_capacity(uid: &str, resource: &Object) -> Result<(), String> {
+    let capacity = amounts(&resource.body["spec"]["capacity"]);
+    let mut taken = Amounts::new();
+    let mut own = Amounts::new();
+    for reference in references(resource) {
+        for (name, amount) in amounts(&reference["requests"]) {
+            let sum = taken.get(&name).copied().unwrap_or_default().saturating_add(amount);
+            taken.insert(name.clone(), sum);
+            if reference["uid"] == uid {
+                own.insert(name, amount);
+            }
+        }
+    }
+    for name in own.keys() {
+        let (have, sum) = (capacity.get(name).copied().unwrap_or_default(), taken[name]);
+        if sum > have && own[name] > Quantity::default() {
+            return Err(format!("I1: {sum} of {name} is taken of {have}: {}", resource.body));
+        }
+    }
+    Ok(())
+}
+
+/// The claims that resources hold do not exceed any quota that counts this one.
+fn check_quota(uid: &str, world: &World, now: Time) -> Result<(), String> {
+    let mut brute = Brute::read(world.objects(), now.0);
+    brute.charge_holders();
+    let Some(charge): Option<Charge> = brute.charges.remove(uid) else { return Ok(()) };
+    let over = brute.over_quota(&charge);
+    if over.is_empty() { Ok(()) } else { Err(format!("I6: claim {uid} is bound {}", over.join("; "))) }
+}

@@ -1,0 +1,187 @@
+//! Reading a world for the plain scheduler: JSON in, plain structs out. Nothing is decided here.
+
+use super::{Amounts, Ask, Brute, Budget, Db, Limit, Maker, Reference};
+use conductor::model::{Kind, Object, Quantity, Selector, Version, VersionRange};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned).filter(|t| !t.is_empty())
+}
+
+fn engine(value: &Value) -> Option<String> {
+    let lower = text(value)?.trim().to_lowercase();
+    Some(if lower == "postgres" { "postgresql".to_owned() } else { lower })
+}
+
+pub fn amounts(value: &Value) -> Amounts {
+    let entries = value.as_object().into_iter().flatten();
+    entries.map(|(name, q)| (name.clone(), Quantity::from_json(q).expect("a quantity"))).collect()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(text).collect()
+}
+
+fn selector(value: &Value) -> Selector {
+    if value.is_null() { Selector::default() } else { Selector::from_json(value).expect("a selector") }
+}
+
+impl Db {
+    pub fn read(object: &Object) -> Db {
+        let (spec, status) = (&object.body["spec"], &object.body["status"]);
+        let slots = spec["sharing"]["maxClaims"].as_i64().unwrap_or(1);
+        let references = spec["claimRefs"].as_array().into_iter().flatten().map(|r| Reference {
+            claim: format!("{}/{}", r["namespace"].as_str().unwrap_or(""), r["name"].as_str().unwrap_or("")),
+            uid: text(&r["uid"]),
+            requests: amounts(&r["requests"]),
+        });
+        let template = !spec["template"].is_null();
+        let meta = &object.metadata;
+        let readable = slots >= 1;
+        Db {
+            name: meta.name.clone().unwrap_or_default(),
+            readable,
+            class: text(&spec["class"]).filter(|_| readable),
+            engine: engine(&spec["engine"]),
+            version: text(&spec["version"]).map(|v| Version::parse(&v).expect("a version")),
+            highly_available: spec["highly-available"] == true,
+            capabilities: strings(&spec["capabilities"]).into_iter().collect(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            capacity: amounts(&spec["capacity"]),
+            slots: slots.max(1) as usize,
+            allowed: strings(&spec["sharing"]["allowedNamespaces"]),
+            cordoned: spec["unschedulable"] == true,
+            deleting: meta.deletion_timestamp.is_some(),
+            claimable: match status["phase"].as_str() {
+                Some("Available" | "Bound") => true,
+                Some(_) => false,
+                None => !template,
+            },
+            says_released: status["phase"] == "Released",
+            references: references.collect(),
+            gone: BTreeSet::new(),
+            made_for: meta.annotations.as_ref().and_then(|a| a.get("conductor.io/provisioned-for").cloned()),
+            reclaim: spec["reclaimPolicy"].as_str().unwrap_or("Retain").to_owned(),
+        }
+    }
+}
+
+impl Ask {
+    pub fn read(object: &Object, now: i64) -> Ask {
+        let (spec, status) = (&object.body["spec"], &object.body["status"]);
+        let meta = &object.metadata;
+        let namespace = meta.namespace.clone().unwrap_or_default();
+        Ask {
+            key: format!("{namespace}/{}", meta.name.as_deref().unwrap_or("")),
+            namespace,
+            uid: meta.uid.clone().unwrap_or_default(),
+            priority: spec["priority"].as_i64().unwrap_or(0),
+            created: meta.creation_timestamp.as_ref().map_or(now, |t| t.0.as_millisecond()),
+            deleting: meta.deletion_timestamp.is_some(),
+            phase: status["phase"].as_str().unwrap_or("Pending").to_owned(),
+            recorded: text(&status["resourceRef"]["name"]),
+            named: text(&spec["resourceName"]),
+            profile: meta
+                .annotations
+                .as_ref()
+                .and_then(|a| a.get("conductor.io/scheduling-profile").cloned()),
+            class: spec["class"].as_str().map(str::to_owned),
+            classes: strings(&spec["classes"]),
+            engine: engine(&spec["engine"]),
+            range: text(&spec["version"]).map(|r| VersionRange::parse(&r).expect("a range")),
+            highly_available: spec["highly-available"] == true,
+            capabilities: strings(&spec["requests"]).into_iter().collect(),
+            selector: selector(&spec["selector"]),
+            requests: amounts(&spec["resources"]["requests"]),
+            exclusive: spec["exclusive"] == true,
+        }
+    }
+}
+
+impl Maker {
+    pub(super) fn read(object: &Object) -> Maker {
+        let (body, meta) = (&object.body, &object.metadata);
+        let annotation = meta.annotations.as_ref().and_then(|a| a.get("conductor.io/is-default-class"));
+        let ranges = text(&body["version"]).into_iter();
+        Maker {
+            name: meta.name.clone().unwrap_or_default(),
+            default: annotation.is_some_and(|v| v == "true"),
+            created: meta.creation_timestamp.as_ref().map_or(i64::MIN, |t| t.0.as_millisecond()),
+            deleting: meta.deletion_timestamp.is_some(),
+            template: !body["template"].is_null(),
+            engine: engine(&body["engine"]),
+            ranges: ranges.map(|r| VersionRange::parse(&r).expect("a range")).collect(),
+            highly_available: body["highly-available"].as_bool(),
+            capabilities: body["capabilities"]
+                .as_array()
+                .map(|_| strings(&body["capabilities"]).into_iter().collect()),
+            sizes: body["capacity"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect(),
+        }
+    }
+}
+
+impl Limit {
+    pub(super) fn read(value: &Value) -> Limit {
+        Limit {
+            class: text(&value["class"]),
+            engine: engine(&value["engine"]),
+            claims: value["claims"].as_i64(),
+            requests: amounts(&value["requests"]),
+        }
+    }
+}
+
+impl Brute {
+    pub fn read<'a>(objects: impl IntoIterator<Item = &'a Object>, now: i64) -> Brute {
+        let mut brute = Brute::default();
+        for object in objects {
+            let (spec, meta) = (&object.body["spec"], &object.metadata);
+            let (namespace, name) =
+                (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+            match object.kind {
+                // A claim that cannot be read asks nothing; the engine tells its author so.
+                Kind::Claim(_)
+                    if text(&spec["version"]).is_some_and(|r| VersionRange::parse(&r).is_err()) => {}
+                Kind::Claim(_) => brute.asks.push(Ask::read(object, now)),
+                Kind::Resource(_) => brute.dbs.push(Db::read(object)),
+                Kind::Class(_) => brute.makers.push(Maker::read(object)),
+                Kind::Quota | Kind::ClusterQuota => {
+                    let own = object.kind == Kind::Quota;
+                    let title = if own {
+                        format!("quota {namespace}/{name}")
+                    } else {
+                        format!("cluster quota {name}")
+                    };
+                    brute.budgets.push(Budget {
+                        title,
+                        namespace: own.then_some(namespace),
+                        selector: selector(&spec["namespaceSelector"]),
+                        limits: spec["limits"].as_array().into_iter().flatten().map(Limit::read).collect(),
+                    });
+                }
+                Kind::Limits => {
+                    let three = ["min", "max", "default"].map(|part| amounts(&spec[part]));
+                    brute.bounds.insert((namespace, name), three);
+                }
+                Kind::Profile => {
+                    let profile = (spec["preferNewest"] == true, strings(&spec["order"]));
+                    brute.profiles.insert(name, profile);
+                }
+                Kind::Namespace => {
+                    drop(brute.namespaces.insert(name, meta.labels.clone().unwrap_or_default()))
+                }
+            }
+        }
+        brute.dbs.sort_by(|a, b| a.name.cmp(&b.name));
+        brute.asks.sort_by(|a, b| a.uid.cmp(&b.uid));
+        // The namespace's own quotas are asked first, then the cluster's.
+        brute.budgets.sort_by_key(|b| (b.namespace.is_none(), b.title.clone()));
+        brute
+    }
+}

@@ -1,0 +1,82 @@
+//! A type that is not a database is bound by the same engine: its entry in the table is all it takes.
+
+use super::{Binding, Config, Engine};
+use crate::action::{Action, Change};
+use crate::event::Event;
+use crate::model::types::bucket::TYPE;
+use crate::model::{Kind, Object, Time, TypeId, Uid};
+use serde_json::{Value, json};
+
+const NOW: Time = Time(1_000_000);
+
+fn object(kind: Kind, namespace: &str, name: &str, body: Value) -> Object {
+    let metadata = json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "7"});
+    Object { kind, metadata: serde_json::from_value(metadata).unwrap(), body }
+}
+
+fn bucket(name: &str, region: &str, features: &[&str], objects: u32) -> Object {
+    let spec = json!({"region": region, "features": features, "capacity": {"objects": objects}});
+    object(Kind::Resource(TYPE), "conductor-system", name, json!({"spec": spec}))
+}
+
+fn claim(name: &str, spec: Value) -> Object {
+    object(Kind::Claim(TYPE), "shop", name, json!({"spec": spec}))
+}
+
+fn start(objects: Vec<Object>) -> (Engine, Vec<Action>) {
+    let mut engine = Engine::new(Config::default());
+    for object in objects {
+        engine.handle(Event::Seen(object), NOW);
+    }
+    let actions = engine.handle(Event::Synced, NOW);
+    engine.audit().unwrap();
+    (engine, actions)
+}
+
+fn buckets() -> Vec<Object> {
+    vec![
+        bucket("far", "us-east-1", &["versioning"], 10),
+        bucket("plain", "eu-central-1", &[], 10),
+        bucket("large", "eu-central-1", &["versioning"], 1000),
+        bucket("small", "EU-Central-1", &["versioning", "lock"], 10),
+        bucket("tiny", "eu-central-1", &["versioning"], 1),
+    ]
+}
+
+#[test]
+fn a_bucket_is_bound_by_region_features_and_objects() {
+    let mut objects = buckets();
+    let spec =
+        json!({"region": "Frankfurt", "needs": ["versioning"], "resources": {"requests": {"objects": 5}}});
+    objects.push(claim("photos", spec));
+    // A database of the same name and shape of claim is another type, and is not looked at.
+    let database = json!({"spec": {"engine": "mysql"}});
+    objects.push(object(Kind::Resource(TypeId::RELATIONAL_DATABASE), "conductor-system", "small", database));
+    let (engine, actions) = start(objects);
+    let Some(Binding::Assumed { resource, .. }) = engine.binding(&Uid::from("photos")) else {
+        panic!("{:?}", engine.binding(&Uid::from("photos")))
+    };
+    assert_eq!(&**resource, "small");
+    let binds = actions.iter().any(|action| match action {
+        Action::Write(write) => {
+            write.kind == Kind::Resource(TYPE)
+                && matches!(&write.change, Change::ResourceSpec { claim_refs, .. }
+                    if claim_refs.len() == 1 && claim_refs[0].uid.as_deref() == Some("photos"))
+        }
+        _ => false,
+    });
+    assert!(binds, "{actions:#?}");
+}
+
+#[test]
+fn a_bucket_claim_that_fits_nothing_is_told_why_in_its_own_words() {
+    let mut objects = buckets();
+    let spec = json!({"region": "frankfurt", "needs": ["lock"], "resources": {"requests": {"objects": 50}}});
+    objects.push(claim("photos", spec));
+    let (engine, _) = start(objects);
+    let Some(Binding::Waiting(Some(refused))) = engine.binding(&Uid::from("photos")) else {
+        panic!("{:?}", engine.binding(&Uid::from("photos")))
+    };
+    let message = "0/5 resources fit: 3 features, 1 region, 1 capacity";
+    assert_eq!(refused.refusal.message, message);
+}

@@ -1,0 +1,105 @@
+//! Changes tried before they are told: one that is named serves the claim, with the resource that it names.
+//! Nothing is written; a trial is one more decision over the same cache.
+
+use super::explain::Nearest;
+use super::{Decision, Memo, Request, Step, gate_limits, gate_quota, schedule_one, steps};
+use crate::cache::{ResourceId, State};
+use crate::framework::{Filter, Seen};
+use crate::model::{Name, Predicate, Wants};
+use crate::plugins;
+use std::sync::Arc;
+
+/// What the claim would get: the resource's name, absent where one would be made. Nothing where it is refused.
+pub(super) fn served(state: &State, request: &Request<'_>) -> Option<Option<Name>> {
+    match schedule_one(state, request, &mut Memo::default()) {
+        Decision::Bind { resource, .. } => Some(name_of(state, resource)),
+        Decision::Provision { .. } => Some(None),
+        Decision::Refuse { .. } => None,
+    }
+}
+
+/// The name of a resource.
+pub(super) fn name_of(state: &State, id: ResourceId) -> Option<Name> {
+    Some(state.resource(id)?.resource.meta.key.name.clone())
+}
+
+/// The same claim asking for something else. What it leaves out is filled in as it would be.
+pub(super) fn asking<'a>(request: &Request<'a>, wants: Wants) -> Request<'a> {
+    let primary = request.claim.ty.rules().primary_capacity;
+    let requests = plugins::apply_defaults(primary, &wants.requests, &request.bounds);
+    Request { wants: Arc::new(Wants { requests, ..wants }), ..request.clone() }
+}
+
+/// Asking for what the namespace's limits allow.
+pub(super) fn within_limits(state: &State, request: &Request<'_>) -> Option<Nearest> {
+    let refusal = gate_limits(state, request)?;
+    let primary = request.claim.ty.rules().primary_capacity;
+    let mut wants = (*request.wants).clone();
+    for bounds in &request.bounds {
+        for (name, min) in bounds.min.iter().filter(|(name, min)| request.wants.requests.get(name) < *min) {
+            wants.requests.set(primary, name, *min);
+        }
+        for (name, max) in bounds.max.iter().filter(|(name, max)| request.wants.requests.get(name) > *max) {
+            wants.requests.set(primary, name, *max);
+        }
+    }
+    let binds = served(state, &asking(request, wants))?;
+    let change = format!("ask for what the limits of namespace {} allow ({refusal})", request.namespace());
+    Some(Nearest { change, binds })
+}
+
+/// Raising every quota that stands between the claim and what it would get without quotas.
+pub(super) fn with_more_quota(state: &State, request: &Request<'_>) -> Option<Nearest> {
+    let mut profile = (*request.profile).clone();
+    profile.disabled.push(Predicate::Quota);
+    let unasked = Request { profile: Arc::new(profile), ..request.clone() };
+    let (binds, class) = match schedule_one(state, &unasked, &mut Memo::default()) {
+        Decision::Bind { resource, class } => (name_of(state, resource), class),
+        Decision::Provision { class } => (None, Some(class)),
+        Decision::Refuse { .. } => return None,
+    };
+    let overruns = state.ledger.overruns(&request.charge(class.as_ref()));
+    let raise = overruns.iter().map(|overrun| {
+        let scope = overrun.scope.as_ref().map(|s| format!(" for {s}")).unwrap_or_default();
+        let quota = plugins::quota_name(&overrun.quota);
+        format!("raise {} of {quota}{scope} by {}", overrun.what, overrun.missing())
+    });
+    let change = raise.collect::<Vec<_>>().join(" and ");
+    (!overruns.is_empty()).then_some(Nearest { change, binds })
+}
+
+/// What the claim would get if the remedy of a resource's only lack were followed.
+pub(super) fn remedied(
+    state: &State,
+    request: &Request<'_>,
+    id: ResourceId,
+    filter: &dyn Filter,
+    seen: &Seen<'_>,
+) -> Option<Option<Name>> {
+    let mut wants = (*request.wants).clone();
+    if filter.mend(&mut wants, seen) {
+        return served(state, &asking(request, wants));
+    }
+    // The resource is what would change. Nothing else fits, so the claim would get it, if nothing else is in the way.
+    let held = state.resource(id)?.refs().count();
+    let company = held == 0 || !request.wants.exclusive;
+    let room = match filter.predicate() {
+        Predicate::Cordoned => company && (held == 0 || held < seen.offer.max_claims as usize),
+        Predicate::Sharing => company,
+        _ => true,
+    };
+    let tried = |step: &Step| match step {
+        Step::Find { vacant, shared } => {
+            if held == 0 {
+                *vacant
+            } else {
+                *shared
+            }
+        }
+        Step::Provision => false,
+    };
+    let looked_for = request.claim.resource_name.is_some() || steps(&request.profile).iter().any(tried);
+    let admitted = gate_limits(state, request).is_none()
+        && gate_quota(state, request, seen.offer.class.as_ref()).is_none();
+    (room && looked_for && admitted).then(|| Some(seen.name.clone()))
+}
