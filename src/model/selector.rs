@@ -193,7 +193,7 @@ fn require_key(key: &str, field: impl Fn() -> String) -> Result<(), FieldError> 
     }
 }
 
-fn require_text<'v>(value: &'v Value, field: impl Fn() -> String) -> Result<&'v str, FieldError> {
+fn require_text(value: &Value, field: impl Fn() -> String) -> Result<&str, FieldError> {
     let fix = match value {
         Value::Null => "write it, like environment",
         _ => "put it in quotes: labels are text",
