@@ -28,7 +28,8 @@ test: tools lint pure deny ## Run every check and every test; the last line coun
 	@scripts/test-summary $(CARGO) test --workspace
 
 bench: tools ## Measure, and print a summary
-	@$(CARGO) bench --workspace
+	@$(CARGO) bench --package conductor --bench decision
+	@$(CARGO) bench --package conductor --bench summary
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds

@@ -17,7 +17,7 @@ use crate::cache::{QuotaKey, State};
 use crate::event::Event;
 use crate::framework::Refusal;
 use crate::model::WriteId;
-use crate::model::{Kind, Name, ObjectKey, Predicate, Revision, Time, TypeId, Uid};
+use crate::model::{Kind, Lookup, Name, ObjectKey, Predicate, Revision, Time, TypeId, Uid};
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -92,7 +92,7 @@ pub struct Refused {
 }
 
 /// What is brought up to date as one thing.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
     Claim(Uid),
     Resource(TypeId, Name),
@@ -132,11 +132,13 @@ pub struct Engine {
     state: State,
     queue: Queue,
     memo: Memo,
-    bindings: BTreeMap<Uid, Binding>,
+    bindings: Lookup<Uid, Binding>,
     synced: bool,
     writes: u64,
     flights: BTreeMap<WriteId, Target>,
-    busy: BTreeSet<Target>,
+    /// How many of the flights are to each target.
+    flying: Lookup<Target, u32>,
+    busy: Lookup<Target, ()>,
     dirty: BTreeSet<Target>,
     failures: BTreeMap<Target, u32>,
     retries: BTreeSet<(Time, Target)>,
@@ -164,11 +166,12 @@ impl Engine {
             config,
             queue: Queue::default(),
             memo: Memo::default(),
-            bindings: BTreeMap::new(),
+            bindings: Lookup::default(),
             synced: false,
             writes: 0,
             flights: BTreeMap::new(),
-            busy: BTreeSet::new(),
+            flying: Lookup::default(),
+            busy: Lookup::default(),
             dirty: BTreeSet::new(),
             failures: BTreeMap::new(),
             retries: BTreeSet::new(),
@@ -273,13 +276,13 @@ impl Engine {
     pub fn audit(&self) -> Result<(), String> {
         for claim in self.state.claims() {
             let queued = self.queue.contains(&claim.meta.uid);
-            let unsettled = match self.bindings.get(&claim.meta.uid) {
+            let binding = self.bindings.get(&claim.meta.uid);
+            let unsettled = match binding {
                 None => return Err(format!("claim {} has no binding state", claim.meta.key)),
                 Some(Binding::Waiting(_) | Binding::Assumed { .. } | Binding::Provisioning { .. }) => true,
                 Some(Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving) => false,
             };
             if queued != unsettled {
-                let binding = &self.bindings[&claim.meta.uid];
                 return Err(format!("claim {}: queued is {queued}, binding is {binding:?}", claim.meta.key));
             }
         }
@@ -289,9 +292,27 @@ impl Engine {
         Ok(())
     }
 
-    fn next_id(&mut self) -> WriteId {
+    /// Notes that a write to `target` is on its way; until its answer the target is left alone.
+    fn send(&mut self, target: Target) -> WriteId {
         self.writes += 1;
-        WriteId(self.writes)
+        let id = WriteId(self.writes);
+        *self.flying.or_default(target.clone()) += 1;
+        self.flights.insert(id, target.clone());
+        self.busy.insert(target, ());
+        id
+    }
+
+    /// Notes that a write has been answered; says which target it was to.
+    fn landed(&mut self, id: WriteId) -> Option<Target> {
+        let target = self.flights.remove(&id)?;
+        if let Some(count) = self.flying.get_mut(&target) {
+            *count -= 1;
+            if *count == 0 {
+                self.flying.remove(&target);
+            }
+        }
+        self.busy.remove(&target);
+        Some(target)
     }
 
     fn tell(

@@ -6,13 +6,14 @@ use anyhow::{Result, bail};
 use conductor_simulator::load::{LoadOptions, Loaded, load};
 use conductor_simulator::plan::{Options, Planned, check};
 use std::io::Write;
+use std::mem::ManuallyDrop;
 
 /// How many names are listed where there may be any number of them.
 const NAMES_MAX: usize = 5;
 
 /// `conductor sim plan`.
 pub fn plan(arguments: &PlanArguments) -> Result<()> {
-    let plan = planned(&arguments.input)?.into_plan();
+    let plan = planned(&arguments.input)?.plan();
     let mut out = output::stdout();
     match arguments.output {
         Format::Json => output::json(&mut out, &plan)?,
@@ -59,7 +60,10 @@ fn suggest(planned: &Planned, name: &str) -> String {
 }
 
 /// Loads and plans, and tells what was passed over on the way.
-fn planned(input: &Input) -> Result<Planned> {
+///
+/// What is planned with is never taken apart: the process ends with it, and taking apart a hundred thousand
+/// claims piece by piece is time that somebody waits.
+fn planned(input: &Input) -> Result<ManuallyDrop<Planned>> {
     let options = LoadOptions {
         namespace: input.namespace.clone(),
         system_namespace: input.system_namespace.clone(),
@@ -69,7 +73,7 @@ fn planned(input: &Input) -> Result<Planned> {
     tell(&loaded, &input.system_namespace);
     let objects = loaded.objects.into_iter().map(|loaded| loaded.object).collect();
     let options = Options { system_namespace: input.system_namespace.as_str().into() };
-    Ok(Planned::new(objects, &options))
+    Ok(ManuallyDrop::new(Planned::new(objects, &options)))
 }
 
 fn tell(loaded: &Loaded, system_namespace: &str) {

@@ -1,5 +1,5 @@
-//! How long a plan takes: claims and resources made in memory, planned, timed. Not a benchmark of decisions;
-//! `make bench` has those.
+//! How long a plan takes: claims and resources made in memory, planned, timed. Nothing is
+//! checked here, and nothing is averaged.
 //!
 //! ```text
 //! cargo run --release -p conductor-simulator --example plan_scale -- 100000 100000 [fit|wait|mixed|held]
@@ -64,7 +64,7 @@ fn main() {
     let start = Instant::now();
     let planned = Planned::new(objects, &Options::default());
     let decided = start.elapsed();
-    let plan = planned.into_plan();
+    let plan = planned.plan();
     let told = start.elapsed() - decided;
     println!("{mode}: decided in {decided:.2?}, told in {told:.2?}: {:?}", plan.summary);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

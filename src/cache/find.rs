@@ -1,8 +1,11 @@
 //! Searching the index: the best resource for an ask, or every distinct candidate for scoring.
-//! Only shapes whose static answers are yes are opened; within one, the first fit is the best fit.
+//!
+//! Two ways lead to the best fit of a cell. Where much fits, it is soon met in the cell's own best-fit order.
+//! Where little does, only the shapes whose static answers are yes are opened, and the first fit of each compared.
 
-use super::index::{Index, Member, ResourceId, Shape, ShapeId, Standing, Versions};
-use super::shape::{Free, Named, fitting, fitting_amounts};
+use super::index::{Cell, CellId, ClassIndex, Index, Member, Pool, ResourceId, Shape, Standing};
+use super::looks::Accepted;
+use super::shape::{Free, Named};
 use crate::model::selector::Requirement;
 use crate::model::{FieldWant, Name, Predicate, Version, Wants};
 use std::cmp::Ordering;
@@ -87,62 +90,133 @@ fn version_order(a: Option<&Version>, b: Option<&Version>, prefer: Preference) -
     if prefer.newest { b.cmp(&a) } else { a.cmp(&b) }
 }
 
+/// An ask made ready: what each look and each resource is held against.
+pub(super) struct Search<'a> {
+    pub ask: &'a Ask<'a>,
+    pub want: Free,
+    pub accepted: Accepted,
+    /// The requirements that looks cannot answer, because their label does not tell shapes apart.
+    pub residual: Vec<&'a Requirement>,
+}
+
+/// What may be found: resources that nobody holds, resources that others hold.
+#[derive(Clone, Copy)]
+struct Either {
+    vacant: bool,
+    shared: bool,
+}
+
+/// The best of what has been considered.
+struct Best<'a> {
+    candidate: Option<Candidate<'a>>,
+    prefer: Preference,
+}
+
+impl<'a> Best<'a> {
+    fn consider(&mut self, candidate: Option<Candidate<'a>>) {
+        if let Some(candidate) = candidate
+            && self.candidate.as_ref().is_none_or(|best| candidate.compare(best, self.prefer).is_lt())
+        {
+            self.candidate = Some(candidate);
+        }
+    }
+}
+
+/// So many offers of a cell are looked at one by one before its shapes are opened instead.
+const WALK_MAX: usize = 128;
+
 impl Index {
+    pub(super) fn search<'a>(&self, ask: &'a Ask<'a>) -> Search<'a> {
+        let demoted = |r: &Requirement| self.demoted.contains_key(&r.key);
+        let requirements = ask.wants.selector.requirements().iter();
+        Search {
+            ask,
+            want: Free::of(&ask.wants.requests),
+            accepted: self.looks.accepted(ask.wants, |r| !demoted(r)),
+            residual: requirements.filter(|r| demoted(r)).collect(),
+        }
+    }
+
     /// The best fit among resources that nobody holds (`vacant`) and that others hold (`shared`).
     pub fn find_best(&self, ask: &Ask<'_>, vacant: bool, shared: bool, prefer: Preference) -> Option<Found> {
-        let want = Free::of(&ask.wants.requests);
-        let residual = self.residual(ask);
-        let shared = shared && !ask.wants.exclusive;
-        let mut best: Option<Candidate<'_>> = None;
-        let mut consider = |id: ResourceId| {
-            if let Some(candidate) = self.candidate(id)
-                && best.as_ref().is_none_or(|best| candidate.compare(best, prefer).is_lt())
-            {
-                best = Some(candidate);
-            }
-        };
-        if let Some(posting) = self.short_posting(&residual) {
+        let search = self.search(ask);
+        let either = Either { vacant, shared: shared && !ask.wants.exclusive };
+        let mut best = Best { candidate: None, prefer };
+        if let Some(posting) = self.short_posting(&search.residual) {
             let wanted = |id: &ResourceId| match self.standing(*id) {
-                Some(Standing::Vacant) => vacant,
-                Some(Standing::Shared) => shared,
+                Some(Standing::Vacant) => either.vacant,
+                Some(Standing::Shared) => either.shared,
                 _ => false,
             };
             let fits = |id: &ResourceId| wanted(id) && self.first_refusal(ask, *id).is_none();
-            posting.into_iter().filter(fits).for_each(consider);
-        } else {
-            self.each_matching_shape(ask, |shape| {
-                let sets = [(vacant, &shape.members.vacant), (shared, &shape.members.shared)];
-                for (_, set) in sets.into_iter().filter(|(wanted, _)| *wanted) {
-                    let mut fits = fitting(set, &want);
-                    if let Some((_, named)) =
-                        fits.find(|(_, named)| self.passes_residual(&residual, named.id))
-                    {
-                        consider(named.id);
-                    }
-                }
+            posting.into_iter().filter(fits).for_each(|id| best.consider(self.candidate(id)));
+        } else if !search.accepted.all.is_empty() {
+            self.each_pool(ask, |pool| {
+                self.each_cell_in_range(pool, &search, |cell| {
+                    self.best_of_cell(&self.cells[cell], &search, either, &mut best);
+                });
             });
         }
         let shared = |c: &Candidate<'_>| c.member.standing == Standing::Shared;
-        best.map(|candidate| Found { resource: candidate.resource, shared: shared(&candidate) })
+        best.candidate.map(|candidate| Found { resource: candidate.resource, shared: shared(&candidate) })
+    }
+
+    /// Considers the best fit of a cell. Its offers are gone through best fit first until one fits or none
+    /// can be better than what is known; where what fits is rare, its shapes are opened instead.
+    fn best_of_cell<'a>(&'a self, cell: &Cell, search: &Search<'_>, either: Either, best: &mut Best<'a>) {
+        for (step, offer) in cell.offers.walk(&search.want).enumerate() {
+            if step == WALK_MAX {
+                return self.each_shape_of_cell(cell, search, |shape| {
+                    let fits = self.first_fits(shape, search, either);
+                    fits.for_each(|id| best.consider(self.candidate(id)));
+                });
+            }
+            let Some((free, named, by)) = offer else { continue };
+            if best.candidate.as_ref().is_some_and(|best| best.free < free) {
+                return;
+            }
+            let wanted = if by.shared { either.shared } else { either.vacant };
+            if wanted
+                && search.accepted.all.contains(by.look)
+                && self.passes_residual(&search.residual, named.id)
+            {
+                return best.consider(self.candidate(named.id));
+            }
+        }
+    }
+
+    /// The first fit of a shape among those that nobody holds, and among those that others hold.
+    fn first_fits<'a>(
+        &'a self,
+        shape: &'a Shape,
+        search: &'a Search<'_>,
+        either: Either,
+    ) -> impl Iterator<Item = ResourceId> {
+        let sets = [(either.vacant, &shape.members.vacant), (either.shared, &shape.members.shared)];
+        sets.into_iter().filter(|(wanted, _)| *wanted).filter_map(|(_, offers)| {
+            let mut fits = offers.fitting(&search.want);
+            fits.find(|(_, named)| self.passes_residual(&search.residual, named.id))
+                .map(|(_, named)| named.id)
+        })
     }
 
     /// Every candidate that scores could tell apart: the first by name of each amount left in each
     /// shape, and every shared one.
     pub fn candidates(&self, ask: &Ask<'_>, vacant: bool, shared: bool) -> Vec<Candidate<'_>> {
-        let want = Free::of(&ask.wants.requests);
-        let residual = self.residual(ask);
+        let search = self.search(ask);
+        let passes = |named: &Named| self.passes_residual(&search.residual, named.id);
         let mut found = Vec::new();
-        self.each_matching_shape(ask, |shape| {
+        self.each_matching_shape(&search, |shape| {
             let mut add = |named: &Named| found.extend(self.candidate(named.id));
-            if vacant && residual.is_empty() {
-                fitting_amounts(&shape.members.vacant, &want).for_each(|(_, named)| add(named));
+            if vacant && search.residual.is_empty() {
+                shape.members.vacant.fitting_amounts(&search.want).for_each(|(_, named)| add(named));
             } else if vacant {
-                let fits = fitting(&shape.members.vacant, &want);
-                fits.filter(|(_, n)| self.passes_residual(&residual, n.id)).for_each(|(_, named)| add(named));
+                let fits = shape.members.vacant.fitting(&search.want);
+                fits.filter(|(_, named)| passes(named)).for_each(|(_, named)| add(named));
             }
             if shared && !ask.wants.exclusive {
-                let fits = fitting(&shape.members.shared, &want);
-                fits.filter(|(_, n)| self.passes_residual(&residual, n.id)).for_each(|(_, named)| add(named));
+                let fits = shape.members.shared.fitting(&search.want);
+                fits.filter(|(_, named)| passes(named)).for_each(|(_, named)| add(named));
             }
         });
         found
@@ -150,12 +224,11 @@ impl Index {
 
     /// The `most` best fits among resources that nobody holds, best first.
     pub fn vacant_fits(&self, ask: &Ask<'_>, most: usize, prefer: Preference) -> Vec<Candidate<'_>> {
-        let want = Free::of(&ask.wants.requests);
-        let residual = self.residual(ask);
+        let search = self.search(ask);
         let mut found = Vec::new();
-        self.each_matching_shape(ask, |shape| {
-            let fits = fitting(&shape.members.vacant, &want);
-            let fits = fits.filter(|(_, n)| self.passes_residual(&residual, n.id));
+        self.each_matching_shape(&search, |shape| {
+            let fits = shape.members.vacant.fitting(&search.want);
+            let fits = fits.filter(|(_, n)| self.passes_residual(&search.residual, n.id));
             found.extend(fits.take(most).filter_map(|(_, n)| self.candidate(n.id)));
         });
         found.sort_by(|a, b| a.compare(b, prefer));
@@ -166,21 +239,22 @@ impl Index {
     /// The first by name among resources that `predicate` alone keeps from `ask`: not offered, not
     /// open to the namespace, or held by others where the claim wants no company.
     pub fn find_withheld<'a>(&'a self, ask: &Ask<'_>, predicate: Predicate) -> Option<ResourceId> {
-        let want = Free::of(&ask.wants.requests);
-        let residual = self.residual(ask);
+        let search = self.search(ask);
         let mut first: Option<&Named> = None;
         let mut consider = |named: &'a Named| {
-            let capable = self.member(named.id).is_some_and(|m| Free::of(&m.offer.capacity).covers(&want));
-            if capable && self.passes_residual(&residual, named.id) && first.is_none_or(|known| named < known)
+            let fits = |m: &Member| m.offer.capacity.covers(&ask.wants.requests);
+            if first.is_none_or(|known| named < known)
+                && self.member(named.id).is_some_and(fits)
+                && self.passes_residual(&search.residual, named.id)
             {
                 first = Some(named);
             }
         };
-        self.each_matching_shape(ask, |shape| {
+        self.each_matching_shape(&search, |shape| {
             let standings = Standing::WITHHELD.into_iter().filter(|s| s.predicate() == Some(predicate));
             standings.filter_map(|s| shape.members.withheld(s)).flatten().for_each(&mut consider);
             if predicate == Predicate::Sharing && ask.wants.exclusive {
-                fitting(&shape.members.shared, &want).for_each(|(_, named)| consider(named));
+                shape.members.shared.fitting(&search.want).for_each(|(_, named)| consider(named));
             }
         });
         first.map(|named| named.id)
@@ -240,16 +314,29 @@ impl Index {
         self.version_field.into_iter().chain(rest)
     }
 
-    /// Visits every shape whose static answers to `ask` are yes, as far as shapes can tell.
-    pub(super) fn each_matching_shape<'a>(&'a self, ask: &Ask<'_>, mut visit: impl FnMut(&'a Shape)) {
+    /// Visits every shape whose static answers are yes, as far as shapes can tell.
+    fn each_matching_shape<'a>(&'a self, search: &Search<'_>, mut visit: impl FnMut(&'a Shape)) {
+        if !search.accepted.all.is_empty() {
+            self.each_pool(search.ask, |pool| {
+                self.each_cell_in_range(pool, search, |cell| {
+                    self.each_shape_of_cell(&self.cells[cell], search, &mut visit);
+                });
+            });
+        }
+    }
+
+    /// Visits the pools of the class and group asked that are open to the namespace.
+    fn each_pool<'a>(&'a self, ask: &Ask<'_>, mut visit: impl FnMut(&'a Pool)) {
+        let mut visit_group = |group: &'a super::index::Group| {
+            let pools = group.open.iter().chain(group.by_namespace.get(ask.namespace));
+            pools.for_each(|at| visit(&self.pools[*at]));
+        };
         let group_want = self.group_field.map(|at| &ask.wants.fields[at]);
-        let mut visit_class = |class: &'a super::index::ClassIndex| match group_want {
+        let mut visit_class = |class: &'a ClassIndex| match group_want {
             Some(FieldWant::Name(name)) => {
-                if let Some(group) = class.groups.get(&Some(name.clone())) {
-                    self.each_in_group(group, ask, &mut visit);
-                }
+                class.groups.get(&Some(name.clone())).into_iter().for_each(&mut visit_group);
             }
-            _ => class.groups.values().for_each(|group| self.each_in_group(group, ask, &mut visit)),
+            _ => class.groups.values().for_each(&mut visit_group),
         };
         match ask.class {
             ClassAsk::Any => self.classes.values().for_each(&mut visit_class),
@@ -262,67 +349,22 @@ impl Index {
         }
     }
 
-    fn each_in_group<'a>(
-        &'a self,
-        group: &'a super::index::Group,
-        ask: &Ask<'_>,
-        visit: &mut impl FnMut(&'a Shape),
-    ) {
-        for versions in [Some(&group.open), group.by_namespace.get(ask.namespace)].into_iter().flatten() {
-            self.each_in_versions(versions, ask, visit);
-        }
+    fn each_shape_of_cell<'a>(&'a self, cell: &Cell, search: &Search<'_>, mut visit: impl FnMut(&'a Shape)) {
+        let accepted = cell.shapes.iter().filter(|place| search.accepted.all.contains(place.look));
+        accepted.for_each(|place| visit(&self.shapes[place.shape]));
     }
 
-    fn each_in_versions<'a>(
-        &'a self,
-        versions: &'a Versions,
-        ask: &Ask<'_>,
-        visit: &mut impl FnMut(&'a Shape),
-    ) {
-        let mut open = |ids: &[ShapeId]| {
-            for id in ids {
-                let shape = &self.shapes[*id];
-                if self.shape_refusal(shape, ask).is_none() {
-                    visit(shape);
-                }
-            }
-        };
-        match self.version_field.map(|at| &ask.wants.fields[at]) {
+    fn each_cell_in_range(&self, pool: &Pool, search: &Search<'_>, mut visit: impl FnMut(CellId)) {
+        match self.version_field.map(|at| &search.ask.wants.fields[at]) {
             Some(FieldWant::Range(range)) => {
                 for interval in range.intervals() {
                     let bounds = (interval.lower.as_ref(), interval.upper.as_ref());
-                    for (version, ids) in versions.versions.range::<Version, _>(bounds) {
-                        if range.matches(version) {
-                            open(ids);
-                        }
-                    }
+                    let within = pool.versions.range::<Version, _>(bounds);
+                    within.filter(|(v, _)| range.matches(v)).for_each(|(_, cell)| visit(*cell));
                 }
             }
-            _ => {
-                open(&versions.unversioned);
-                versions.versions.values().for_each(|ids| open(ids));
-            }
+            _ => pool.unversioned.iter().chain(pool.versions.values()).for_each(|cell| visit(*cell)),
         }
-    }
-
-    /// The first of the fields after the version, then the selector, that refuses a whole shape.
-    pub(super) fn shape_refusal(&self, shape: &Shape, ask: &Ask<'_>) -> Option<Predicate> {
-        for at in self.later_fields().filter(|at| Some(*at) != self.version_field) {
-            if !ask.wants.fields[at].accepts(&shape.key.fields[at]) {
-                return Some(self.ty.rules().fields[at].predicate);
-            }
-        }
-        let told = |r: &&Requirement| !self.demoted.contains_key(&r.key);
-        let mut requirements = ask.wants.selector.requirements().iter().filter(told);
-        requirements.any(|r| !r.matches(shape.key.labels.get(&r.key))).then_some(Predicate::Selector)
-    }
-
-    /// The requirements that shapes cannot answer, because their label does not tell shapes apart.
-    pub(super) fn residual<'a>(&self, ask: &Ask<'a>) -> Vec<&'a Requirement> {
-        if self.demoted.is_empty() {
-            return Vec::new();
-        }
-        ask.wants.selector.requirements().iter().filter(|r| self.demoted.contains_key(&r.key)).collect()
     }
 
     pub(super) fn passes_residual(&self, residual: &[&Requirement], id: ResourceId) -> bool {

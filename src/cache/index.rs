@@ -1,13 +1,16 @@
-//! The index of one type's resources: class, then engine, then version, then shape, then what is left.
-//! A decision walks shapes, never resources. Searching lives in `find`, counting refusals in `tally`.
+//! The index of one type's resources: class, then engine, then version, then look, then what is left.
+//! Searching lives in `find`, counting refusals in `tally`.
 //!
 //! ```text
-//! class -> group (engine) -> open to all      -> version -> shapes -> best-fit order
-//!                         -> one namespace's  -> version -> shapes -> best-fit order
+//! class -> group (engine) -> pool, open to all      -> cell (version) -> shape (look) -> best-fit order
+//!                         -> pool, one namespace's  -> cell (version) -> shape (look) -> best-fit order
+//!                                                      each cell besides: all its offers in best-fit order
 //! ```
 
-use super::shape::{Free, Members, Named, ShapeKey};
-use crate::model::{Capacity, FieldValue, Name, Offer, Predicate, TypeId, Version};
+use super::arena::Arena;
+use super::looks::{LookId, Looks};
+use super::shape::{Free, Members, Named, Offers};
+use crate::model::{Capacity, FieldValue, Labels, Name, Offer, Predicate, TypeId, Version};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +40,9 @@ impl Standing {
     /// The standings that are not offered, in the order in which they are asked.
     pub const WITHHELD: [Standing; 4] =
         [Standing::Phase, Standing::Cordoned, Standing::Reserved, Standing::Full];
+
+    /// How many there are.
+    const COUNT: usize = 2 + Standing::WITHHELD.len();
 
     pub(super) fn withheld_at(self) -> Option<usize> {
         Standing::WITHHELD.iter().position(|s| *s == self)
@@ -87,9 +93,10 @@ pub struct Index {
     /// Where the type has a version.
     pub(super) version_field: Option<usize>,
     pub(super) classes: BTreeMap<Option<Name>, ClassIndex>,
-    pub(super) shapes: Vec<Shape>,
-    shape_ids: BTreeMap<ShapeKey, ShapeId>,
-    free_shapes: Vec<ShapeId>,
+    pub(super) pools: Arena<Pool>,
+    pub(super) cells: Arena<Cell>,
+    pub(super) shapes: Arena<Shape>,
+    pub(super) looks: Looks,
     pub(super) members: Vec<Option<Member>>,
     pub(super) total: usize,
     labels: BTreeMap<Name, BTreeMap<Name, u32>>,
@@ -98,7 +105,9 @@ pub struct Index {
     generation: u64,
 }
 
-pub(super) type ShapeId = usize;
+pub(super) type PoolId = u32;
+pub(super) type CellId = u32;
+pub(super) type ShapeId = u32;
 
 #[derive(Debug, Default)]
 pub(super) struct ClassIndex {
@@ -111,23 +120,68 @@ pub(super) struct Group {
     pub total: usize,
     /// Resources that are open to listed namespaces only.
     pub restricted: usize,
-    pub open: Versions,
-    pub by_namespace: BTreeMap<Name, Versions>,
+    pub open: Option<PoolId>,
+    pub by_namespace: BTreeMap<Name, PoolId>,
     shapes: usize,
 }
 
-/// Shapes by version.
+/// Resources of one class and group that are open to the same namespaces.
 #[derive(Debug, Default)]
-pub(super) struct Versions {
+pub(super) struct Pool {
     pub total: usize,
-    pub unversioned: Vec<ShapeId>,
-    pub versions: BTreeMap<Version, Vec<ShapeId>>,
+    pub unversioned: Option<CellId>,
+    pub versions: BTreeMap<Arc<Version>, CellId>,
 }
 
+/// What is asked of an offered resource before anything else.
 #[derive(Debug)]
+pub(super) struct OfferedBy {
+    pub look: LookId,
+    pub shared: bool,
+}
+
+/// The shapes of one version.
+#[derive(Debug, Default)]
+pub(super) struct Cell {
+    pool: PoolId,
+    version: Option<Arc<Version>>,
+    pub total: usize,
+    /// Sorted by look.
+    pub shapes: Vec<Place>,
+    pub offers: Offers<OfferedBy>,
+}
+
+/// A shape in its cell.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub look: LookId,
+    pub shape: ShapeId,
+    /// How many of its resources are of each standing.
+    counts: [u32; Standing::COUNT],
+}
+
+impl Place {
+    pub fn total(&self) -> usize {
+        self.counts.iter().map(|count| *count as usize).sum()
+    }
+
+    pub fn count(&self, standing: Standing) -> usize {
+        self.counts[standing as usize] as usize
+    }
+}
+
+impl Cell {
+    fn place_mut(&mut self, look: LookId) -> Option<&mut Place> {
+        let at = self.shapes.binary_search_by_key(&look, |place| place.look).ok()?;
+        self.shapes.get_mut(at)
+    }
+}
+
+/// All resources that no claim can tell apart but by capacity, state and name.
+#[derive(Debug, Default)]
 pub(super) struct Shape {
-    pub key: ShapeKey,
-    pub version: Option<Version>,
+    cell: CellId,
+    look: LookId,
     pub members: Members,
 }
 
@@ -143,6 +197,12 @@ pub(super) struct Member {
     shapes: SmallVec<[ShapeId; 1]>,
 }
 
+impl Member {
+    fn is_offered(&self) -> bool {
+        matches!(self.standing, Standing::Vacant | Standing::Shared)
+    }
+}
+
 impl Index {
     /// An empty index for one type.
     pub fn new(ty: TypeId) -> Index {
@@ -151,9 +211,10 @@ impl Index {
             group_field: ty.rules().group_field(),
             version_field: ty.rules().version_field(),
             classes: BTreeMap::new(),
-            shapes: Vec::new(),
-            shape_ids: BTreeMap::new(),
-            free_shapes: Vec::new(),
+            pools: Arena::default(),
+            cells: Arena::default(),
+            shapes: Arena::default(),
+            looks: Looks::new(ty),
             members: Vec::new(),
             total: 0,
             labels: BTreeMap::new(),
@@ -233,19 +294,47 @@ impl Index {
 
     /// The offer is the same: only standing and what is left have moved.
     fn move_member(&mut self, id: ResourceId, standing: Standing, free: Free, taken: &Capacity, held: u32) {
-        let Some(member) = self.members.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
-        if (member.standing, &member.free, member.held) == (standing, &free, held) {
-            return;
+        let Some(mut member) = self.members.get_mut(id.0 as usize).and_then(Option::take) else { return };
+        if (member.standing, &member.free, member.held) != (standing, &free, held) {
+            for shape in &member.shapes {
+                self.withdraw(*shape, id, &member);
+            }
+            (member.standing, member.free, member.held) = (standing, free, held);
+            member.taken = taken.clone();
+            for shape in &member.shapes {
+                self.list(*shape, id, &member);
+            }
+            self.generation += 1;
         }
+        self.members[id.0 as usize] = Some(member);
+    }
+
+    /// Lists a resource in its shape, and in its cell where it is offered.
+    fn list(&mut self, at: ShapeId, id: ResourceId, member: &Member) {
+        let shape = &mut self.shapes[at];
+        let cell = &mut self.cells[shape.cell];
         let named = Named { name: member.name.clone(), id };
-        for shape in &member.shapes {
-            let members = &mut self.shapes[*shape].members;
-            members.remove(named.clone(), member.standing, &member.free);
-            members.insert(named.clone(), standing, &free);
+        if member.is_offered() {
+            let by = OfferedBy { look: shape.look, shared: member.standing == Standing::Shared };
+            cell.offers.insert(named.clone(), &member.free, by);
         }
-        (member.standing, member.free, member.held) = (standing, free, held);
-        member.taken = taken.clone();
-        self.generation += 1;
+        if let Some(place) = cell.place_mut(shape.look) {
+            place.counts[member.standing as usize] += 1;
+        }
+        shape.members.insert(named, member.standing, &member.free);
+    }
+
+    fn withdraw(&mut self, at: ShapeId, id: ResourceId, member: &Member) {
+        let shape = &mut self.shapes[at];
+        let cell = &mut self.cells[shape.cell];
+        let named = Named { name: member.name.clone(), id };
+        if member.is_offered() {
+            cell.offers.remove(named.clone(), &member.free);
+        }
+        if let Some(place) = cell.place_mut(shape.look) {
+            place.counts[member.standing as usize] -= 1;
+        }
+        shape.members.remove(named, member.standing, &member.free);
     }
 
     /// Takes a resource out.
@@ -259,25 +348,19 @@ impl Index {
 
     fn insert(&mut self, id: ResourceId, mut member: Member) {
         let offer = member.offer.clone();
-        let namespaces: SmallVec<[Option<Name>; 1]> = if offer.allowed_namespaces.is_empty() {
-            SmallVec::from_buf([None])
-        } else {
-            offer.allowed_namespaces.iter().cloned().map(Some).collect()
-        };
-        let restricted = !offer.allowed_namespaces.is_empty();
-        for namespace in namespaces {
-            let shape = self.require_shape(&offer, namespace);
-            let named = Named { name: member.name.clone(), id };
-            self.shapes[shape].members.insert(named, member.standing, &member.free);
-            member.shapes.push(shape);
-            self.versions_mut(&offer, shape).total += 1;
-        }
-        let group_name = self.group_name(&offer.fields);
-        let class = self.classes.entry(offer.class.clone()).or_default();
-        class.total += 1;
-        let group = class.groups.entry(group_name).or_default();
+        let group = self.group_mut(&offer);
         group.total += 1;
-        group.restricted += usize::from(restricted);
+        group.restricted += usize::from(!offer.allowed_namespaces.is_empty());
+        self.classes.entry(offer.class.clone()).or_default().total += 1;
+        let labels = offer.labels.filtered(|label| !self.demoted.contains_key(label));
+        let namespaces = offer.allowed_namespaces.iter().map(Some);
+        let everybody = offer.allowed_namespaces.is_empty().then_some(None);
+        for namespace in everybody.into_iter().chain(namespaces) {
+            let cell = self.require_cell(&offer, namespace);
+            let shape = self.require_shape(&offer, cell, &labels);
+            self.list(shape, id, &member);
+            member.shapes.push(shape);
+        }
         let at = id.0 as usize;
         if self.members.len() <= at {
             self.members.resize_with(at + 1, || None);
@@ -290,12 +373,8 @@ impl Index {
     fn detach(&mut self, id: ResourceId, member: &Member) {
         let offer = &member.offer;
         for shape in &member.shapes {
-            let named = Named { name: member.name.clone(), id };
-            self.shapes[*shape].members.remove(named, member.standing, &member.free);
-            self.versions_mut(offer, *shape).total -= 1;
-            if self.shapes[*shape].members.is_empty() {
-                self.drop_shape(*shape);
-            }
+            self.withdraw(*shape, id, member);
+            self.leave_shape(*shape, offer);
         }
         let group_name = self.group_name(&offer.fields);
         if let Some(class) = self.classes.get_mut(&offer.class) {
@@ -322,89 +401,94 @@ impl Index {
         }
     }
 
-    fn version_of(&self, fields: &[FieldValue]) -> Option<Version> {
-        match self.version_field.map(|at| &fields[at]) {
-            Some(FieldValue::Version(version)) => Some((**version).clone()),
-            _ => None,
-        }
-    }
-
-    fn require_shape(&mut self, offer: &Offer, namespace: Option<Name>) -> ShapeId {
-        let demoted = &self.demoted;
-        let key = ShapeKey {
-            class: offer.class.clone(),
-            namespace,
-            fields: offer.fields.clone(),
-            labels: offer.labels.filtered(|label| !demoted.contains_key(label)),
-        };
-        if let Some(id) = self.shape_ids.get(&key) {
-            return *id;
-        }
-        let version = self.version_of(&key.fields);
-        let shape = Shape { key: key.clone(), version: version.clone(), members: Members::default() };
-        let id = match self.free_shapes.pop() {
-            Some(id) => {
-                self.shapes[id] = shape;
-                id
-            }
-            None => {
-                self.shapes.push(shape);
-                self.shapes.len() - 1
-            }
-        };
-        let versions = self.versions_mut(offer, id);
-        match version {
-            Some(version) => versions.versions.entry(version).or_default().push(id),
-            None => versions.unversioned.push(id),
-        }
-        self.group_mut(offer).shapes += 1;
-        self.shape_ids.insert(key, id);
-        id
-    }
-
-    fn drop_shape(&mut self, id: ShapeId) {
-        let key = self.shapes[id].key.clone();
-        let version = self.shapes[id].version.clone();
-        self.shape_ids.remove(&key);
-        self.free_shapes.push(id);
-        let group_name = self.group_name(&key.fields);
-        let Some(group) = self.classes.get_mut(&key.class).and_then(|c| c.groups.get_mut(&group_name)) else {
-            return;
-        };
-        group.shapes -= 1;
-        let versions = match &key.namespace {
-            None => &mut group.open,
-            Some(namespace) => group.by_namespace.entry(namespace.clone()).or_default(),
-        };
-        match version {
-            Some(version) => {
-                if let Some(ids) = versions.versions.get_mut(&version) {
-                    ids.retain(|shape| *shape != id);
-                    if ids.is_empty() {
-                        versions.versions.remove(&version);
-                    }
-                }
-            }
-            None => versions.unversioned.retain(|shape| *shape != id),
-        }
-        if let Some(namespace) = &key.namespace
-            && versions.total == 0
-        {
-            group.by_namespace.remove(namespace);
-        }
-    }
-
     fn group_mut(&mut self, offer: &Offer) -> &mut Group {
         let group_name = self.group_name(&offer.fields);
         self.classes.entry(offer.class.clone()).or_default().groups.entry(group_name).or_default()
     }
 
-    fn versions_mut(&mut self, offer: &Offer, shape: ShapeId) -> &mut Versions {
-        let namespace = self.shapes[shape].key.namespace.clone();
+    fn require_cell(&mut self, offer: &Offer, namespace: Option<&Name>) -> CellId {
         let group = self.group_mut(offer);
-        match namespace {
-            None => &mut group.open,
-            Some(namespace) => group.by_namespace.entry(namespace).or_default(),
+        let known = match namespace {
+            None => group.open,
+            Some(namespace) => group.by_namespace.get(namespace).copied(),
+        };
+        let at = match known {
+            Some(pool) => pool,
+            None => {
+                let at = self.pools.add(Pool::default());
+                let group = self.group_mut(offer);
+                match namespace {
+                    None => group.open = Some(at),
+                    Some(namespace) => drop(group.by_namespace.insert(namespace.clone(), at)),
+                }
+                at
+            }
+        };
+        let version = self.version_field.and_then(|at| match &offer.fields[at] {
+            FieldValue::Version(version) => Some(version.clone()),
+            _ => None,
+        });
+        let pool = &mut self.pools[at];
+        pool.total += 1;
+        let known = match &version {
+            Some(version) => pool.versions.get(version).copied(),
+            None => pool.unversioned,
+        };
+        let cell = known.unwrap_or_else(|| {
+            let cell = Cell { pool: at, version: version.clone(), ..Cell::default() };
+            let cell = self.cells.add(cell);
+            match version {
+                Some(version) => drop(pool.versions.insert(version, cell)),
+                None => pool.unversioned = Some(cell),
+            }
+            cell
+        });
+        self.cells[cell].total += 1;
+        cell
+    }
+
+    fn require_shape(&mut self, offer: &Offer, at: CellId, labels: &Labels) -> ShapeId {
+        let look = self.looks.take(&offer.fields, labels);
+        let cell = &mut self.cells[at];
+        match cell.shapes.binary_search_by_key(&look, |place| place.look) {
+            Ok(place) => cell.shapes[place].shape,
+            Err(place) => {
+                let shape = self.shapes.add(Shape { cell: at, look, members: Members::default() });
+                cell.shapes.insert(place, Place { look, shape, counts: [0; Standing::COUNT] });
+                self.group_mut(offer).shapes += 1;
+                shape
+            }
+        }
+    }
+
+    /// Counts one resource less in a cell and its pool, after it was withdrawn; what is empty goes.
+    fn leave_shape(&mut self, at: ShapeId, offer: &Offer) {
+        let (cell_at, look) = (self.shapes[at].cell, self.shapes[at].look);
+        self.looks.give_back(look);
+        let cell = &mut self.cells[cell_at];
+        let pool_at = cell.pool;
+        cell.total -= 1;
+        let mut shapes = 0;
+        if cell.place_mut(look).is_some_and(|place| place.total() == 0) {
+            cell.shapes.retain(|place| place.look != look);
+            self.shapes.remove(at);
+            shapes = 1;
+        }
+        let pool = &mut self.pools[pool_at];
+        pool.total -= 1;
+        if cell.total == 0 {
+            match self.cells.remove(cell_at).version {
+                Some(version) => drop(pool.versions.remove(&version)),
+                None => pool.unversioned = None,
+            }
+        }
+        let empty = pool.total == 0;
+        let group = self.group_mut(offer);
+        group.shapes -= shapes;
+        if empty {
+            group.open = group.open.filter(|open| *open != pool_at);
+            group.by_namespace.retain(|_, pool| *pool != pool_at);
+            self.pools.remove(pool_at);
         }
     }
 

@@ -2,11 +2,11 @@
 //! A charge is made with the decision and taken back with it, so two claims can never share the last slot.
 
 use crate::model::quota::{Named, QuotaLimit};
-use crate::model::{Capacity, Labels, Name, Quantity, Quota, Uid};
+use crate::model::{Capacity, Labels, Lookup, Name, Quantity, Quota, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which quota: namespace and name, the namespace empty for cluster quotas.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaKey {
     /// Empty for a `ClusterClaimQuota`.
     pub namespace: Name,
@@ -70,7 +70,7 @@ struct Account {
 #[derive(Debug, Default)]
 pub struct Ledger {
     accounts: BTreeMap<QuotaKey, Account>,
-    charges: BTreeMap<Uid, Charge>,
+    charges: Lookup<Uid, Charge>,
     by_namespace: BTreeMap<Name, BTreeSet<Uid>>,
     namespaces: BTreeMap<Name, Labels>,
 }
@@ -145,14 +145,18 @@ impl Ledger {
         self.apply(&charge, false)
     }
 
+    /// Whether there is no quota at all.
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
     /// Every limit that `charge` would exceed on top of what is used, in a stable order.
     pub fn overruns(&self, charge: &Charge) -> Vec<Overrun> {
         let mut overruns = Vec::new();
-        for key in self.keys_for(&charge.namespace) {
-            let Some(account) = self.accounts.get(&key) else { continue };
+        for (key, account) in self.accounts_for(&charge.namespace) {
             let limits = account.quota.limits.iter().flatten();
             for (limit, used) in limits.zip(&account.used).filter(|(limit, _)| counts(limit, charge)) {
-                overruns.extend(limit_overruns(&key, limit, used, charge));
+                overruns.extend(limit_overruns(key, limit, used, charge));
             }
         }
         overruns
@@ -170,11 +174,15 @@ impl Ledger {
 
     /// The quotas that count claims of `namespace`.
     pub fn keys_for(&self, namespace: &Name) -> Vec<QuotaKey> {
+        self.accounts_for(namespace).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn accounts_for<'a>(&'a self, namespace: &'a Name) -> impl Iterator<Item = (&'a QuotaKey, &'a Account)> {
         let own = QuotaKey { namespace: namespace.clone(), name: Name::from("") };
-        let own = self.accounts.range(own..).take_while(|(key, _)| key.namespace == *namespace);
+        let own = self.accounts.range(own..).take_while(move |(key, _)| key.namespace == *namespace);
         let cluster = self.accounts.iter().take_while(|(key, _)| key.namespace.is_empty());
-        let cluster = cluster.filter(|(_, account)| self.selects(account, namespace));
-        own.filter(|(key, _)| !key.namespace.is_empty()).chain(cluster).map(|(key, _)| key.clone()).collect()
+        let cluster = cluster.filter(move |(_, account)| self.selects(account, namespace));
+        own.filter(|(key, _)| !key.namespace.is_empty()).chain(cluster)
     }
 
     fn selects(&self, account: &Account, namespace: &Name) -> bool {

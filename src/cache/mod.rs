@@ -1,9 +1,12 @@
 //! What the engine knows of the cluster: objects as last seen or written, indexed for decisions.
 //! It answers questions and keeps counts; it decides nothing and sends nothing.
 
+mod arena;
+mod bits;
 mod find;
 mod index;
 mod ledger;
+mod looks;
 mod shape;
 mod state;
 mod tally;

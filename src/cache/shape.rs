@@ -1,22 +1,11 @@
-//! A shape: all resources that no claim can tell apart but by capacity, state and name.
-//! Static questions (class, engine, version, labels) are asked once per shape instead of once per resource.
+//! The resources of one shape, which no claim can tell apart but by capacity, state and name, in best-fit order.
+//! Static questions (class, engine, version, labels) are asked of the shape, not here.
 
 use super::index::{ResourceId, Standing};
-use crate::model::{Capacity, FieldValue, Labels, Name, Quantity};
-use std::collections::BTreeSet;
+use crate::model::{Capacity, Name, Quantity};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// What the resources of a shape have in common.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ShapeKey {
-    pub class: Option<Name>,
-    /// The one namespace that these are open to; absent means all.
-    pub namespace: Option<Name>,
-    pub fields: Box<[FieldValue]>,
-    /// Labels, without the keys that the index has demoted.
-    pub labels: Labels,
-}
 
 /// A resource among others of its shape, ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +15,7 @@ pub(super) struct Named {
 }
 
 /// What a resource has left. The primary capacity stands apart because fit is judged by it first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Free {
     pub primary: Quantity,
     /// The other capacities; absent where there are none.
@@ -47,6 +36,18 @@ impl Free {
         };
         rest && want.primary <= self.primary
     }
+
+    /// Raises every amount to at least that of `other`.
+    fn raise(&mut self, other: &Free) {
+        self.primary = self.primary.max(other.primary);
+        let rest = match (&self.rest, &other.rest) {
+            (_, None) => return,
+            (None, Some(rest)) => rest.clone(),
+            (Some(ours), Some(theirs)) if ours.covers(theirs) => return,
+            (Some(ours), Some(theirs)) => Arc::new(ours.larger_of_each(theirs)),
+        };
+        self.rest = Some(rest);
+    }
 }
 
 /// An offered resource in best-fit order: least left over first, then name.
@@ -64,101 +65,153 @@ pub(super) enum Who {
     Highest,
 }
 
+/// Offered resources in best-fit order, each with a note.
+#[derive(Debug)]
+pub(super) struct Offers<N = ()> {
+    keys: BTreeMap<OfferKey, N>,
+    /// No resource here has more left than this of anything; spares searches that must fail.
+    ceiling: Free,
+}
+
+impl<N> Default for Offers<N> {
+    fn default() -> Self {
+        Offers { keys: BTreeMap::new(), ceiling: Free::default() }
+    }
+}
+
 /// The members of one shape, by standing.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     /// Offered, held by nobody.
-    pub vacant: BTreeSet<OfferKey>,
+    pub vacant: Offers,
     /// Offered, held by others already.
-    pub shared: BTreeSet<OfferKey>,
+    pub shared: Offers,
     /// Not offered, by reason.
     withheld: [BTreeSet<Named>; Standing::WITHHELD.len()],
 }
 
 impl Members {
-    pub fn len(&self) -> usize {
-        self.vacant.len() + self.shared.len() + self.withheld.iter().map(BTreeSet::len).sum::<usize>()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub fn withheld(&self, standing: Standing) -> Option<&BTreeSet<Named>> {
         standing.withheld_at().map(|at| &self.withheld[at])
     }
 
     pub fn insert(&mut self, named: Named, standing: Standing, free: &Free) {
         match standing {
-            Standing::Vacant => self.vacant.insert(OfferKey { free: free.clone(), who: Who::At(named) }),
-            Standing::Shared => self.shared.insert(OfferKey { free: free.clone(), who: Who::At(named) }),
+            Standing::Vacant => self.vacant.insert(named, free, ()),
+            Standing::Shared => self.shared.insert(named, free, ()),
             Standing::Phase | Standing::Cordoned | Standing::Reserved | Standing::Full => {
-                standing.withheld_at().is_some_and(|at| self.withheld[at].insert(named))
+                standing.withheld_at().map(|at| self.withheld[at].insert(named));
             }
         };
     }
 
     pub fn remove(&mut self, named: Named, standing: Standing, free: &Free) {
         match standing {
-            Standing::Vacant => self.vacant.remove(&OfferKey { free: free.clone(), who: Who::At(named) }),
-            Standing::Shared => self.shared.remove(&OfferKey { free: free.clone(), who: Who::At(named) }),
+            Standing::Vacant => self.vacant.remove(named, free),
+            Standing::Shared => self.shared.remove(named, free),
             Standing::Phase | Standing::Cordoned | Standing::Reserved | Standing::Full => {
-                standing.withheld_at().is_some_and(|at| self.withheld[at].remove(&named))
+                standing.withheld_at().map(|at| self.withheld[at].remove(&named));
             }
         };
     }
 
     /// Every member, whatever its standing, in no meaningful order.
     pub fn all(&self) -> impl Iterator<Item = &Named> {
-        let offered = self.vacant.iter().chain(&self.shared).filter_map(|key| match &key.who {
-            Who::At(named) => Some(named),
-            Who::Lowest | Who::Highest => None,
-        });
+        let offered =
+            self.vacant.keys.keys().chain(self.shared.keys.keys()).filter_map(|key| match &key.who {
+                Who::At(named) => Some(named),
+                Who::Lowest | Who::Highest => None,
+            });
         offered.chain(self.withheld.iter().flatten())
     }
 }
 
-/// The offered resources of `set` that cover `want`, best fit first. Where one amount left does not
-/// do, every resource with that amount is skipped in one step.
-pub(super) fn fitting<'a>(
-    set: &'a BTreeSet<OfferKey>,
-    want: &Free,
-) -> impl Iterator<Item = (&'a Free, &'a Named)> {
-    let start = OfferKey { free: Free { primary: want.primary, rest: None }, who: Who::Lowest };
-    let mut cursor = set.range(start..);
-    std::iter::from_fn(move || {
-        loop {
-            let key = cursor.next()?;
-            if key.free.covers(want) {
-                if let Who::At(named) = &key.who {
-                    return Some((&key.free, named));
-                }
-            } else {
-                cursor = set.range((Bound::Excluded(end_of(&key.free)), Bound::Unbounded));
-            }
+impl<N> Offers<N> {
+    pub fn insert(&mut self, named: Named, free: &Free, note: N) {
+        self.ceiling.raise(free);
+        self.keys.insert(OfferKey { free: free.clone(), who: Who::At(named) }, note);
+    }
+
+    pub fn remove(&mut self, named: Named, free: &Free) {
+        self.keys.remove(&OfferKey { free: free.clone(), who: Who::At(named) });
+        // Lowering it needs a look at all the others, so that is left until there are none.
+        if self.keys.is_empty() {
+            self.ceiling = Free::default();
         }
-    })
+    }
+
+    /// Whether one of them might cover `want`. Where not, none does.
+    pub fn may_cover(&self, want: &Free) -> bool {
+        self.ceiling.covers(want)
+    }
+
+    /// A walk through the offered resources that may cover `want`, best fit first.
+    pub fn walk<'a, 'w>(&'a self, want: &'w Free) -> Walk<'a, 'w, N> {
+        let cursor = self.may_cover(want).then(|| self.keys.range(start_of(want)..));
+        Walk { offers: self, want, cursor, short: None }
+    }
+
+    /// The offered resources that cover `want`, best fit first.
+    pub fn fitting<'a>(&'a self, want: &Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
+        self.walk(want).flatten().map(|(free, named, _)| (free, named))
+    }
+
+    /// The first fitting resource of each distinct amount left.
+    pub fn fitting_amounts<'a>(&'a self, want: &Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
+        let mut next = self.fitting(want).next();
+        std::iter::from_fn(move || {
+            let found = next.take()?;
+            next = self
+                .beyond(found.0)
+                .filter_map(|(key, _)| match &key.who {
+                    Who::At(named) if key.free.covers(want) => Some((&key.free, named)),
+                    Who::At(_) | Who::Lowest | Who::Highest => None,
+                })
+                .next();
+            Some(found)
+        })
+    }
+
+    /// Everything that has more left than `free`, in best-fit order.
+    fn beyond(&self, free: &Free) -> btree_map::Range<'_, OfferKey, N> {
+        let end = OfferKey { free: free.clone(), who: Who::Highest };
+        self.keys.range((Bound::Excluded(end), Bound::Unbounded))
+    }
 }
 
-/// The first fitting resource of each distinct amount left.
-pub(super) fn fitting_amounts<'a>(
-    set: &'a BTreeSet<OfferKey>,
-    want: &Free,
-) -> impl Iterator<Item = (&'a Free, &'a Named)> {
-    let mut next = fitting(set, want).next();
-    std::iter::from_fn(move || {
-        let found = next.take()?;
-        let beyond = set.range((Bound::Excluded(end_of(found.0)), Bound::Unbounded));
-        next = beyond
-            .filter_map(|key| match &key.who {
-                Who::At(named) if key.free.covers(want) => Some((&key.free, named)),
-                Who::At(_) | Who::Lowest | Who::Highest => None,
-            })
-            .next();
-        Some(found)
-    })
+/// Nothing that covers `want` comes before this: who has at least as much of everything is not smaller.
+fn start_of(want: &Free) -> OfferKey {
+    OfferKey { free: want.clone(), who: Who::Lowest }
 }
 
-fn end_of(free: &Free) -> OfferKey {
-    OfferKey { free: free.clone(), who: Who::Highest }
+/// A walk through offers, one step each: an offer that covers what is wanted, or one that does not.
+pub(super) struct Walk<'a, 'w, N> {
+    offers: &'a Offers<N>,
+    want: &'w Free,
+    cursor: Option<btree_map::Range<'a, OfferKey, N>>,
+    /// An amount that does not do, and how many in a row have had it.
+    short: Option<(&'a Free, usize)>,
+}
+
+/// Where so many in a row have the same and too little left, the others who have it are skipped.
+const SKIP_AFTER: usize = 8;
+
+impl<'a, N> Iterator for Walk<'a, '_, N> {
+    type Item = Option<(&'a Free, &'a Named, &'a N)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, note) = self.cursor.as_mut()?.next()?;
+        if key.free.covers(self.want) {
+            return Some(match &key.who {
+                Who::At(named) => Some((&key.free, named, note)),
+                Who::Lowest | Who::Highest => None,
+            });
+        }
+        let in_a_row = self.short.filter(|(free, _)| **free == key.free).map_or(1, |(_, before)| before + 1);
+        self.short = Some((&key.free, in_a_row));
+        if in_a_row == SKIP_AFTER {
+            self.cursor = Some(self.offers.beyond(&key.free));
+        }
+        Some(None)
+    }
 }

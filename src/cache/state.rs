@@ -5,10 +5,12 @@ use super::index::{Index, ResourceId, Standing};
 use super::ledger::Ledger;
 use crate::model::quota::Bounds;
 use crate::model::{
-    Capacity, Claim, ClaimRef, Class, Labels, Limits, Name, ObjectKey, ProfileObject, Resource,
-    ResourcePhase, TypeId, Uid,
+    Capacity, Claim, ClaimRef, Class, FieldWant, Labels, Limits, Lookup, Name, ObjectKey, ProfileObject,
+    Resource, ResourcePhase, TypeId, Uid, VersionRange,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A resource, and what the engine has decided about it but not yet read back.
 #[derive(Clone, Debug)]
@@ -87,9 +89,13 @@ pub struct State {
     absent_phase_is_available: bool,
     resources: Vec<Option<ResourceEntry>>,
     free_ids: Vec<ResourceId>,
-    names: BTreeMap<(TypeId, Name), ResourceId>,
-    claims: BTreeMap<Uid, Claim>,
-    claim_keys: BTreeMap<(TypeId, ObjectKey), Uid>,
+    /// Resources by name, type by type.
+    names: Vec<Lookup<Name, ResourceId>>,
+    claims: Lookup<Uid, Arc<Claim>>,
+    /// Version ranges that claims have asked for: many ask for the same, and a range is not small.
+    ranges: Lookup<Name, Arc<VersionRange>>,
+    /// Claims by where they are, type by type.
+    claim_keys: Vec<Lookup<ObjectKey, Uid>>,
     /// Classes by name.
     pub classes: BTreeMap<(TypeId, Name), Class>,
     /// Scheduling profiles by name.
@@ -99,11 +105,17 @@ pub struct State {
     pub ledger: Ledger,
     indexes: Vec<Index>,
     /// Resources that hold a claim, by the claim's UID.
-    holders: BTreeMap<Uid, BTreeSet<ResourceId>>,
+    holders: Lookup<Uid, ResourceIds>,
     /// Resources that are kept for a claim by name.
-    reserved: BTreeMap<(TypeId, ObjectKey), BTreeSet<ResourceId>>,
+    reserved: BTreeMap<(TypeId, ObjectKey), ResourceIds>,
     class_use: BTreeMap<(TypeId, Name), usize>,
 }
+
+/// Ranges beyond this many are not shared: they would be kept for nobody.
+const RANGES_SHARED_MAX: usize = 4096;
+
+/// Sorted; nearly always one.
+type ResourceIds = SmallVec<[ResourceId; 2]>;
 
 impl State {
     /// Knows nothing yet.
@@ -112,15 +124,16 @@ impl State {
             absent_phase_is_available,
             resources: Vec::new(),
             free_ids: Vec::new(),
-            names: BTreeMap::new(),
-            claims: BTreeMap::new(),
-            claim_keys: BTreeMap::new(),
+            names: TypeId::all().map(|_| Lookup::default()).collect(),
+            claims: Lookup::default(),
+            ranges: Lookup::default(),
+            claim_keys: TypeId::all().map(|_| Lookup::default()).collect(),
             classes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             limits: BTreeMap::new(),
             ledger: Ledger::default(),
             indexes: TypeId::all().map(Index::new).collect(),
-            holders: BTreeMap::new(),
+            holders: Lookup::default(),
             reserved: BTreeMap::new(),
             class_use: BTreeMap::new(),
         }
@@ -138,25 +151,27 @@ impl State {
 
     /// A resource by its name.
     pub fn find_resource(&self, ty: TypeId, name: &Name) -> Option<ResourceId> {
-        self.names.get(&(ty, name.clone())).copied()
+        self.names[usize::from(ty.0)].get(name).copied()
     }
 
     /// Every resource, by type and name.
     pub fn resources(&self) -> impl Iterator<Item = (ResourceId, &ResourceEntry)> {
-        self.names.values().filter_map(|id| Some((*id, self.resource(*id)?)))
+        let named = self.names.iter().flat_map(Lookup::sorted);
+        named.filter_map(|(_, id)| Some((*id, self.resource(*id)?)))
     }
 
     /// Takes in a resource, new or changed.
     pub fn set_resource(&mut self, mut resource: Resource) -> ResourceId {
-        let name = (resource.ty, resource.meta.key.name.clone());
-        let id = match self.names.get(&name) {
+        let names = &mut self.names[usize::from(resource.ty.0)];
+        let name = &resource.meta.key.name;
+        let id = match names.get(name) {
             Some(id) => *id,
             None => {
                 let id = self.free_ids.pop().unwrap_or(ResourceId(self.resources.len() as u32));
                 if id.0 as usize == self.resources.len() {
                     self.resources.push(None);
                 }
-                self.names.insert(name, id);
+                names.insert(name.clone(), id);
                 id
             }
         };
@@ -184,7 +199,7 @@ impl State {
     pub fn remove_resource(&mut self, id: ResourceId) -> Option<ResourceEntry> {
         let entry = self.resources.get_mut(id.0 as usize)?.take()?;
         self.forget_references(id, &entry.resource);
-        self.names.remove(&(entry.resource.ty, entry.resource.meta.key.name.clone()));
+        self.names[usize::from(entry.resource.ty.0)].remove(&entry.resource.meta.key.name);
         self.indexes[usize::from(entry.resource.ty.0)].remove(id);
         self.free_ids.push(id);
         Some(entry)
@@ -193,9 +208,12 @@ impl State {
     fn note_references(&mut self, id: ResourceId, resource: &Resource) {
         for claim_ref in &resource.claim_refs {
             match &claim_ref.uid {
-                Some(uid) => self.holders.entry(uid.clone()).or_default().insert(id),
-                None => self.reserved.entry((resource.ty, claim_ref.claim.clone())).or_default().insert(id),
-            };
+                Some(uid) => add_to(self.holders.or_default(uid.clone()), id),
+                None => {
+                    let reserved = self.reserved.entry((resource.ty, claim_ref.claim.clone()));
+                    add_to(reserved.or_default(), id);
+                }
+            }
         }
         if let Some(class) = class_of(resource) {
             *self.class_use.entry((resource.ty, class.clone())).or_default() += 1;
@@ -205,8 +223,17 @@ impl State {
     fn forget_references(&mut self, id: ResourceId, resource: &Resource) {
         for claim_ref in &resource.claim_refs {
             match &claim_ref.uid {
-                Some(uid) => remove_from(&mut self.holders, uid, id),
-                None => remove_from(&mut self.reserved, &(resource.ty, claim_ref.claim.clone()), id),
+                Some(uid) => {
+                    if self.holders.get_mut(uid).is_some_and(|ids| is_empty_without(ids, id)) {
+                        self.holders.remove(uid);
+                    }
+                }
+                None => {
+                    let key = (resource.ty, claim_ref.claim.clone());
+                    if self.reserved.get_mut(&key).is_some_and(|ids| is_empty_without(ids, id)) {
+                        self.reserved.remove(&key);
+                    }
+                }
             }
         }
         if let Some(class) = class_of(resource) {
@@ -265,18 +292,18 @@ impl State {
     }
 
     /// A claim by its UID.
-    pub fn claim(&self, uid: &Uid) -> Option<&Claim> {
+    pub fn claim(&self, uid: &Uid) -> Option<&Arc<Claim>> {
         self.claims.get(uid)
     }
 
     /// A claim by where it is.
-    pub fn find_claim(&self, ty: TypeId, key: &ObjectKey) -> Option<&Claim> {
-        self.claims.get(self.claim_keys.get(&(ty, key.clone()))?)
+    pub fn find_claim(&self, ty: TypeId, key: &ObjectKey) -> Option<&Arc<Claim>> {
+        self.claims.get(self.claim_keys[usize::from(ty.0)].get(key)?)
     }
 
-    /// Every claim.
+    /// Every claim, by UID.
     pub fn claims(&self) -> impl Iterator<Item = &Claim> {
-        self.claims.values()
+        self.claims.sorted().into_iter().map(|(_, claim)| &**claim)
     }
 
     /// How many claims there are.
@@ -285,17 +312,31 @@ impl State {
     }
 
     /// Takes in a claim, new or changed.
-    pub fn set_claim(&mut self, claim: Claim) {
-        self.claim_keys.insert((claim.ty, claim.meta.key.clone()), claim.meta.uid.clone());
-        self.claims.insert(claim.meta.uid.clone(), claim);
+    pub fn set_claim(&mut self, mut claim: Claim) {
+        if let Some(wants) = claim.wants.as_mut().ok().and_then(Arc::get_mut) {
+            wants.fields.iter_mut().for_each(|want| self.share_range(want));
+        }
+        let keys = &mut self.claim_keys[usize::from(claim.ty.0)];
+        keys.insert(claim.meta.key.clone(), claim.meta.uid.clone());
+        self.claims.insert(claim.meta.uid.clone(), Arc::new(claim));
+    }
+
+    fn share_range(&mut self, want: &mut FieldWant) {
+        let FieldWant::Range(range) = want else { return };
+        // By text, not by meaning: messages repeat a range as its author wrote it.
+        if let Some(known) = self.ranges.get(range.text()) {
+            *range = known.clone();
+        } else if self.ranges.len() < RANGES_SHARED_MAX {
+            self.ranges.insert(Name::from(range.text()), range.clone());
+        }
     }
 
     /// Forgets a claim that is gone.
-    pub fn remove_claim(&mut self, uid: &Uid) -> Option<Claim> {
+    pub fn remove_claim(&mut self, uid: &Uid) -> Option<Arc<Claim>> {
         let claim = self.claims.remove(uid)?;
-        let key = (claim.ty, claim.meta.key.clone());
-        if self.claim_keys.get(&key) == Some(uid) {
-            self.claim_keys.remove(&key);
+        let keys = &mut self.claim_keys[usize::from(claim.ty.0)];
+        if keys.get(&claim.meta.key) == Some(uid) {
+            keys.remove(&claim.meta.key);
         }
         Some(claim)
     }
@@ -404,11 +445,14 @@ fn class_of(resource: &Resource) -> Option<&Name> {
     resource.offer.as_ref().ok()?.class.as_ref()
 }
 
-fn remove_from<K: Ord>(map: &mut BTreeMap<K, BTreeSet<ResourceId>>, key: &K, id: ResourceId) {
-    if let Some(ids) = map.get_mut(key) {
-        ids.remove(&id);
-        if ids.is_empty() {
-            map.remove(key);
-        }
+fn add_to(ids: &mut ResourceIds, id: ResourceId) {
+    if let Err(at) = ids.binary_search(&id) {
+        ids.insert(at, id);
     }
+}
+
+/// Takes `id` out, and says whether none is left.
+fn is_empty_without(ids: &mut ResourceIds, id: ResourceId) -> bool {
+    ids.retain(|known| *known != id);
+    ids.is_empty()
 }

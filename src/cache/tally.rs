@@ -2,9 +2,9 @@
 //! Whole classes, groups and shapes are counted by their size; single resources are looked at only
 //! where a demoted label leaves no other way.
 
-use super::find::Ask;
-use super::index::{Group, Index, Shape, Standing, Versions};
-use super::shape::Free;
+use super::find::{Ask, Search};
+use super::index::{Cell, Group, Index, Pool, Standing};
+use super::shape::Offers;
 use crate::model::{FieldWant, Predicate};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ impl Index {
     /// Counts the refusals of `ask` over all resources. Resources that would fit are in no count.
     pub fn tally(&self, ask: &Ask<'_>) -> Tally {
         let mut tally = Tally { total: self.total, refused: BTreeMap::new() };
+        let search = self.search(ask);
         let group_field =
             self.group_field.map(|at| (&ask.wants.fields[at], self.ty.rules().fields[at].predicate));
         for (name, class) in &self.classes {
@@ -41,58 +42,113 @@ impl Index {
                     Some((FieldWant::Name(want), predicate)) if engine.as_ref() != Some(want) => {
                         tally.add(predicate, group.total);
                     }
-                    _ => self.tally_group(group, ask, &mut tally),
+                    _ => self.tally_group(group, &search, &mut tally),
                 }
             }
         }
         tally
     }
 
-    fn tally_group(&self, group: &Group, ask: &Ask<'_>, tally: &mut Tally) {
-        let mine = group.by_namespace.get(ask.namespace);
-        tally.add(Predicate::Sharing, group.restricted - mine.map_or(0, |versions| versions.total));
-        for versions in [Some(&group.open), mine].into_iter().flatten() {
-            self.tally_versions(versions, ask, tally);
+    fn tally_group(&self, group: &Group, search: &Search<'_>, tally: &mut Tally) {
+        let mine = group.by_namespace.get(search.ask.namespace).map(|at| &self.pools[*at]);
+        tally.add(Predicate::Sharing, group.restricted - mine.map_or(0, |pool| pool.total));
+        for pool in group.open.map(|at| &self.pools[at]).into_iter().chain(mine) {
+            self.tally_pool(pool, search, tally);
         }
     }
 
-    fn tally_versions(&self, versions: &Versions, ask: &Ask<'_>, tally: &mut Tally) {
+    fn tally_pool(&self, pool: &Pool, search: &Search<'_>, tally: &mut Tally) {
         let range =
-            self.version_field.map(|at| (&ask.wants.fields[at], self.ty.rules().fields[at].predicate));
-        let versioned = versions.versions.iter().flat_map(|(v, ids)| ids.iter().map(move |id| (Some(v), id)));
-        for (version, id) in versions.unversioned.iter().map(|id| (None, id)).chain(versioned) {
-            let shape = &self.shapes[*id];
+            self.version_field.map(|at| (&search.ask.wants.fields[at], self.ty.rules().fields[at].predicate));
+        let mut counts = Counts::new(search, self.looks.len());
+        let versioned = pool.versions.iter().map(|(version, cell)| (Some(version), *cell));
+        for (version, cell) in pool.unversioned.map(|cell| (None, cell)).into_iter().chain(versioned) {
             match range {
                 Some((FieldWant::Range(range), predicate)) if !version.is_some_and(|v| range.matches(v)) => {
-                    tally.add(predicate, shape.members.len());
+                    tally.add(predicate, self.cells[cell].total);
                 }
-                _ => self.tally_shape(shape, ask, tally),
+                _ => self.tally_cell(&self.cells[cell], search, &mut counts, tally),
+            }
+        }
+        counts.add_to(search, tally);
+    }
+
+    fn tally_cell(&self, cell: &Cell, search: &Search<'_>, counts: &mut Counts, tally: &mut Tally) {
+        let may_fit = cell.offers.may_cover(&search.want);
+        for place in &cell.shapes {
+            match counts.verdict(search, place.look) {
+                Some(question) => counts.questions[question] += place.total(),
+                None if !search.residual.is_empty() => {
+                    let members = self.shapes[place.shape].members.all();
+                    let refusals = members.filter_map(|named| self.first_refusal(search.ask, named.id));
+                    refusals.for_each(|predicate| tally.add(predicate, 1));
+                }
+                None => {
+                    for (count, standing) in counts.withheld.iter_mut().zip(Standing::WITHHELD) {
+                        *count += place.count(standing);
+                    }
+                    let fit =
+                        |offers: &Offers| if may_fit { offers.fitting(&search.want).count() } else { 0 };
+                    let members = &self.shapes[place.shape].members;
+                    counts.short += place.count(Standing::Vacant) - fit(&members.vacant);
+                    if search.ask.wants.exclusive {
+                        counts.shared += place.count(Standing::Shared);
+                    } else {
+                        counts.short += place.count(Standing::Shared) - fit(&members.shared);
+                    }
+                }
             }
         }
     }
+}
 
-    fn tally_shape(&self, shape: &Shape, ask: &Ask<'_>, tally: &mut Tally) {
-        if let Some(predicate) = self.shape_refusal(shape, ask) {
-            return tally.add(predicate, shape.members.len());
+/// Refusals in one pool, before they are put under their predicates.
+struct Counts {
+    /// For each look the first question that refuses it, or [`PASSES`]; empty where there are too many looks.
+    verdicts: Vec<u8>,
+    /// By the question about looks that is the first to refuse.
+    questions: Vec<usize>,
+    withheld: [usize; Standing::WITHHELD.len()],
+    /// Too little left.
+    short: usize,
+    /// Held by others, and the claim wants no company.
+    shared: usize,
+}
+
+const PASSES: u8 = u8::MAX;
+/// Above so many looks, not each of them is asked in advance.
+const LOOKS_ASKED_MAX: usize = 4096;
+
+impl Counts {
+    fn new(search: &Search<'_>, looks: usize) -> Counts {
+        let questions = search.accepted.questions.len();
+        let in_advance = looks <= LOOKS_ASKED_MAX && questions < usize::from(PASSES);
+        let verdict = |look: u32| search.accepted.first_refusal(look).map_or(PASSES, |at| at as u8);
+        Counts {
+            verdicts: if in_advance { (0..looks as u32).map(verdict).collect() } else { Vec::new() },
+            questions: vec![0; questions],
+            withheld: [0; Standing::WITHHELD.len()],
+            short: 0,
+            shared: 0,
         }
-        if !self.residual(ask).is_empty() {
-            let refusals = shape.members.all().filter_map(|named| self.first_refusal(ask, named.id));
-            return refusals.for_each(|predicate| tally.add(predicate, 1));
+    }
+
+    fn verdict(&self, search: &Search<'_>, look: u32) -> Option<usize> {
+        match self.verdicts.get(look as usize) {
+            Some(&PASSES) => None,
+            Some(question) => Some(usize::from(*question)),
+            None => search.accepted.first_refusal(look),
         }
-        for standing in Standing::WITHHELD {
-            if let (Some(predicate), Some(names)) = (standing.predicate(), shape.members.withheld(standing)) {
-                tally.add(predicate, names.len());
-            }
+    }
+
+    fn add_to(self, search: &Search<'_>, tally: &mut Tally) {
+        for ((predicate, _), count) in search.accepted.questions.iter().zip(self.questions) {
+            tally.add(*predicate, count);
         }
-        let want = Free::of(&ask.wants.requests);
-        let short = |set: &std::collections::BTreeSet<super::shape::OfferKey>| {
-            set.len() - super::shape::fitting(set, &want).count()
-        };
-        tally.add(Predicate::Capacity, short(&shape.members.vacant));
-        if ask.wants.exclusive {
-            tally.add(Predicate::Sharing, shape.members.shared.len());
-        } else {
-            tally.add(Predicate::Capacity, short(&shape.members.shared));
+        for (standing, count) in Standing::WITHHELD.into_iter().zip(self.withheld) {
+            standing.predicate().into_iter().for_each(|predicate| tally.add(predicate, count));
         }
+        tally.add(Predicate::Capacity, self.short);
+        tally.add(Predicate::Sharing, self.shared);
     }
 }

@@ -4,7 +4,7 @@ use super::{Binding, Engine, Target};
 use crate::cache::{Departure, ResourceEntry, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
-use crate::model::{Claim, Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+use crate::model::{Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
 
 /// First pause before a failed write is looked at again; doubles with each further failure.
 const RETRY_MS_FIRST: i64 = 500;
@@ -13,8 +13,7 @@ const RETRY_MS_MAX: i64 = 30_000;
 
 impl Engine {
     pub(super) fn answered(&mut self, id: WriteId, answer: Answer, now: Time) {
-        let Some(target) = self.flights.remove(&id) else { return };
-        self.busy.remove(&target);
+        let Some(target) = self.landed(id) else { return };
         if let Target::Resource(ty, name) = &target {
             self.dirty_maker(*ty, name);
         }
@@ -103,7 +102,7 @@ impl Engine {
         let pause =
             RETRY_MS_FIRST.checked_shl((*failures - 1).min(16)).unwrap_or(RETRY_MS_MAX).min(RETRY_MS_MAX);
         // Until it has been read again nothing more is written to it.
-        self.busy.insert(target.clone());
+        self.busy.insert(target.clone(), ());
         self.retries.insert((now.plus_ms(pause), target));
     }
 
@@ -153,7 +152,7 @@ impl Engine {
                 (kind, ObjectKey::new(key.namespace.clone(), key.name.clone()))
             }
         };
-        self.busy.insert(target.clone());
+        self.busy.insert(target.clone(), ());
         self.read(kind, key, None);
     }
 
@@ -181,8 +180,7 @@ impl Engine {
     }
 
     fn free(&mut self, target: Target) {
-        let in_flight = self.flights.values().any(|flying| *flying == target);
-        if !in_flight {
+        if !self.flying.contains(&target) {
             self.busy.remove(&target);
         }
         self.dirty.insert(target);
@@ -215,7 +213,7 @@ impl Engine {
         now: Time,
     ) {
         for uid in asked {
-            let alive = self.state.claim(uid).is_some_and(|claim: &Claim| !claim.meta.deleting);
+            let alive = self.state.claim(uid).is_some_and(|claim| !claim.meta.deleting);
             let holders: Vec<_> = self.state.holders_of(uid).collect();
             for id in holders {
                 if alive {

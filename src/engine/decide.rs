@@ -117,7 +117,7 @@ impl Engine {
         for uid in &batch[1..] {
             self.queue.take(uid);
         }
-        let claims: Vec<Claim> = batch.iter().filter_map(|uid| self.state.claim(uid).cloned()).collect();
+        let claims: Vec<Arc<Claim>> = batch.iter().filter_map(|uid| self.state.claim(uid).cloned()).collect();
         let requests: Vec<Request<'_>> = claims.iter().filter_map(|c| prepare(&self.state, c).ok()).collect();
         let placed = match self.admit(&requests) {
             admitted if admitted.len() < 2 => Vec::new(),

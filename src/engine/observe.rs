@@ -167,7 +167,7 @@ impl Engine {
         let mut lanes = self.queue.lanes().for_class(ty, name);
         let default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
         if default.as_ref() == Some(name) || default != was_default {
-            lanes.extend(self.queue.lanes().for_default_class(ty));
+            lanes.extend(self.queue.lanes().for_default_class(ty).cloned());
         }
         self.queue.wake_lanes(lanes);
     }
@@ -305,18 +305,19 @@ impl Engine {
             crate::model::FieldValue::Name(name) => Some(name),
             _ => None,
         });
-        let mut lanes = self.queue.lanes().for_resource(ty, offer.class.as_ref(), group);
+        let lanes = self.queue.lanes();
         let default = self.state.default_class(ty).map(|c| &c.meta.key.name);
-        if offer.class.is_some() && offer.class.as_ref() == default {
-            lanes.extend(self.queue.lanes().for_default_class(ty));
-        }
+        let is_default = offer.class.is_some() && offer.class.as_ref() == default;
+        let defaulting = is_default.then(|| lanes.for_default_class(ty));
+        let lanes = lanes.for_resource(ty, offer.class.as_ref(), group);
+        let lanes = lanes.chain(defaulting.into_iter().flatten());
         let namespace = offer.allowed_namespaces.first().cloned().unwrap_or_default();
-        lanes.retain(|lane| {
+        let helped = lanes.filter(|lane| {
             let class = crate::cache::ClassAsk::Any;
             let ask = crate::cache::Ask { namespace: &namespace, class, wants: &lane.wants };
             self.state.index_of(ty).first_refusal(&ask, id).is_none()
         });
-        lanes
+        helped.cloned().collect()
     }
 
     pub(super) fn observe_gone(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, now: Time) {
@@ -380,7 +381,7 @@ impl Engine {
         let class = self.class_of(id);
         self.state.remove_resource(id);
         let target = Target::Resource(ty, name.clone());
-        if self.busy.remove(&target) {
+        if self.busy.remove(&target).is_some() {
             // The answer to a write on this life of the name must not free the next one.
             self.flights.retain(|_, flying| *flying != target);
         }

@@ -135,9 +135,7 @@ impl Engine {
             .and_then(|(class, wants)| make_resource(class, claim, &wants, &self.config.system_namespace));
         match object {
             Some(object) => {
-                let id = self.next_id();
-                self.flights.insert(id, target.clone());
-                self.busy.insert(target);
+                let id = self.send(target);
                 self.actions.push(Action::Create { id, object });
             }
             // The class went, or no longer makes what was decided: the claim is decided about anew.
@@ -155,10 +153,12 @@ impl Engine {
     fn sync_resource(&mut self, ty: TypeId, name: &Name, now: Time) {
         let Some(id) = self.state.find_resource(ty, name) else { return };
         let Some(entry) = self.state.resource(id) else { return };
-        let meta = entry.resource.meta.clone();
         let step = plan_resource(entry, self.state.is_implemented(&entry.resource), now);
         let unresolved = self.awaits_word_of_holder(entry);
-        self.after_release(entry.clone());
+        // Claims that are being deleted wait for their resource to be released: look at them again.
+        let held = entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref());
+        let leaving = held.filter(|uid| self.bindings.get(*uid) == Some(&Binding::Leaving));
+        self.dirty.extend(leaving.cloned().map(Target::Claim));
         match step {
             // Whether it is held or released is being asked: until then its status says what it said.
             Step::Write { change: Change::ResourceStatus { .. }, .. } if unresolved => {}
@@ -166,6 +166,7 @@ impl Engine {
                 self.destroys.remove(&(ty, name.clone()));
             }
             Step::Write { change, .. } => {
+                let meta = entry.resource.meta.clone();
                 self.destroys.remove(&(ty, name.clone()));
                 self.tell_resource(ty, &meta, &change);
                 self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &meta, change);
@@ -180,15 +181,6 @@ impl Engine {
         holders.any(|uid| self.state.claim(uid).is_none() && !entry.departed.contains_key(uid))
     }
 
-    /// Claims that are being deleted wait for their resource to be released: look at them again.
-    fn after_release(&mut self, entry: ResourceEntry) {
-        for uid in entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref()) {
-            if self.bindings.get(uid) == Some(&Binding::Leaving) {
-                self.dirty.insert(Target::Claim(uid.clone()));
-            }
-        }
-    }
-
     /// Destroys a resource once claim and resource have both been read live and still agree.
     fn destroy(&mut self, ty: TypeId, name: &Name) {
         let Some(id) = self.state.find_resource(ty, name) else { return };
@@ -197,10 +189,7 @@ impl Engine {
         let check = self.destroys.get(&(ty, name.clone()));
         match check {
             Some(check) if check.claims.is_empty() && check.revision == Some(meta.revision) => {
-                let write = self.next_id();
-                let target = Target::Resource(ty, name.clone());
-                self.flights.insert(write, target.clone());
-                self.busy.insert(target);
+                let write = self.send(Target::Resource(ty, name.clone()));
                 self.destroys.remove(&(ty, name.clone()));
                 let Meta { key, uid, revision, .. } = meta;
                 self.actions.push(Action::Delete { id: write, kind: Kind::Resource(ty), key, uid, revision });
@@ -242,14 +231,12 @@ impl Engine {
     }
 
     fn write(&mut self, target: Target, kind: Kind, meta: &Meta, change: Change) {
-        let id = self.next_id();
+        let id = self.send(target);
         // References and finalizers are lists that are written whole: a stale one would undo somebody's work.
         let guarded = match &change {
             Change::ResourceSpec { .. } | Change::ClaimSpec { .. } | Change::ClassFinalizers { .. } => true,
             Change::ResourceStatus { .. } | Change::ClaimStatus { .. } | Change::QuotaStatus { .. } => false,
         };
-        self.flights.insert(id, target.clone());
-        self.busy.insert(target);
         self.actions.push(Action::Write(Write {
             id,
             kind,

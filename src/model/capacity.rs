@@ -128,6 +128,11 @@ impl Capacity {
         self.merge(other, Quantity::saturating_sub)
     }
 
+    /// The larger amount in every dimension.
+    pub fn larger_of_each(&self, other: &Capacity) -> Capacity {
+        self.merge(other, Ord::max)
+    }
+
     /// The least capacity, in order, that can cover `self`: only the primary entry.
     ///
     /// # Guarantees

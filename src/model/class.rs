@@ -91,9 +91,14 @@ struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    fn at(&self, name: &str) -> Field<'a> {
+    fn at(&self, name: &'a str) -> Field<'a> {
         let field = self.top.at(name);
         if field.value().is_some() { field } else { self.top.at("spec").at(name) }
+    }
+
+    fn at_plural(&self, name: &'a str) -> Field<'a> {
+        let field = self.top.at_plural(name);
+        if field.value().is_some() { field } else { self.top.at("spec").at_plural(name) }
     }
 }
 
@@ -202,7 +207,7 @@ impl FieldOffer {
             Rule::VersionRange => {
                 let mut ranges: Vec<VersionRange> =
                     field.read(VersionRange::from_json)?.into_iter().collect();
-                for item in form.at(&format!("{}s", rule.resource)).items()? {
+                for item in form.at_plural(rule.resource).items()? {
                     ranges.extend(item.read(VersionRange::from_json)?);
                 }
                 if ranges.is_empty() { FieldOffer::Unspoken } else { FieldOffer::Versions(ranges.into()) }

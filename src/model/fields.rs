@@ -3,23 +3,61 @@
 use super::error::{FieldError, ValueError};
 use super::key::Name;
 use serde_json::Value;
+use smallvec::SmallVec;
 
-/// One place in an object's body: the value there, if any, and the path that leads to it.
+/// One place in an object's body: the value there, if any, and the way that leads to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Field<'a> {
-    path: String,
+    /// Put into words only for an error: most fields are read without one.
+    way: SmallVec<[Step<'a>; 4]>,
     value: Option<&'a Value>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Field(&'a str),
+    /// The field whose name is this with an `s`.
+    Plural(&'a str),
+    Item(usize),
 }
 
 impl<'a> Field<'a> {
     pub fn root(body: &'a Value) -> Self {
-        Field { path: String::new(), value: Some(body) }
+        Field { way: SmallVec::new(), value: Some(body) }
     }
 
     /// The field `name` below this one. An explicit null counts as absent, as it does to the API server.
-    pub fn at(&self, name: &str) -> Field<'a> {
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Field { path, value: self.value.and_then(|v| v.get(name)).filter(|v| !v.is_null()) }
+    pub fn at(&self, name: &'a str) -> Field<'a> {
+        let value = self.value.and_then(|v| v.get(name)).filter(|v| !v.is_null());
+        self.step(Step::Field(name), value)
+    }
+
+    /// The field `name` with an `s`: several where the other holds one.
+    pub fn at_plural(&self, name: &'a str) -> Field<'a> {
+        let value = self.value.and_then(|v| v.get(format!("{name}s"))).filter(|v| !v.is_null());
+        self.step(Step::Plural(name), value)
+    }
+
+    fn step(&self, step: Step<'a>, value: Option<&'a Value>) -> Field<'a> {
+        let mut way = self.way.clone();
+        way.push(step);
+        Field { way, value }
+    }
+
+    /// The path as in the manifest, `spec.claimRefs[0].name`.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for step in &self.way {
+            match step {
+                Step::Item(at) => path.push_str(&format!("[{at}]")),
+                Step::Field(name) | Step::Plural(name) => {
+                    let point = if path.is_empty() { "" } else { "." };
+                    let plural = if matches!(step, Step::Plural(_)) { "s" } else { "" };
+                    path.extend([point, name, plural]);
+                }
+            }
+        }
+        path
     }
 
     pub fn value(&self) -> Option<&'a Value> {
@@ -31,7 +69,7 @@ impl<'a> Field<'a> {
         &self,
         read: impl FnOnce(&'a Value) -> Result<T, ValueError>,
     ) -> Result<Option<T>, FieldError> {
-        self.value.map(|v| read(v).map_err(|e| e.in_field(&self.path))).transpose()
+        self.value.map(|v| read(v).map_err(|e| e.in_field(self.path()))).transpose()
     }
 
     pub fn text(&self) -> Result<Option<&'a str>, FieldError> {
@@ -59,8 +97,8 @@ impl<'a> Field<'a> {
         let Some(value) = self.value else { return Ok(Vec::new()) };
         let items = value
             .as_array()
-            .ok_or_else(|| unexpected(value, "is not a list", "write a list").in_field(&self.path))?;
-        let place = |(at, item)| Field { path: format!("{}[{at}]", self.path), value: Some(item) };
+            .ok_or_else(|| unexpected(value, "is not a list", "write a list").in_field(self.path()))?;
+        let place = |(at, item)| self.step(Step::Item(at), Some(item));
         Ok(items.iter().enumerate().map(place).collect())
     }
 
@@ -78,14 +116,14 @@ impl<'a> Field<'a> {
     /// An error at this place.
     pub fn error(&self, problem: &str, fix: &str) -> FieldError {
         let shown = self.value.map(shown).unwrap_or_default();
-        ValueError::new(&shown, problem, fix).in_field(&self.path)
+        ValueError::new(&shown, problem, fix).in_field(self.path())
     }
 
     /// Puts an error that names a path below this field into its place.
     pub fn place(&self, error: FieldError) -> FieldError {
         let field = match error.field.as_str() {
-            "" => self.path.clone(),
-            below => format!("{}.{below}", self.path),
+            "" => self.path(),
+            below => format!("{}.{below}", self.path()),
         };
         FieldError { field, error: error.error }
     }

@@ -71,6 +71,11 @@ impl VersionRange {
         VersionRange::parse(&require_text(value, "a version or a range", FIX)?)
     }
 
+    /// The range as written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether the version is one that the range asks for.
     pub fn matches(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|alternative| alternative.matches(version))

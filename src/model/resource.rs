@@ -244,7 +244,7 @@ fn read_claim_refs(primary: &str, spec: &Field<'_>) -> (Vec<ClaimRef>, Option<Fi
 
 impl ClaimRef {
     fn read(primary: &str, field: &Field<'_>) -> Result<ClaimRef, FieldError> {
-        let require = |name: &str| {
+        let require = |name: &'static str| {
             let field = field.at(name);
             field.name()?.filter(|n| !n.is_empty()).ok_or_else(|| field.error("is missing", "name the claim"))
         };

@@ -127,9 +127,9 @@ impl Operator {
 fn read_labels(value: &Value) -> Result<Vec<Requirement>, FieldError> {
     let Some(labels) = optional_map(value, "matchLabels")? else { return Ok(Vec::new()) };
     let read = labels.iter().map(|(key, value)| {
-        let field = format!("matchLabels.{key}");
-        require_key(key, &field)?;
-        Ok(Requirement::new(key, Operator::In, vec![require_text(value, &field)?.into()]))
+        let field = || format!("matchLabels.{key}");
+        require_key(key, field)?;
+        Ok(Requirement::new(key, Operator::In, vec![require_text(value, field)?.into()]))
     });
     read.collect()
 }
@@ -145,11 +145,11 @@ fn read_expression(value: &Value, path: &str) -> Result<Requirement, FieldError>
     let empty = Map::new();
     let map = optional_map(value, path)?.unwrap_or(&empty);
     refuse_unknown(map, &["key", "operator", "values"], path, "key, operator and values")?;
-    let text = |name: &str| require_text(map.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}"));
+    let text = |name: &str| require_text(map.get(name).unwrap_or(&Value::Null), || format!("{path}.{name}"));
 
     let key = text("key")?;
-    require_key(key, &format!("{path}.key"))?;
-    let operator = require_operator(text("operator")?, &format!("{path}.operator"))?;
+    require_key(key, || format!("{path}.key"))?;
+    let operator = require_operator(text("operator")?, || format!("{path}.operator"))?;
     let values = read_values(map.get("values").unwrap_or(&Value::Null), &format!("{path}.values"))?;
     require_arity(operator, &values).map_err(|error| error.in_field(format!("{path}.values")))?;
     Ok(Requirement::new(key, operator, values))
@@ -157,14 +157,14 @@ fn read_expression(value: &Value, path: &str) -> Result<Requirement, FieldError>
 
 fn read_values(value: &Value, path: &str) -> Result<Vec<Arc<str>>, FieldError> {
     let read = optional_list(value, path, "[gold, silver]")?.iter().enumerate();
-    read.map(|(at, value)| Ok(require_text(value, &format!("{path}[{at}]"))?.into())).collect()
+    read.map(|(at, value)| Ok(require_text(value, || format!("{path}[{at}]"))?.into())).collect()
 }
 
-fn require_operator(text: &str, field: &str) -> Result<Operator, FieldError> {
+fn require_operator(text: &str, field: impl Fn() -> String) -> Result<Operator, FieldError> {
     let found = Operator::ALL.into_iter().find(|operator| operator.name() == text);
     found.ok_or_else(|| {
         let fix = "write In, NotIn, Exists or DoesNotExist";
-        ValueError::new(text, "is not an operator", fix).in_field(field)
+        ValueError::new(text, "is not an operator", fix).in_field(field())
     })
 }
 
@@ -183,21 +183,22 @@ fn require_arity(operator: Operator, values: &[Arc<str>]) -> Result<(), ValueErr
     }
 }
 
-fn require_key(key: &str, field: &str) -> Result<(), FieldError> {
+fn require_key(key: &str, field: impl Fn() -> String) -> Result<(), FieldError> {
     match key {
         "" => {
-            Err(ValueError::new(key, "is not a label's key", "write a key like environment").in_field(field))
+            Err(ValueError::new(key, "is not a label's key", "write a key like environment")
+                .in_field(field()))
         }
         _ => Ok(()),
     }
 }
 
-fn require_text<'v>(value: &'v Value, field: &str) -> Result<&'v str, FieldError> {
+fn require_text(value: &Value, field: impl Fn() -> String) -> Result<&str, FieldError> {
     let fix = match value {
         Value::Null => "write it, like environment",
         _ => "put it in quotes: labels are text",
     };
-    let refuse = || ValueError::new(&value.to_string(), "is not text", fix).in_field(field);
+    let refuse = || ValueError::new(&value.to_string(), "is not text", fix).in_field(field());
     value.as_str().ok_or_else(refuse)
 }
 

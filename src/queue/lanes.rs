@@ -96,18 +96,15 @@ impl Lanes {
     }
 
     /// The lanes that a resource of this class and group name could help.
-    pub fn for_resource(&self, ty: TypeId, class: Option<&Name>, group: Option<&Name>) -> Vec<LaneKey> {
-        let mut found = self.matching_of(ty, class, None);
-        if group.is_some() {
-            found.extend(self.matching_of(ty, class, group));
-        }
-        found.extend(self.anywhere.get(&ty).into_iter().flatten().cloned());
-        found
-    }
-
-    fn matching_of(&self, ty: TypeId, class: Option<&Name>, group: Option<&Name>) -> Vec<LaneKey> {
-        let lanes = self.matching.get(&(ty, class.cloned(), group.cloned()));
-        lanes.into_iter().flatten().cloned().collect()
+    pub fn for_resource(
+        &self,
+        ty: TypeId,
+        class: Option<&Name>,
+        group: Option<&Name>,
+    ) -> impl Iterator<Item = &LaneKey> {
+        let of_group = |group: Option<&Name>| self.matching.get(&(ty, class.cloned(), group.cloned()));
+        let named = group.and_then(|group| of_group(Some(group)));
+        of_group(None).into_iter().chain(named).chain(self.anywhere.get(&ty)).flatten()
     }
 
     /// The lanes whose claims would take anything of this class.
@@ -119,8 +116,8 @@ impl Lanes {
     }
 
     /// The lanes whose claims name no class.
-    pub fn for_default_class(&self, ty: TypeId) -> Vec<LaneKey> {
-        self.defaulting.get(&ty).into_iter().flatten().cloned().collect()
+    pub fn for_default_class(&self, ty: TypeId) -> impl Iterator<Item = &LaneKey> {
+        self.defaulting.get(&ty).into_iter().flatten()
     }
 
     /// The lanes that wait for one thing, in all types.

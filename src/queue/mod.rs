@@ -14,8 +14,8 @@ mod lanes;
 
 pub use lanes::{Lane, LaneKey, Lanes, Wait};
 
-use crate::model::{Time, Uid};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::model::{Lookup, Time, Uid};
+use std::collections::BTreeSet;
 
 /// First pause after a failed write; doubles with each further failure.
 const BACKOFF_MS_FIRST: i64 = 1_000;
@@ -73,7 +73,7 @@ enum Place {
 /// All claims that are not settled.
 #[derive(Debug, Default)]
 pub struct Queue {
-    claims: BTreeMap<Uid, Waiting>,
+    claims: Lookup<Uid, Waiting>,
     active: BTreeSet<Turn>,
     backoff: BTreeSet<(Time, Uid)>,
     parked_at: BTreeSet<(Time, Uid)>,
@@ -103,7 +103,7 @@ impl Queue {
 
     /// Whether the queue holds this claim.
     pub fn contains(&self, claim: &Uid) -> bool {
-        self.claims.contains_key(claim)
+        self.claims.contains(claim)
     }
 
     /// Claims that bound only because of the safety flush: each is a wake-up that was missed.

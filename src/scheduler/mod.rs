@@ -83,6 +83,14 @@ fn gate_quota(state: &State, request: &Request<'_>, class: Option<&Name>) -> Opt
 }
 
 fn gate(state: &State, request: &Request<'_>, which: Predicate, class: Option<&Name>) -> Option<Refusal> {
+    // Most namespaces have neither: then nothing need be added up.
+    let nothing_to_ask = match which {
+        Predicate::Limits => request.bounds.is_empty(),
+        _ => state.ledger.is_empty(),
+    };
+    if nothing_to_ask {
+        return None;
+    }
     let gate = plugins::gates(&request.profile).into_iter().find(|g| g.predicate() == which)?;
     let charge = request.charge(class);
     gate.refuse(&Admission { charge: &charge, bounds: &request.bounds, ledger: &state.ledger })

@@ -20,25 +20,28 @@ pub(super) struct Refused {
     pub provision: Vec<String>,
 }
 
-/// Tallies of equal requests at one generation of the index.
+/// Refusals of equal requests at one generation of the index, before quotas and provisioning are added.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     generation: BTreeMap<TypeId, u64>,
-    tallies: BTreeMap<MemoKey, Arc<Tally>>,
+    refusals: BTreeMap<MemoKey, Arc<Refusal>>,
 }
 
 type MemoKey = (TypeId, Name, Vec<Option<Name>>, Arc<Wants>);
 
 impl Memo {
-    fn tally(&mut self, state: &State, request: &Request<'_>, classes: &[Option<Name>]) -> Arc<Tally> {
+    fn refusal(&mut self, state: &State, request: &Request<'_>, classes: &[Option<Name>]) -> Arc<Refusal> {
         let ty = request.claim.ty;
         let index = state.index_of(ty);
         if self.generation.insert(ty, index.generation()) != Some(index.generation()) {
-            self.tallies.clear();
+            self.refusals.clear();
         }
         let key = (ty, request.namespace().clone(), classes.to_vec(), request.wants.clone());
-        let tally = self.tallies.entry(key).or_insert_with(|| Arc::new(index.tally(&ask(request, classes))));
-        tally.clone()
+        let refusal = self.refusals.entry(key).or_insert_with(|| {
+            let ask = ask(request, classes);
+            Arc::new(of_tally(&index.tally(&ask), &ask, ty))
+        });
+        refusal.clone()
     }
 }
 
@@ -58,19 +61,22 @@ impl Refused {
             return Decision::Refuse { refusal: Arc::new(refusal.clone()), wait: Wait::Quota(namespace) };
         }
         let classes = alternatives(state, request.claim.ty, &request.wants.class);
-        let tally = memo.tally(state, request, &classes);
-        let mut refusal = of_tally(&tally, &ask(request, &classes), request.claim.ty);
+        let mut refusal = memo.refusal(state, request, &classes);
+        if self.provision.is_empty() && self.quota.is_empty() {
+            return Decision::Refuse { refusal, wait: Wait::Match };
+        }
+        let told = Arc::make_mut(&mut refusal);
         for why in &self.provision {
-            refusal.message.push_str("; ");
-            refusal.message.push_str(why);
+            told.message.push_str("; ");
+            told.message.push_str(why);
         }
         for quota in &self.quota {
-            refusal.message.push_str("; ");
-            refusal.message.push_str(&quota.message);
-            refusal.reasons.extend(quota.reasons.iter().cloned());
+            told.message.push_str("; ");
+            told.message.push_str(&quota.message);
+            told.reasons.extend(quota.reasons.iter().cloned());
         }
         let wait = if self.quota.is_empty() { Wait::Match } else { Wait::MatchOrQuota(namespace) };
-        Decision::Refuse { refusal: Arc::new(refusal), wait }
+        Decision::Refuse { refusal, wait }
     }
 }
 

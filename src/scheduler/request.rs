@@ -80,19 +80,22 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
 }
 
 fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {
-    let name = claim.profile.clone().unwrap_or_else(|| Name::from(DEFAULT_PROFILE));
-    match (state.profiles.get(&name), &claim.profile) {
+    let name = claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+    match (state.profiles.get(name), &claim.profile) {
         (Some(object), _) => match &object.profile {
             Ok(profile) => Ok(profile.clone()),
-            Err(error) => Err((name.clone(), format!("scheduling profile {name} cannot be read: {error}"))),
+            Err(error) => Err((name.into(), format!("scheduling profile {name} cannot be read: {error}"))),
         },
         (None, None) => Ok(Arc::default()),
-        (None, Some(_)) => Err((name.clone(), format!("scheduling profile {name} does not exist"))),
+        (None, Some(_)) => Err((name.into(), format!("scheduling profile {name} does not exist"))),
     }
 }
 
 /// Defaults in, switched-off questions out. Shares the claim's own wants where neither changes them.
 fn fill_in(claim: &Claim, wants: &Arc<Wants>, profile: &Profile, bounds: &[Bounds]) -> Arc<Wants> {
+    if profile.disabled.is_empty() && bounds.is_empty() {
+        return wants.clone();
+    }
     let primary = claim.ty.rules().primary_capacity;
     let requests = plugins::apply_defaults(primary, &wants.requests, bounds);
     if profile.disabled.is_empty() && requests == wants.requests {

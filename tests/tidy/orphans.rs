@@ -39,7 +39,8 @@ fn reached(sources: &[Source], code: fn(&Source) -> String) -> BTreeSet<&str> {
 
 /// Where cargo starts: a library, a binary, each file or folder of tests and benches.
 fn is_root(path: &str) -> bool {
-    let inner = path.trim_start_matches("simulator/").trim_start_matches("cli/");
+    let packages = ["simulator/", "cli/", "tests/controlplane/"];
+    let inner = packages.iter().find_map(|package| path.strip_prefix(package)).unwrap_or(path);
     let parts: Vec<_> = inner.split('/').collect();
     matches!(
         parts[..],

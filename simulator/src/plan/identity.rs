@@ -11,9 +11,10 @@ type Place = (Kind, String, String);
 
 /// Sorts the objects, leaves one of each kind, namespace and name, and gives each a UID of its own.
 pub(super) fn identify(mut objects: Vec<Object>) -> Vec<Object> {
-    objects.sort_by_cached_key(place);
+    // What was loaded is in order already; borrowing keys costs a hundred thousand objects less than copying.
+    objects.sort_by(|a, b| borrowed(a).cmp(&borrowed(b)));
     objects.dedup_by(|later, kept| {
-        let same = place(later) == place(kept);
+        let same = borrowed(later) == borrowed(kept);
         // Whichever came first in the input must not matter.
         if same && canonical(later) > canonical(kept) {
             std::mem::swap(later, kept);
@@ -45,6 +46,10 @@ pub(super) fn latest(objects: &[Object]) -> Time {
 fn place(object: &Object) -> Place {
     let text = |t: &Option<String>| t.clone().unwrap_or_default();
     (object.kind, text(&object.metadata.namespace), text(&object.metadata.name))
+}
+
+fn borrowed(object: &Object) -> (Kind, Option<&str>, Option<&str>) {
+    (object.kind, object.metadata.namespace.as_deref(), object.metadata.name.as_deref())
 }
 
 fn canonical(object: &Object) -> String {
@@ -81,7 +86,10 @@ fn adopt(object: &mut Object, named: &BTreeMap<Place, Vec<(String, String)>>) {
         object.metadata.uid = None;
     }
     let Kind::Claim(_) = object.kind else { return };
-    let (None, Some(holders)) = (&object.metadata.uid, named.get(&place(object))) else { return };
+    if named.is_empty() || object.metadata.uid.is_some() {
+        return;
+    }
+    let Some(holders) = named.get(&place(object)) else { return };
     let field = |path: &str| object.body.pointer(path).and_then(Value::as_str);
     let by = |name: Option<&str>| holders.iter().find(|(resource, _)| Some(resource.as_str()) == name);
     let holder = by(field("/status/resourceRef/name"))

@@ -44,7 +44,7 @@ impl Default for Options {
 /// # Guarantees
 /// Existing bindings are honoured. An absent phase counts as Available. The order of `objects` does not matter.
 pub fn plan(objects: Vec<Object>, options: &Options) -> Plan {
-    Planned::new(objects, options).into_plan()
+    Planned::new(objects, options).plan()
 }
 
 /// A plan with everything behind it, to be asked further.
@@ -72,7 +72,7 @@ impl Planned {
     }
 
     /// The plan as a document.
-    pub fn into_plan(self) -> Plan {
+    pub fn plan(&self) -> Plan {
         let resources = self.resources();
         let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
         let claims = self.subjects.iter().map(|subject| explainer.plan(subject)).collect();
