@@ -384,6 +384,7 @@ impl Engine {
         if self.busy.remove(&target).is_some() {
             // The answer to a write on this life of the name must not free the next one.
             self.flights.retain(|_, flying| *flying != target);
+            self.flying.remove(&target);
         }
         self.destroys.remove(&(ty, name.clone()));
         let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
