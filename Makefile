@@ -11,12 +11,12 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench crds lint pure deny tools
+.PHONY: help demo test bench bench-live crds lint pure deny tools
 
 help: ## List what can be run
 	@echo 'make TARGET'
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## ?/\1\t/' | \
-	  while IFS=$$'\t' read -r target text; do printf '  %-8s %s\n' "$$target" "$$text"; done
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/\1\t/' | \
+	  while IFS=$$'\t' read -r target text; do printf '  %-11s %s\n' "$$target" "$$text"; done
 	@echo
 	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
 
@@ -30,6 +30,10 @@ test: tools lint pure deny ## Run every check and every test; the last line coun
 bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision
 	@$(CARGO) bench --package conductor --bench summary
+
+bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks-live.md
+	@$(CARGO) build --release --package conductor-cli --package conductor-bench-live
+	@"$(CARGO_TARGET_DIR)/release/bench-live" --conductor "$(CARGO_TARGET_DIR)/release/conductor" --write
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds

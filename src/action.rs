@@ -3,8 +3,8 @@
 
 use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use crate::model::{
-    Capacity, ClaimPhase, ClaimRef, Kind, Name, Object, ObjectKey, ResourcePhase, Revision, Uid, WriteId,
-    meta::ConditionView,
+    Capacity, ClaimPhase, ClaimRef, Kind, Name, Object, ObjectKey, Part, PartKey, PartKind, PartRef,
+    ResourcePhase, Revision, Uid, WriteId, meta::ConditionView,
 };
 use serde_json::{Map, Value, json};
 
@@ -40,10 +40,45 @@ pub enum Action {
         /// Where it is.
         key: ObjectKey,
     },
+    /// Something about the objects that implement a resource.
+    Part(PartAction),
     /// Tell people, as a Kubernetes Event.
     Tell(Note),
     /// Call again at this time with [`crate::event::Event::Tick`].
     WakeAt(crate::model::Time),
+}
+
+/// One thing to be done about parts, the objects that implement resources.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartAction {
+    /// Watch every object of a kind that carries the label [`crate::api::names::PART`], in the system namespace,
+    /// from now on. Asked for once; a second time changes nothing. Answered by
+    /// [`crate::event::PartEvent::Listed`] or [`crate::event::PartEvent::KindMissing`], and by the other one
+    /// whenever that changes.
+    Follow(PartKind),
+    /// Create a part.
+    Create {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// The new part.
+        part: Box<Part>,
+    },
+    /// Delete a part, if it is still the one we mean.
+    Delete {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// Where it is.
+        key: PartKey,
+        /// Which life of that name.
+        uid: Uid,
+        /// As we last read it.
+        revision: Revision,
+    },
+    /// Read a part live, past every cache, whatever its labels are.
+    Read {
+        /// Where it is.
+        key: PartKey,
+    },
 }
 
 /// A change of one object.
@@ -100,6 +135,8 @@ pub enum Change {
         conditions: Vec<ConditionView>,
         /// The generation that this speaks of.
         observed_generation: i64,
+        /// What implements it; absent leaves what is recorded.
+        implementation: Option<PartRef>,
     },
     /// The claim's own record of its resource, and its protection.
     ClaimSpec {
@@ -149,14 +186,20 @@ impl Change {
                 "metadata": {"finalizers": finalizers},
                 "spec": {"claimRefs": claim_refs.iter().map(claim_ref_json).collect::<Vec<_>>()},
             }),
-            Change::ResourceStatus { phase, allocated, conditions, observed_generation } => json!({
-                "status": {
-                    "phase": phase.name(),
-                    "allocated": if allocated.is_empty() { Value::Null } else { allocated.to_json() },
-                    "conditions": conditions_json(conditions),
-                    "observedGeneration": observed_generation,
-                },
-            }),
+            Change::ResourceStatus { phase, allocated, conditions, observed_generation, implementation } => {
+                let mut patch = json!({
+                    "status": {
+                        "phase": phase.name(),
+                        "allocated": if allocated.is_empty() { Value::Null } else { allocated.to_json() },
+                        "conditions": conditions_json(conditions),
+                        "observedGeneration": observed_generation,
+                    },
+                });
+                if let Some(part) = implementation {
+                    patch["status"]["implementationRef"] = part.to_json();
+                }
+                patch
+            }
             Change::ClaimSpec { resource_name, finalizers } => {
                 let mut patch = json!({"metadata": {"finalizers": finalizers}});
                 if let Some(name) = resource_name {

@@ -7,6 +7,7 @@
 mod answer;
 mod decide;
 mod observe;
+mod parts;
 mod settle;
 mod sync;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use crate::cache::{QuotaKey, State};
 use crate::event::Event;
 use crate::framework::Refusal;
 use crate::model::WriteId;
-use crate::model::{Kind, Lookup, Name, ObjectKey, Predicate, Revision, Time, TypeId, Uid};
+use crate::model::{Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Time, TypeId, Uid};
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,6 +32,9 @@ pub struct Config {
     /// Whether a resource with a template and without a phase counts as Available. True for plans over
     /// manifests; on a cluster an unwritten phase means that nobody has made it yet.
     pub absent_phase_is_available: bool,
+    /// Whether implementations are made, watched and removed. False for plans, which have no cluster to make
+    /// them in: there a resource's phase tells whether it is implemented.
+    pub makes_parts: bool,
     /// How many claims are decided about in one turn before events are looked at again.
     pub decisions_per_turn: usize,
 }
@@ -40,7 +44,8 @@ impl Default for Config {
         Config {
             system_namespace: Name::from("conductor-system"),
             absent_phase_is_available: false,
-            decisions_per_turn: 10_000,
+            makes_parts: true,
+            decisions_per_turn: 1_000,
         }
     }
 }
@@ -98,13 +103,34 @@ enum Target {
     Resource(TypeId, Name),
     Class(TypeId, Name),
     Quota(QuotaKey),
+    Part(PartId),
 }
 
-/// The live reads that must agree before a resource is destroyed.
+/// A write that is on its way.
+#[derive(Debug)]
+struct Flight {
+    target: Target,
+    effect: Effect,
+}
+
+/// What a write is to bring about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    /// Something is made or changed.
+    Change,
+    /// Something is destroyed.
+    Destruction,
+}
+
+/// The live reads that must agree before a resource or its part is destroyed.
 #[derive(Debug)]
 struct DestroyCheck {
+    /// The resource as read.
     revision: Option<Revision>,
+    /// The claims that are still to be read.
     claims: BTreeSet<ObjectKey>,
+    /// The part that is still to be read.
+    part: Option<PartKey>,
 }
 
 /// Figures for people who watch.
@@ -135,7 +161,7 @@ pub struct Engine {
     bindings: Lookup<Uid, Binding>,
     synced: bool,
     writes: u64,
-    flights: BTreeMap<WriteId, Target>,
+    flights: BTreeMap<WriteId, Flight>,
     /// How many of the flights are to each target.
     flying: Lookup<Target, u32>,
     busy: Lookup<Target, ()>,
@@ -143,11 +169,18 @@ pub struct Engine {
     failures: BTreeMap<Target, u32>,
     retries: BTreeSet<(Time, Target)>,
     reads: BTreeMap<(Kind, ObjectKey), BTreeSet<Uid>>,
+    /// Parts that are being read, and the lives of that name that are in doubt.
+    part_reads: BTreeMap<PartKey, BTreeSet<Uid>>,
+    /// What the API said to the last try, where it was no.
+    troubles: BTreeMap<(Target, Effect), String>,
     destroys: BTreeMap<(TypeId, Name), DestroyCheck>,
     gone: BTreeSet<Uid>,
     gone_order: VecDeque<Uid>,
     /// Who a resource is being made for, by the resource's name.
     makers: BTreeMap<(TypeId, Name), Uid>,
+    /// Claims to be kept as written when they are read, and those that were, until their resource is made.
+    claims_to_keep: BTreeSet<Uid>,
+    written_claims: BTreeMap<Uid, serde_json::Value>,
     /// Claims that were bound to a resource that is not in the cache: a live read tells whether it is lost.
     doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
     /// Resources that a live read has just found missing; empty between turns.
@@ -176,10 +209,14 @@ impl Engine {
             failures: BTreeMap::new(),
             retries: BTreeSet::new(),
             reads: BTreeMap::new(),
+            part_reads: BTreeMap::new(),
+            troubles: BTreeMap::new(),
             destroys: BTreeMap::new(),
             gone: BTreeSet::new(),
             gone_order: VecDeque::new(),
             makers: BTreeMap::new(),
+            claims_to_keep: BTreeSet::new(),
+            written_claims: BTreeMap::new(),
             doubted: BTreeMap::new(),
             missing: BTreeSet::new(),
             helpful: 0,
@@ -202,6 +239,7 @@ impl Engine {
             Event::Synced => self.start(now),
             Event::Answered { id, answer } => self.answered(id, answer, now),
             Event::Read { kind, key, found } => self.read_answered(kind, &key, found, now),
+            Event::Part(event) => self.observe_parts(event, now),
             Event::Tick => self.tick(now),
         }
         if self.synced {
@@ -265,6 +303,7 @@ impl Engine {
     pub fn is_idle(&self) -> bool {
         self.flights.is_empty()
             && self.reads.is_empty()
+            && self.part_reads.is_empty()
             && self.queue.lengths().active == 0
             && self.dirty.is_empty()
     }
@@ -293,26 +332,26 @@ impl Engine {
     }
 
     /// Notes that a write to `target` is on its way; until its answer the target is left alone.
-    fn send(&mut self, target: Target) -> WriteId {
+    fn send(&mut self, target: Target, effect: Effect) -> WriteId {
         self.writes += 1;
         let id = WriteId(self.writes);
         *self.flying.or_default(target.clone()) += 1;
-        self.flights.insert(id, target.clone());
+        self.flights.insert(id, Flight { target: target.clone(), effect });
         self.busy.insert(target, ());
         id
     }
 
-    /// Notes that a write has been answered; says which target it was to.
-    fn landed(&mut self, id: WriteId) -> Option<Target> {
-        let target = self.flights.remove(&id)?;
-        if let Some(count) = self.flying.get_mut(&target) {
+    /// Notes that a write has been answered; says which one it was.
+    fn landed(&mut self, id: WriteId) -> Option<Flight> {
+        let flight = self.flights.remove(&id)?;
+        if let Some(count) = self.flying.get_mut(&flight.target) {
             *count -= 1;
             if *count == 0 {
-                self.flying.remove(&target);
+                self.flying.remove(&flight.target);
             }
         }
-        self.busy.remove(&target);
-        Some(target)
+        self.busy.remove(&flight.target);
+        Some(flight)
     }
 
     fn tell(

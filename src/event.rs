@@ -1,6 +1,7 @@
 //! Everything that can happen to the engine, as one closed enum. Nothing here says what to do about it.
 
-use crate::model::{Kind, Object, ObjectKey, Revision, Uid, WriteId};
+pub use crate::model::part::WhyMissing;
+use crate::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Revision, Uid, WriteId};
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -36,8 +37,48 @@ pub enum Event {
         /// What was found.
         found: Option<Object>,
     },
+    /// Something happened to the objects that implement resources.
+    Part(PartEvent),
     /// Time has passed.
     Tick,
+}
+
+/// One thing that happened to parts, the objects that implement resources.
+#[derive(Clone, Debug)]
+pub enum PartEvent {
+    /// All labelled parts of a kind that is followed: what is not among them is gone, or has lost its label.
+    Listed {
+        /// The kind.
+        kind: PartKind,
+        /// Every part of it.
+        parts: Vec<Part>,
+        /// The list's own revision; zero where it is not known.
+        revision: Revision,
+    },
+    /// A part was seen, new or changed.
+    Seen(Box<Part>),
+    /// A part is gone, or has lost its label.
+    Gone {
+        /// Where it was.
+        key: PartKey,
+        /// Which life of that name.
+        uid: Uid,
+    },
+    /// A kind that is followed cannot be had. It may be listed later.
+    KindMissing {
+        /// The kind.
+        kind: PartKind,
+        /// Why not.
+        why: WhyMissing,
+    },
+    /// A live read was answered: the part as it is now, if there is one. Said only on the API's word that
+    /// there is none: a read that fails in any other way is tried again until it can be answered.
+    Read {
+        /// Where.
+        key: PartKey,
+        /// What was found.
+        found: Option<Box<Part>>,
+    },
 }
 
 /// Which object is gone.
@@ -56,6 +97,8 @@ pub struct Gone {
 pub enum Answer {
     /// Done; this is the object now.
     Written(Box<Object>),
+    /// Done; this is the part now.
+    PartWritten(Box<Part>),
     /// Done; the object is gone.
     Deleted,
     /// Refused: the object has changed since, or is another one of that name.

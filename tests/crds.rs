@@ -47,9 +47,23 @@ fn files_and_no_others() {
         .map(|entry| entry.expect("it can be read").path())
         .collect();
     let mut wanted: Vec<_> = crds().iter().map(path).collect();
+    wanted.push(root().join("crds/Kustomization"));
     found.sort();
     wanted.sort();
     assert_eq!(found, wanted, "remove what no type generates any more");
+}
+
+#[test]
+fn kustomize_finds_every_definition() {
+    let text = std::fs::read_to_string(root().join("crds/Kustomization")).expect("it is there");
+    let list: Value = serde_saphyr::from_str(&text).expect("it can be read");
+    let mut listed: Vec<_> =
+        list["resources"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let wanted: Vec<_> = crds().iter().map(path).collect();
+    let mut wanted: Vec<_> = wanted.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+    listed.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(listed, wanted);
 }
 
 #[test]

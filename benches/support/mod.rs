@@ -13,6 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The type that is measured.
 pub const TY: TypeId = TypeId::RELATIONAL_DATABASE;
 /// The one moment at which everything happens.

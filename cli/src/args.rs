@@ -1,6 +1,7 @@
 //! The arguments, and the help that teaches them. Every example in a help text runs as it stands.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Claims for infrastructure: see what applications would get, and why
@@ -10,9 +11,10 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     after_help = "Examples:
-  conductor sim plan examples/plan/teams.yaml
-  kubectl get rdb,rdbc,rdbclass -A -o yaml | conductor sim plan -
-  conductor crds | kubectl apply -f -"
+  conductor sim plan examples/plan/teams.yaml          what would happen, without a cluster
+  conductor crds | kubectl apply -f -                  install the kinds
+  conductor run                                        bind claims on the cluster of your kubeconfig
+  conductor explain claim team-a/orders                why a claim waits, and what would help"
 )]
 pub struct Arguments {
     /// What to do
@@ -37,11 +39,147 @@ pub enum Command {
         #[command(subcommand)]
         command: Simulate,
     },
+    /// Bind claims on a cluster, until interrupted
+    #[command(after_help = "Examples:
+  conductor crds | kubectl apply -f -                  once, before the first run
+  kubectl create namespace conductor-system
+  conductor run                                        the cluster of KUBECONFIG, of ~/.kube/config, or of the pod
+  conductor run --context staging --no-leader-election
+  RUST_LOG=debug conductor run --log-format json
+
+Several may run: one leads, the others stand by with everything seen. Health is on /healthz and /readyz of
+--listen, figures on /metrics. On SIGINT or SIGTERM it ends what is under way and gives its lease back.
+
+Exit codes: 0 stopped when asked to; 1 lost the lease or cannot go on, start it again; 2 usage, or no cluster.")]
+    Run(RunArguments),
+    /// List claims, resources, classes or quotas of a cluster
+    #[command(after_help = "Examples:
+  conductor get claims -A                              every claim, and why it waits
+  conductor get resources                              what there is, and who has it
+  conductor get quotas -n team-a -o json | jq '.items[].status.used'
+
+Exit codes: 0 listed, be it nothing; 2 usage, or the cluster cannot be asked.")]
+    Get(GetArguments),
+    /// Explain on a cluster why a claim waits, in the words of `sim explain`
+    #[command(arg_required_else_help = true)]
+    Explain {
+        /// What is explained
+        #[command(subcommand)]
+        what: ExplainWhat,
+    },
     /// Print the CustomResourceDefinitions
     #[command(after_help = "Examples:
   conductor crds | kubectl apply -f -
   conductor crds -o json | jq -r '.items[].metadata.name'")]
     Crds(CrdsArguments),
+}
+
+/// Which cluster.
+#[derive(Args, Debug)]
+pub struct ClusterArguments {
+    /// Kubeconfig of the cluster; else KUBECONFIG, else ~/.kube/config, else the pod's own account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Where resources and classes live
+    #[arg(long, value_name = "NS", default_value = "conductor-system")]
+    pub system_namespace: String,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Debug)]
+pub struct RunArguments {
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Name of the Lease by which the leader is elected, in the system namespace
+    #[arg(long, value_name = "NAME", default_value = "conductor")]
+    pub lease_name: String,
+    /// Lead at once; only where no other controller runs on this cluster
+    #[arg(long)]
+    pub no_leader_election: bool,
+    /// Most calls a second to the API, in the long run
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub writes_per_second: u32,
+    /// How log lines are written; RUST_LOG chooses which
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Arguments of `get`.
+#[derive(Args, Debug)]
+pub struct GetArguments {
+    /// What is listed
+    #[arg(value_enum)]
+    pub what: Listed,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Namespace of claims and quotas; the kubeconfig's where it is not given
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// All namespaces
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+    /// A table for people, or JSON for scripts
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    /// What applications ask for
+    Claims,
+    /// What there is
+    Resources,
+    /// What can be made
+    Classes,
+    /// What may be used
+    Quotas,
+}
+
+/// What can be explained.
+#[derive(Debug, Subcommand)]
+pub enum ExplainWhat {
+    /// Explain one claim
+    #[command(after_help = "Examples:
+  conductor explain claim team-a/orders
+  conductor explain claim orders -n team-a -o json | jq '.claims[0].nearest'
+
+Exit codes: 0 explained; 2 usage, an unknown claim, or the cluster cannot be asked.")]
+    Claim(ExplainClaimArguments),
+}
+
+/// Arguments of `explain claim`.
+#[derive(Args, Debug)]
+pub struct ExplainClaimArguments {
+    /// The claim
+    #[arg(value_name = "NS/NAME")]
+    pub claim: String,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// A table for people, or JSON for scripts
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
 }
 
 /// Questions to the scheduler.

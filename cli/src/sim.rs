@@ -40,16 +40,16 @@ pub fn explain(arguments: &ExplainArguments) -> Result<()> {
 }
 
 /// `NS/NAME`, or a name in the default namespace.
-fn split<'a>(claim: &'a str, namespace: &'a str) -> Result<(&'a str, &'a str)> {
+pub fn split<'a>(claim: &'a str, namespace: &'a str) -> Result<(&'a str, &'a str)> {
     match claim.split('/').collect::<Vec<_>>()[..] {
         [name] if !name.is_empty() => Ok((namespace, name)),
         [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok((namespace, name)),
-        _ => bail!("--claim {claim:?} names no claim: write NAMESPACE/NAME"),
+        _ => bail!("{claim:?} names no claim: write NAMESPACE/NAME"),
     }
 }
 
 /// Claims of the same name elsewhere, or whatever claims there are.
-fn suggest(planned: &Planned, name: &str) -> String {
+pub fn suggest(planned: &Planned, name: &str) -> String {
     let claims: Vec<String> = planned.claims().map(ToString::to_string).collect();
     let same: Vec<String> = claims.iter().filter(|c| c.ends_with(&format!("/{name}"))).cloned().collect();
     match (same.is_empty(), claims.is_empty()) {
@@ -72,7 +72,8 @@ fn planned(input: &Input) -> Result<ManuallyDrop<Planned>> {
     let loaded = load(&input.paths, &options)?;
     tell(&loaded, &input.system_namespace);
     let objects = loaded.objects.into_iter().map(|loaded| loaded.object).collect();
-    let options = Options { system_namespace: input.system_namespace.as_str().into() };
+    let system_namespace = input.system_namespace.as_str().into();
+    let options = Options { system_namespace, ..Options::default() };
     Ok(ManuallyDrop::new(Planned::new(objects, &options)))
 }
 

@@ -16,6 +16,8 @@ const WIDTH: u16 = 100;
 const CLAIM_MAX: usize = 36;
 /// Longest other name that is shown whole.
 const NAME_MAX: usize = 28;
+/// Longest name of an object on a cluster that is shown whole: those that we make have a UID in them.
+const OBJECT_MAX: usize = 48;
 /// Longest message that is shown whole.
 const MESSAGE_MAX: usize = 160;
 /// Least columns for the column with the sentences; a narrower terminal breaks the lines itself.
@@ -214,6 +216,18 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
         writeln!(out, "\n{}", table.trim_fmt())?;
     }
     Ok(())
+}
+
+/// Objects of a cluster, one a row; the last column has the sentences.
+pub fn listed(out: &mut impl Write, header: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
+    let mut table = table(header);
+    for row in rows {
+        let last = row.len().saturating_sub(1);
+        let most = |at| if at == last { MESSAGE_MAX } else { OBJECT_MAX };
+        let cells = row.iter().enumerate().map(|(at, text)| short(text, most(at)));
+        table.add_row(cells.collect::<Vec<_>>());
+    }
+    writeln!(out, "{}", table.trim_fmt())
 }
 
 /// An empty table: no lines, a header, the last column but none other broken into lines.

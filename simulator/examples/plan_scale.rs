@@ -11,6 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::time::Instant;
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 
 fn object(kind: Kind, namespace: String, name: String, body: Value) -> Object {

@@ -2,7 +2,7 @@
 //! until nothing moves. Time is virtual. Faults are not here: a test that wants them drives both by hand.
 
 use crate::world::World;
-use conductor::action::{Action, Note};
+use conductor::action::{Action, Note, PartAction};
 use conductor::engine::{Config, Engine};
 use conductor::event::Event;
 use conductor::model::{Kind, Object, ObjectKey, Time};
@@ -61,6 +61,12 @@ impl Lab {
         self.deliver(event.into_iter().collect());
     }
 
+    /// Changes the cluster's parts or their kinds by hand and lets everything settle.
+    pub fn touch_parts<E: IntoIterator<Item = Event>>(&mut self, touch: impl FnOnce(&mut World) -> E) {
+        let events = touch(&mut self.world);
+        self.deliver(events.into_iter().collect());
+    }
+
     /// Lets time pass, waking the controller whenever it asked to be.
     pub fn advance(&mut self, ms: i64) {
         let until = self.now.plus_ms(ms);
@@ -101,6 +107,11 @@ impl Lab {
             Action::Read { kind, key } => {
                 let found = self.world.get(kind, &key).cloned();
                 vec![Event::Read { kind, key, found }]
+            }
+            Action::Part(action) => {
+                let writes = matches!(action, PartAction::Create { .. } | PartAction::Delete { .. });
+                self.writes += usize::from(writes);
+                self.world.carry_out(&action)
             }
             Action::Tell(note) => {
                 self.notes.push(note);

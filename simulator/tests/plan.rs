@@ -71,7 +71,7 @@ fn lived(objects: &[Object]) -> Vec<String> {
     for object in objects {
         world.put(object.clone());
     }
-    let config = Config { absent_phase_is_available: true, ..Config::default() };
+    let config = Config { absent_phase_is_available: true, makes_parts: false, ..Config::default() };
     let lab = Lab::start(world, config, Time(0));
     lab.engine.audit().unwrap();
     let mut lines = Vec::new();
@@ -418,7 +418,7 @@ fn resources_elsewhere_do_not_take_part() {
     elsewhere.metadata.namespace = Some("other".to_owned());
     let objects = vec![elsewhere, claim("x", json!({}))];
     assert_eq!(told(&planned(&objects)), ["a/x Pending"]);
-    let options = Options { system_namespace: Name::from("other") };
+    let options = Options { system_namespace: Name::from("other"), ..Options::default() };
     assert_eq!(told(&plan(objects, &options)), ["a/x Bound db", "db Bound [a/x]"]);
 }
 

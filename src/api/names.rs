@@ -1,4 +1,4 @@
-//! Names that Conductor writes into the metadata of objects: annotations and finalizers.
+//! Names that Conductor writes into the metadata of objects: labels, annotations and finalizers.
 //! The condition words are in `reasons`.
 
 /// Annotation on a class: `"true"` makes it the default for claims that name no class.
@@ -10,6 +10,13 @@ pub const PROVISIONED_BY: &str = "conductor.io/provisioned-by";
 
 /// Annotation on a resource that Conductor created: the UID of the claim it was made for.
 pub const PROVISIONED_FOR: &str = "conductor.io/provisioned-for";
+
+/// Label on every part of a resource's implementation: the resource's name, or a digest of a longer one.
+pub const RESOURCE: &str = "conductor.io/resource";
+/// Label on every part of a resource's implementation: which part it is, `main` for the only one.
+pub const PART: &str = "conductor.io/part";
+/// Annotation on every part of a resource's implementation: the UID of the resource that it belongs to.
+pub const RESOURCE_UID: &str = "conductor.io/resource-uid";
 
 /// The profile that applies where no annotation names one.
 pub const DEFAULT_PROFILE: &str = "default";

@@ -88,6 +88,10 @@ pub mod resource {
     pub const IMPLEMENTATION_NOT_READY: &str = "ImplementationNotReady";
     /// False: the implementation's kind is not installed in the cluster.
     pub const KIND_NOT_INSTALLED: &str = "KindNotInstalled";
+    /// False: objects of the implementation's kind cannot be made: we may not, or they live in no namespace.
+    pub const KIND_NOT_ALLOWED: &str = "KindNotAllowed";
+    /// False: the implementation was ready once and is gone; it is not replaced by an empty one.
+    pub const IMPLEMENTATION_GONE: &str = "ImplementationGone";
     /// False: an object of the implementation's name exists and is not ours.
     pub const NAME_CONFLICT: &str = "NameConflict";
     /// False: the template cannot be rendered.
@@ -100,6 +104,12 @@ pub mod resource {
     pub const RECLAIM_FAILED: &str = "ReclaimFailed";
     /// False: it and its implementation are being deleted.
     pub const DELETING: &str = "Deleting";
+
+    /// The reason spelled `word`, where it keeps a resource from being made until somebody does something.
+    pub fn find_trouble(word: &str) -> Option<&'static str> {
+        let troubles = [KIND_NOT_INSTALLED, KIND_NOT_ALLOWED, NAME_CONFLICT, TEMPLATE_ERROR];
+        troubles.into_iter().find(|known| *known == word)
+    }
 }
 
 /// Reasons of the `Accepted` condition.

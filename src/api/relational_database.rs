@@ -87,6 +87,9 @@ pub struct RelationalDatabaseSpec {
     /// The objects that implement it, where one is not enough: created in the order of their references, deleted in reverse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub templates: Option<Templates>,
+    /// What the templates' expressions were given when the resource was made: claim, class and parameters as they were then. Written by Conductor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<FreeForm>,
     /// How many claims may hold it, and from where; absent means one claim from anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Sharing>,

@@ -123,7 +123,7 @@ impl<'a> Best<'a> {
 }
 
 /// So many offers of a cell are looked at one by one before its shapes are opened instead.
-const WALK_MAX: usize = 128;
+const WALK_MAX: usize = 256;
 
 impl Index {
     pub(super) fn search<'a>(&self, ask: &'a Ask<'a>) -> Search<'a> {
@@ -164,22 +164,26 @@ impl Index {
     /// Considers the best fit of a cell. Its offers are gone through best fit first until one fits or none
     /// can be better than what is known; where what fits is rare, its shapes are opened instead.
     fn best_of_cell<'a>(&'a self, cell: &Cell, search: &Search<'_>, either: Either, best: &mut Best<'a>) {
-        for (step, offer) in cell.offers.walk(&search.want).enumerate() {
+        for (step, (free, named, by)) in cell.offers.from(&search.want).enumerate() {
+            let known = best.candidate.as_ref().map(|best| best.free);
+            if known.is_some_and(|known| known.primary < free.primary) {
+                return;
+            }
             if step == WALK_MAX {
                 return self.each_shape_of_cell(cell, search, |shape| {
                     let fits = self.first_fits(shape, search, either);
                     fits.for_each(|id| best.consider(self.candidate(id)));
                 });
             }
-            let Some((free, named, by)) = offer else { continue };
-            if best.candidate.as_ref().is_some_and(|best| best.free < free) {
+            // The look first: it is at hand, while the other capacities are a jump away.
+            let wanted = if by.shared { either.shared } else { either.vacant };
+            if !wanted || !search.accepted.all.contains(by.look) {
+                continue;
+            }
+            if known.is_some_and(|known| known < free) {
                 return;
             }
-            let wanted = if by.shared { either.shared } else { either.vacant };
-            if wanted
-                && search.accepted.all.contains(by.look)
-                && self.passes_residual(&search.residual, named.id)
-            {
+            if free.covers(&search.want) && self.passes_residual(&search.residual, named.id) {
                 return best.consider(self.candidate(named.id));
             }
         }

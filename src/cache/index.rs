@@ -10,7 +10,7 @@
 use super::arena::Arena;
 use super::looks::{LookId, Looks};
 use super::shape::{Free, Members, Named, Offers};
-use crate::model::{Capacity, FieldValue, Labels, Name, Offer, Predicate, TypeId, Version};
+use crate::model::{Capacity, FieldValue, Labels, Lookup, Name, Offer, Predicate, TypeId, Version};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -97,11 +97,13 @@ pub struct Index {
     pub(super) cells: Arena<Cell>,
     pub(super) shapes: Arena<Shape>,
     pub(super) looks: Looks,
-    pub(super) members: Vec<Option<Member>>,
+    /// Boxed, so that one more never moves all the others.
+    pub(super) members: Vec<Option<Box<Member>>>,
     pub(super) total: usize,
-    labels: BTreeMap<Name, BTreeMap<Name, u32>>,
+    /// Every label, and how many have which value of it.
+    labels: BTreeMap<Name, Lookup<Name, u32>>,
     /// Labels that do not tell shapes apart; who has which value of them.
-    pub(super) demoted: BTreeMap<Name, BTreeMap<Name, BTreeSet<ResourceId>>>,
+    pub(super) demoted: BTreeMap<Name, Lookup<Name, BTreeSet<ResourceId>>>,
     generation: u64,
 }
 
@@ -255,7 +257,7 @@ impl Index {
     }
 
     pub(super) fn member(&self, id: ResourceId) -> Option<&Member> {
-        self.members.get(id.0 as usize)?.as_ref()
+        self.members.get(id.0 as usize)?.as_deref()
     }
 
     /// Puts a resource in its place, or moves it there.
@@ -277,19 +279,11 @@ impl Index {
         }
         self.remove(id);
         self.count_labels(id, offer, 1);
-        self.insert(
-            id,
-            Member {
-                name: name.clone(),
-                offer: offer.clone(),
-                standing,
-                free,
-                taken: taken.clone(),
-                held,
-                shapes: SmallVec::new(),
-            },
-        );
-        self.demote_if_crowded(offer);
+        let (name, offer, taken) = (name.clone(), offer.clone(), taken.clone());
+        let member =
+            Member { name, offer: offer.clone(), standing, free, taken, held, shapes: SmallVec::new() };
+        self.insert(id, Box::new(member));
+        self.demote_if_crowded(&offer);
     }
 
     /// The offer is the same: only standing and what is left have moved.
@@ -346,7 +340,7 @@ impl Index {
         }
     }
 
-    fn insert(&mut self, id: ResourceId, mut member: Member) {
+    fn insert(&mut self, id: ResourceId, mut member: Box<Member>) {
         let offer = member.offer.clone();
         let group = self.group_mut(&offer);
         group.total += 1;
@@ -495,13 +489,13 @@ impl Index {
     fn count_labels(&mut self, id: ResourceId, offer: &Offer, by: i32) {
         for (key, value) in offer.labels.iter() {
             let values = self.labels.entry(key.clone()).or_default();
-            let count = values.entry(value.clone()).or_default();
+            let count = values.or_default(value.clone());
             *count = count.saturating_add_signed(by);
             if *count == 0 {
                 values.remove(value);
             }
             if let Some(postings) = self.demoted.get_mut(key) {
-                let posting = postings.entry(value.clone()).or_default();
+                let posting = postings.or_default(value.clone());
                 if by > 0 {
                     posting.insert(id);
                 } else {
@@ -524,14 +518,14 @@ impl Index {
         let Some(key) = telling.max_by_key(|(_, values)| values.len()).map(|(key, _)| key.clone()) else {
             return;
         };
-        let mut postings: BTreeMap<Name, BTreeSet<ResourceId>> = BTreeMap::new();
+        let mut postings: Lookup<Name, BTreeSet<ResourceId>> = Lookup::default();
         let mut members = std::mem::take(&mut self.members);
         for (at, member) in members.iter().enumerate() {
             let Some(member) = member else { continue };
             let id = ResourceId(at as u32);
             self.detach(id, member);
             if let Some((_, value)) = member.offer.labels.iter().find(|(k, _)| *k == key) {
-                postings.entry(value.clone()).or_default().insert(id);
+                postings.or_default(value.clone()).insert(id);
             }
         }
         self.demoted.insert(key, postings);

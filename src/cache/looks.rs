@@ -4,7 +4,7 @@
 use super::arena::Arena;
 use super::bits::Bits;
 use crate::model::selector::{Operator, Requirement};
-use crate::model::{FieldValue, FieldWant, Labels, Name, Predicate, TypeId, Wants};
+use crate::model::{FieldValue, FieldWant, Labels, Lookup, Name, Predicate, TypeId, Wants};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) type LookId = u32;
 
 /// The fields other than group and version, and the labels that tell shapes apart.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Look {
     fields: Box<[FieldValue]>,
     labels: Labels,
@@ -23,7 +23,7 @@ struct Look {
 pub(super) struct Looks {
     /// The fields that a look keeps, in the order in which they are asked.
     fields: Vec<(usize, Predicate)>,
-    ids: BTreeMap<Arc<Look>, LookId>,
+    ids: Lookup<Arc<Look>, LookId>,
     /// Each look, and how many resources have it.
     looks: Arena<(Arc<Look>, u32)>,
     all: Bits,
@@ -63,7 +63,7 @@ impl Looks {
         Looks {
             by_field: fields.iter().map(|_| BTreeMap::new()).collect(),
             fields,
-            ids: BTreeMap::new(),
+            ids: Lookup::default(),
             looks: Arena::default(),
             all: Bits::default(),
             by_label: BTreeMap::new(),

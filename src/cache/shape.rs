@@ -2,9 +2,9 @@
 //! Static questions (class, engine, version, labels) are asked of the shape, not here.
 
 use super::index::{ResourceId, Standing};
+use super::ordered::{Ordered, Walk};
 use crate::model::{Capacity, Name, Quantity};
-use std::collections::{BTreeMap, BTreeSet, btree_map};
-use std::ops::Bound;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A resource among others of its shape, ordered by name.
@@ -68,14 +68,14 @@ pub(super) enum Who {
 /// Offered resources in best-fit order, each with a note.
 #[derive(Debug)]
 pub(super) struct Offers<N = ()> {
-    keys: BTreeMap<OfferKey, N>,
+    keys: Ordered<OfferKey, N>,
     /// No resource here has more left than this of anything; spares searches that must fail.
     ceiling: Free,
 }
 
 impl<N> Default for Offers<N> {
     fn default() -> Self {
-        Offers { keys: BTreeMap::new(), ceiling: Free::default() }
+        Offers { keys: Ordered::default(), ceiling: Free::default() }
     }
 }
 
@@ -118,7 +118,7 @@ impl Members {
     /// Every member, whatever its standing, in no meaningful order.
     pub fn all(&self) -> impl Iterator<Item = &Named> {
         let offered =
-            self.vacant.keys.keys().chain(self.shared.keys.keys()).filter_map(|key| match &key.who {
+            self.vacant.keys.iter().chain(self.shared.keys.iter()).filter_map(|(key, ())| match &key.who {
                 Who::At(named) => Some(named),
                 Who::Lowest | Who::Highest => None,
             });
@@ -145,15 +145,34 @@ impl<N> Offers<N> {
         self.ceiling.covers(want)
     }
 
-    /// A walk through the offered resources that may cover `want`, best fit first.
-    pub fn walk<'a, 'w>(&'a self, want: &'w Free) -> Walk<'a, 'w, N> {
-        let cursor = self.may_cover(want).then(|| self.keys.range(start_of(want)..));
-        Walk { offers: self, want, cursor, short: None }
+    /// The offered resources from the first that could cover `want` on, best fit first; none where none can.
+    pub fn from<'a>(&'a self, want: &Free) -> impl Iterator<Item = (&'a Free, &'a Named, &'a N)> {
+        let offers = self.may_cover(want).then(|| self.keys.from(&start_of(want)));
+        offers.into_iter().flatten().filter_map(|(key, note)| match &key.who {
+            Who::At(named) => Some((&key.free, named, note)),
+            Who::Lowest | Who::Highest => None,
+        })
     }
 
-    /// The offered resources that cover `want`, best fit first.
+    /// The offered resources that cover `want`, best fit first. Where many in a row have the same and too
+    /// little left, the others who have it are skipped.
     pub fn fitting<'a>(&'a self, want: &Free) -> impl Iterator<Item = (&'a Free, &'a Named)> {
-        self.walk(want).flatten().map(|(free, named, _)| (free, named))
+        const SKIP_AFTER: usize = 8;
+        let mut cursor = self.may_cover(want).then(|| self.keys.from(&start_of(want)));
+        let mut short: Option<(&Free, usize)> = None;
+        std::iter::from_fn(move || {
+            loop {
+                let (key, _) = cursor.as_mut()?.next()?;
+                if let (true, Who::At(named)) = (key.free.covers(want), &key.who) {
+                    return Some((&key.free, named));
+                }
+                let before = short.filter(|(free, _)| **free == key.free).map_or(0, |(_, before)| before);
+                short = Some((&key.free, before + 1));
+                if before + 1 == SKIP_AFTER {
+                    cursor = Some(self.beyond(&key.free));
+                }
+            }
+        })
     }
 
     /// The first fitting resource of each distinct amount left.
@@ -173,45 +192,12 @@ impl<N> Offers<N> {
     }
 
     /// Everything that has more left than `free`, in best-fit order.
-    fn beyond(&self, free: &Free) -> btree_map::Range<'_, OfferKey, N> {
-        let end = OfferKey { free: free.clone(), who: Who::Highest };
-        self.keys.range((Bound::Excluded(end), Bound::Unbounded))
+    fn beyond(&self, free: &Free) -> Walk<'_, OfferKey, N> {
+        self.keys.beyond(&OfferKey { free: free.clone(), who: Who::Highest })
     }
 }
 
 /// Nothing that covers `want` comes before this: who has at least as much of everything is not smaller.
 fn start_of(want: &Free) -> OfferKey {
     OfferKey { free: want.clone(), who: Who::Lowest }
-}
-
-/// A walk through offers, one step each: an offer that covers what is wanted, or one that does not.
-pub(super) struct Walk<'a, 'w, N> {
-    offers: &'a Offers<N>,
-    want: &'w Free,
-    cursor: Option<btree_map::Range<'a, OfferKey, N>>,
-    /// An amount that does not do, and how many in a row have had it.
-    short: Option<(&'a Free, usize)>,
-}
-
-/// Where so many in a row have the same and too little left, the others who have it are skipped.
-const SKIP_AFTER: usize = 8;
-
-impl<'a, N> Iterator for Walk<'a, '_, N> {
-    type Item = Option<(&'a Free, &'a Named, &'a N)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (key, note) = self.cursor.as_mut()?.next()?;
-        if key.free.covers(self.want) {
-            return Some(match &key.who {
-                Who::At(named) => Some((&key.free, named, note)),
-                Who::Lowest | Who::Highest => None,
-            });
-        }
-        let in_a_row = self.short.filter(|(free, _)| **free == key.free).map_or(1, |(_, before)| before + 1);
-        self.short = Some((&key.free, in_a_row));
-        if in_a_row == SKIP_AFTER {
-            self.cursor = Some(self.offers.beyond(&key.free));
-        }
-        Some(None)
-    }
 }

@@ -3,6 +3,7 @@
 
 use super::index::{Index, ResourceId, Standing};
 use super::ledger::Ledger;
+use super::parts::Parts;
 use crate::model::quota::Bounds;
 use crate::model::{
     Capacity, Claim, ClaimRef, Class, FieldWant, Labels, Limits, Lookup, Name, ObjectKey, ProfileObject,
@@ -87,7 +88,8 @@ impl ResourceEntry {
 pub struct State {
     /// Whether a resource whose phase nobody wrote counts as Available even where it has a template.
     absent_phase_is_available: bool,
-    resources: Vec<Option<ResourceEntry>>,
+    /// Boxed, so that one more never moves all the others.
+    resources: Vec<Option<Box<ResourceEntry>>>,
     free_ids: Vec<ResourceId>,
     /// Resources by name, type by type.
     names: Vec<Lookup<Name, ResourceId>>,
@@ -103,6 +105,8 @@ pub struct State {
     limits: BTreeMap<(Name, Name), Limits>,
     /// Quotas and what is charged to them.
     pub ledger: Ledger,
+    /// The objects that implement resources.
+    pub parts: Parts,
     indexes: Vec<Index>,
     /// Resources that hold a claim, by the claim's UID.
     holders: Lookup<Uid, ResourceIds>,
@@ -132,6 +136,7 @@ impl State {
             profiles: BTreeMap::new(),
             limits: BTreeMap::new(),
             ledger: Ledger::default(),
+            parts: Parts::default(),
             indexes: TypeId::all().map(Index::new).collect(),
             holders: Lookup::default(),
             reserved: BTreeMap::new(),
@@ -146,7 +151,7 @@ impl State {
 
     /// A resource by its place.
     pub fn resource(&self, id: ResourceId) -> Option<&ResourceEntry> {
-        self.resources.get(id.0 as usize)?.as_ref()
+        self.resources.get(id.0 as usize)?.as_deref()
     }
 
     /// A resource by its name.
@@ -182,6 +187,9 @@ impl State {
             if old.resource.offer == resource.offer {
                 resource.offer = old.resource.offer.clone();
             }
+            if old.resource.template == resource.template {
+                resource.template = old.resource.template.clone();
+            }
         }
         let (mut assumed, mut departed) = match old {
             Some(old) if old.resource.meta.uid == resource.meta.uid => (old.assumed, old.departed),
@@ -190,7 +198,7 @@ impl State {
         assumed.retain(|a| !resource.claim_refs.iter().any(|seen| seen.uid == a.uid));
         departed.retain(|uid, _| resource.claim_refs.iter().any(|seen| seen.uid.as_ref() == Some(uid)));
         self.note_references(id, &resource);
-        self.resources[id.0 as usize] = Some(ResourceEntry { resource, assumed, departed });
+        self.resources[id.0 as usize] = Some(Box::new(ResourceEntry { resource, assumed, departed }));
         self.reindex(id);
         id
     }
@@ -202,7 +210,7 @@ impl State {
         self.names[usize::from(entry.resource.ty.0)].remove(&entry.resource.meta.key.name);
         self.indexes[usize::from(entry.resource.ty.0)].remove(id);
         self.free_ids.push(id);
-        Some(entry)
+        Some(*entry)
     }
 
     fn note_references(&mut self, id: ResourceId, resource: &Resource) {
@@ -215,6 +223,7 @@ impl State {
                 }
             }
         }
+        self.parts.note_user(resource);
         if let Some(class) = class_of(resource) {
             *self.class_use.entry((resource.ty, class.clone())).or_default() += 1;
         }
@@ -236,6 +245,7 @@ impl State {
                 }
             }
         }
+        self.parts.forget_user(resource);
         if let Some(class) = class_of(resource) {
             let key = (resource.ty, class.clone());
             if let Some(count) = self.class_use.get_mut(&key) {
@@ -254,7 +264,7 @@ impl State {
 
     /// Gives a resource to a claim in memory, ahead of the write.
     pub fn assume(&mut self, id: ResourceId, claim_ref: ClaimRef) {
-        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_mut) {
+        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_deref_mut) {
             entry.assumed.retain(|a| a.uid != claim_ref.uid);
             entry.assumed.push(claim_ref);
             self.reindex(id);
@@ -263,7 +273,7 @@ impl State {
 
     /// Takes back what was assumed for a claim.
     pub fn forget(&mut self, id: ResourceId, claim: &Uid) {
-        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_mut) {
+        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_deref_mut) {
             entry.assumed.retain(|a| a.uid.as_ref() != Some(claim));
             self.reindex(id);
         }
@@ -271,7 +281,9 @@ impl State {
 
     /// Notes that a holder has left, or, where `how` is absent, that it is there after all.
     pub fn set_departed(&mut self, id: ResourceId, claim: &Uid, how: Option<Departure>) {
-        let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
+            return;
+        };
         let before = match how {
             Some(how) => entry.departed.insert(claim.clone(), how),
             None => entry.departed.remove(claim),
@@ -417,8 +429,8 @@ impl State {
     /// Whether what the resource stands for exists. Without a template it does: the administrator says so.
     pub fn is_implemented(&self, resource: &Resource) -> bool {
         match resource.status.phase {
-            Some(ResourcePhase::Pending | ResourcePhase::Creating) => !resource.has_template,
-            None => !resource.has_template || self.absent_phase_is_available,
+            Some(ResourcePhase::Pending | ResourcePhase::Creating) => !resource.has_template(),
+            None => !resource.has_template() || self.absent_phase_is_available,
             Some(
                 ResourcePhase::Available
                 | ResourcePhase::Bound

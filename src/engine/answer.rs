@@ -1,30 +1,37 @@
 //! What the API said: to a write, or to a live read. An answer that nobody can be sure of is settled by reading.
 
-use super::{Binding, Engine, Target};
-use crate::cache::{Departure, ResourceEntry, ResourceId};
+use super::{Binding, Effect, Engine, Flight, Target};
+use crate::cache::{Departure, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
-use crate::model::{Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+use crate::model::inputs;
+use crate::model::{Kind, Name, Object, ObjectKey, PartId, Time, TypeId, Uid};
 
 /// First pause before a failed write is looked at again; doubles with each further failure.
 const RETRY_MS_FIRST: i64 = 500;
 /// Longest pause.
 const RETRY_MS_MAX: i64 = 30_000;
+/// Writes in a row that nobody answered before people are told.
+const FAILURES_TOLD: u32 = 3;
 
 impl Engine {
     pub(super) fn answered(&mut self, id: WriteId, answer: Answer, now: Time) {
-        let Some(target) = self.landed(id) else { return };
+        let Some(Flight { target, effect }) = self.landed(id) else { return };
+        if let Target::Part(part) = target {
+            return self.part_answered(part, effect, answer, now);
+        }
         if let Target::Resource(ty, name) = &target {
             self.dirty_maker(*ty, name);
         }
         match answer {
             Answer::Written(object) => {
-                self.failures.remove(&target);
+                self.succeeded(&target, effect);
                 self.observe(*object, now);
                 self.dirty.insert(target);
             }
+            Answer::PartWritten(_) => self.free(target),
             Answer::Deleted => {
-                self.failures.remove(&target);
+                self.succeeded(&target, effect);
                 self.read_target(&target);
             }
             Answer::Conflict | Answer::Missing | Answer::Exists => {
@@ -35,11 +42,30 @@ impl Engine {
             Answer::Invalid(why) => {
                 self.tell_refused(&target, &why);
                 self.give_back(&target, now);
-                self.retry_later(target, now);
+                self.refused(target, effect, why, now);
             }
             // It may have been done: what is assumed stays until a read tells.
-            Answer::Unknown(_) => self.retry_later(target, now),
+            Answer::Unknown(why) => self.unanswered(target, effect, why, now),
         }
+    }
+
+    pub(super) fn succeeded(&mut self, target: &Target, effect: Effect) {
+        self.failures.remove(target);
+        self.troubles.remove(&(target.clone(), effect));
+    }
+
+    /// The API said no: that is noted, and tried again later.
+    pub(super) fn refused(&mut self, target: Target, effect: Effect, why: String, now: Time) {
+        self.troubles.insert((target.clone(), effect), why);
+        self.retry_later(target, now);
+    }
+
+    /// The API did not say: that is noted only where it goes on.
+    pub(super) fn unanswered(&mut self, target: Target, effect: Effect, why: String, now: Time) {
+        if self.failures.get(&target).is_some_and(|failures| *failures + 1 >= FAILURES_TOLD) {
+            self.troubles.insert((target.clone(), effect), why);
+        }
+        self.retry_later(target, now);
     }
 
     /// A create is over, one way or the other: the claim it was for is looked at again.
@@ -58,16 +84,6 @@ impl Engine {
         // reason for the same claim to try the same write again without a pause.
         let helpful = self.helpful;
         assumed.into_iter().filter_map(|a| a.uid).for_each(|uid| self.take_back(id, &uid, helpful, now));
-    }
-
-    /// A resource was seen with less room than what was assumed of it: somebody else wrote to it
-    /// meanwhile. Our references on top would give it to two, so the last ones given go back.
-    pub(super) fn give_back_excess(&mut self, id: ResourceId, now: Time) {
-        let helpful = self.helpful;
-        let last = |entry: &ResourceEntry| entry.assumed.last()?.uid.clone();
-        while let Some(uid) = self.state.resource(id).filter(|e| e.is_overdrawn()).and_then(last) {
-            self.take_back(id, &uid, helpful, now);
-        }
     }
 
     /// Takes a resource back that was assumed for a claim, and decides what becomes of the claim.
@@ -96,24 +112,29 @@ impl Engine {
         self.wake_for_quotas(&quotas);
     }
 
-    fn retry_later(&mut self, target: Target, now: Time) {
+    pub(super) fn retry_later(&mut self, target: Target, now: Time) {
+        // Until it has been read again nothing more is written to it.
+        self.busy.insert(target.clone(), ());
+        self.read_later(target, now);
+    }
+
+    /// Reads a target again after a pause that grows with every failure.
+    pub(super) fn read_later(&mut self, target: Target, now: Time) {
         let failures = self.failures.entry(target.clone()).or_default();
         *failures += 1;
         let pause =
             RETRY_MS_FIRST.checked_shl((*failures - 1).min(16)).unwrap_or(RETRY_MS_MAX).min(RETRY_MS_MAX);
-        // Until it has been read again nothing more is written to it.
-        self.busy.insert(target.clone(), ());
         self.retries.insert((now.plus_ms(pause), target));
     }
 
     /// Tells whoever the write was for that the API does not accept it.
-    fn tell_refused(&mut self, target: &Target, why: &str) {
+    pub(super) fn tell_refused(&mut self, target: &Target, why: &str) {
         let (kind, meta) = match target {
             Target::Claim(uid) => match self.state.claim(uid) {
                 Some(claim) => (Kind::Claim(claim.ty), claim.meta.clone()),
                 None => return,
             },
-            Target::Resource(ty, name) => {
+            Target::Resource(ty, name) | Target::Part(PartId { ty, resource: name, .. }) => {
                 let entry = self.state.find_resource(*ty, name).and_then(|id| self.state.resource(id));
                 let maker = self.makers.get(&(*ty, name.clone())).and_then(|uid| self.state.claim(uid));
                 match (entry, maker) {
@@ -151,6 +172,7 @@ impl Engine {
                 let kind = if key.namespace.is_empty() { Kind::ClusterQuota } else { Kind::Quota };
                 (kind, ObjectKey::new(key.namespace.clone(), key.name.clone()))
             }
+            Target::Part(part) => return self.read_part_again(&part.clone()),
         };
         self.busy.insert(target.clone(), ());
         self.read(kind, key, None);
@@ -159,7 +181,10 @@ impl Engine {
     pub(super) fn read_answered(&mut self, kind: Kind, key: &ObjectKey, found: Option<Object>, now: Time) {
         let Some(asked) = self.reads.remove(&(kind, key.clone())) else { return };
         match found {
-            Some(object) => self.observe(object, now),
+            Some(object) => {
+                self.keep_written(&object);
+                self.observe(object, now);
+            }
             None => {
                 if let Some(uid) = self.known_uid(kind, key) {
                     self.observe_gone(kind, key, &uid, now);
@@ -179,11 +204,19 @@ impl Engine {
         }
     }
 
-    fn free(&mut self, target: Target) {
+    pub(super) fn free(&mut self, target: Target) {
         if !self.flying.contains(&target) {
             self.busy.remove(&target);
         }
         self.dirty.insert(target);
+    }
+
+    /// Keeps a claim as it is written, where a resource is about to be made from it.
+    fn keep_written(&mut self, object: &Object) {
+        let (Kind::Claim(_), Some(uid)) = (object.kind, object.metadata.uid.as_deref()) else { return };
+        if self.claims_to_keep.remove(uid) {
+            self.written_claims.insert(Uid::from(uid), inputs::of_claim(object));
+        }
     }
 
     fn known_uid(&self, kind: Kind, key: &ObjectKey) -> Option<Uid> {

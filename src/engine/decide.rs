@@ -103,6 +103,10 @@ impl Engine {
     }
 
     fn places_together(&self, uid: &Uid) -> bool {
+        // Without a profile nobody has asked for it, and most have none.
+        if self.state.profiles.is_empty() {
+            return false;
+        }
         let Some(claim) = self.state.claim(uid) else { return false };
         let profile = prepare(&self.state, claim).map(|request| request.profile.batch);
         profile == Ok(Batch::Optimal) && claim.resource_name.is_none()

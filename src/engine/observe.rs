@@ -1,11 +1,11 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
-use super::{Binding, Engine, TOMBSTONES_MAX, Target};
+use super::{Binding, Effect, Engine, TOMBSTONES_MAX, Target};
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
-use crate::lifecycle::provisioned_name;
+use crate::lifecycle::{provisioned_name, with_checked_templates};
 use crate::model::{
-    Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Name, Object, ObjectKey, ProfileObject, Quota,
-    Resource, Revision, Time, TypeId, Uid,
+    Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Meta, Name, Object, ObjectKey, PartId,
+    ProfileObject, Quota, Resource, Revision, Time, TypeId, Uid,
 };
 use crate::queue::{LaneKey, Wait};
 use std::collections::BTreeSet;
@@ -20,7 +20,9 @@ impl Engine {
             Kind::Resource(ty) if self.is_ours(&object) => {
                 self.observe_resource(Resource::read(ty, &object), now)
             }
-            Kind::Class(ty) if self.is_ours(&object) => self.observe_class(Class::read(ty, &object)),
+            Kind::Class(ty) if self.is_ours(&object) => {
+                self.observe_class(with_checked_templates(Class::read(ty, &object)))
+            }
             Kind::Resource(_) | Kind::Class(_) => {}
             Kind::Quota | Kind::ClusterQuota => self.observe_quota(Quota::read(&object), object.kind),
             Kind::Limits => self.observe_limits(Limits::read(&object)),
@@ -97,7 +99,6 @@ impl Engine {
             self.dirty.insert(Target::Class(ty, class));
         }
         self.dirty.insert(Target::Resource(ty, name));
-        self.give_back_excess(id, now);
         // Those who held it before, in case they do no longer, and those who do now.
         let mut concerned = self.holders(id);
         concerned.extend(old_holders);
@@ -112,7 +113,7 @@ impl Engine {
 
     /// A resource has changed under claims that were given it and are not on it yet: they are decided about
     /// anew. Written again at the newer revision, their references would pass by whatever changed: a
-    /// reservation, a smaller capacity, another holder. A write of theirs that is on its way cannot land
+    /// reservation, a smaller capacity, another holder or one that takes more. A write of theirs that is on its way cannot land
     /// any more, because it is tied to the older revision.
     fn reconsider(&mut self, id: ResourceId, old: &ResourceEntry, now: Time) {
         let Some(entry) = self.state.resource(id) else { return };
@@ -121,7 +122,8 @@ impl Engine {
         let changed = was.offer != is.offer
             || was.meta.deleting != is.meta.deleting
             || (was.status.phase != is.status.phase && !is.is_offered())
-            || is.claim_refs.iter().any(is_new);
+            || is.claim_refs.iter().any(is_new)
+            || entry.is_overdrawn();
         if changed {
             let given: Vec<Uid> = entry.assumed.iter().filter_map(|a| a.uid.clone()).collect();
             for uid in given {
@@ -260,8 +262,33 @@ impl Engine {
         }
     }
 
+    /// Not before the start: whoever only stands by tells nobody, and would have forgotten it when it leads.
     fn tell_unreadable(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, error: &FieldError) {
-        self.tell(kind, key, uid, true, "InvalidSpec", error.to_string());
+        if self.synced {
+            self.tell(kind, key, uid, true, "InvalidSpec", error.to_string());
+        }
+    }
+
+    /// Everything that has no status to tell it on and could not be read.
+    fn tell_all_unreadable(&mut self) {
+        let id =
+            |kind, meta: &Meta, error: &FieldError| (kind, meta.key.clone(), meta.uid.clone(), error.clone());
+        let mut unreadable = Vec::new();
+        let classes = self.state.classes.values();
+        unreadable
+            .extend(classes.filter_map(|c| Some(id(Kind::Class(c.ty), &c.meta, c.recipe.as_ref().err()?))));
+        unreadable.extend(self.state.ledger.quotas().filter_map(|(key, quota, _)| {
+            let kind = if key.namespace.is_empty() { Kind::ClusterQuota } else { Kind::Quota };
+            Some(id(kind, &quota.meta, quota.limits.as_ref().err()?))
+        }));
+        let limits = self.state.limits();
+        unreadable.extend(limits.filter_map(|l| Some(id(Kind::Limits, &l.meta, l.bounds.as_ref().err()?))));
+        let profiles = self.state.profiles.values();
+        unreadable
+            .extend(profiles.filter_map(|p| Some(id(Kind::Profile, &p.meta, p.profile.as_ref().err()?))));
+        for (kind, key, uid, error) in unreadable {
+            self.tell_unreadable(kind, &key, &uid, &error);
+        }
     }
 
     /// Wakes the claims that a resource can help now, where it could not before.
@@ -351,7 +378,7 @@ impl Engine {
         }
     }
 
-    fn bury(&mut self, uid: &Uid) {
+    pub(super) fn bury(&mut self, uid: &Uid) {
         if self.gone.insert(uid.clone()) {
             self.gone_order.push_back(uid.clone());
         }
@@ -380,11 +407,8 @@ impl Engine {
         let holders = self.holders(id);
         let class = self.class_of(id);
         self.state.remove_resource(id);
-        let target = Target::Resource(ty, name.clone());
-        if self.busy.remove(&target).is_some() {
-            // The answer to a write on this life of the name must not free the next one.
-            self.flights.retain(|_, flying| *flying != target);
-            self.flying.remove(&target);
+        for target in [Target::Resource(ty, name.clone()), Target::Part(PartId::main(ty, name))] {
+            self.abandon(&target);
         }
         self.destroys.remove(&(ty, name.clone()));
         let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
@@ -393,6 +417,17 @@ impl Engine {
         if self.synced {
             holders.iter().for_each(|claim| self.settle_claim(claim, now));
         }
+    }
+
+    /// Forgets what is under way for a target: the answer to a write on this life of a name must not free
+    /// the next one.
+    fn abandon(&mut self, target: &Target) {
+        if self.busy.remove(target).is_some() {
+            self.flights.retain(|_, flight| flight.target != *target);
+            self.flying.remove(target);
+        }
+        self.troubles.remove(&(target.clone(), Effect::Change));
+        self.troubles.remove(&(target.clone(), Effect::Destruction));
     }
 
     pub(super) fn observe_list(&mut self, kind: Kind, objects: Vec<Object>, revision: Revision, now: Time) {
@@ -438,6 +473,7 @@ impl Engine {
             return;
         }
         self.synced = true;
+        self.tell_all_unreadable();
         let resources: Vec<ResourceId> = self.state.resources().map(|(id, _)| id).collect();
         let claims: Vec<Uid> = self.state.claims().map(|c| c.meta.uid.clone()).collect();
         let classes: Vec<Target> =

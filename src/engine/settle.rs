@@ -71,6 +71,8 @@ impl Engine {
     pub(super) fn drop_binding(&mut self, uid: &Uid) {
         self.queue.remove(uid);
         self.unassume(uid);
+        self.claims_to_keep.remove(uid);
+        self.written_claims.remove(uid);
         let quotas = self.state.ledger.release(uid);
         self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
         self.wake_for_quotas(&quotas);

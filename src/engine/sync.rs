@@ -1,14 +1,18 @@
 //! Bringing touched objects one step closer to what they should be: at most one write each, then its answer.
 
-use super::{Binding, DestroyCheck, Engine, Target};
-use crate::action::{Action, Change, Write};
+use super::{Binding, DestroyCheck, Effect, Engine, Target};
+use crate::action::{Action, Change, Note, Write};
 use crate::api::names::CLAIM_PROTECTION;
+use crate::api::reasons;
 use crate::cache::{Departure, QuotaKey, ResourceEntry};
 use crate::framework::Refusal;
 use crate::lifecycle::{
     ClaimSide, Step, make_resource, plan_claim, plan_class, plan_quota, plan_resource, provisioned_name,
 };
-use crate::model::{Claim, ClaimPhase, Kind, Meta, Name, Predicate, ResourcePhase, Time, TypeId, Uid, Wants};
+use crate::model::{
+    Claim, ClaimPhase, Kind, Meta, Name, PartKey, Predicate, Resource, ResourcePhase, Time, TypeId, Uid,
+    Wants,
+};
 use crate::queue::{LaneKey, Wait};
 use crate::scheduler::prepare;
 use std::sync::Arc;
@@ -27,6 +31,13 @@ impl Engine {
                 Target::Resource(ty, name) => self.sync_resource(*ty, name, now),
                 Target::Class(ty, name) => self.sync_class(*ty, name),
                 Target::Quota(key) => self.sync_quota(key),
+                // What is to be done about a part follows from its resource.
+                Target::Part(part) => {
+                    let resource = Target::Resource(part.ty, part.resource.clone());
+                    if !self.busy.contains(&resource) {
+                        self.sync_resource(part.ty, &part.resource, now);
+                    }
+                }
             }
         }
         any
@@ -73,7 +84,10 @@ impl Engine {
     /// Whether a claim that is being deleted has nothing left to wait for: everything that held it has
     /// been released, and nothing is on its way to being made for it.
     fn may_go(&self, claim: &Claim) -> bool {
-        let being_made = self.busy.contains(&Target::Resource(claim.ty, provisioned_name(claim)));
+        let made = provisioned_name(claim);
+        // Once it is there, it tells itself whether it still holds the claim.
+        let being_made = self.state.find_resource(claim.ty, &made).is_none()
+            && self.busy.contains(&Target::Resource(claim.ty, made));
         let released = |entry: &ResourceEntry| {
             let phase = entry.resource.status.phase;
             let ended = matches!(
@@ -120,7 +134,7 @@ impl Engine {
             wants: claim.wants.clone().unwrap_or_else(|_| Arc::new(Wants::least())),
             profile: claim.profile.clone(),
         };
-        self.refuse(claim, crate::api::reasons::bound::PROVISIONING_FAILED, refusal, lane, now);
+        self.refuse(claim, reasons::bound::PROVISIONING_FAILED, refusal, lane, now);
     }
 
     fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {
@@ -130,12 +144,21 @@ impl Engine {
         let request = prepare(&self.state, claim).ok();
         let request =
             request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
-        let object = class
-            .zip(request.map(|request| request.wants))
-            .and_then(|(class, wants)| make_resource(class, claim, &wants, &self.config.system_namespace));
+        let computed = self.config.makes_parts
+            && class.is_some_and(|class| class.recipe.as_ref().is_ok_and(|r| r.inputs.is_some()));
+        let written = self.written_claims.get(&claim.meta.uid);
+        if computed && written.is_none() {
+            // What expressions see of the claim is not kept: it is read live, once.
+            self.claims_to_keep.insert(claim.meta.uid.clone());
+            return self.read(Kind::Claim(claim.ty), claim.meta.key.clone(), None);
+        }
+        let object = class.zip(request.map(|request| request.wants)).and_then(|(class, wants)| {
+            make_resource(class, claim, &wants, written, &self.config.system_namespace)
+        });
+        self.written_claims.remove(&claim.meta.uid);
         match object {
             Some(object) => {
-                let id = self.send(target);
+                let id = self.send(target, Effect::Change);
                 self.actions.push(Action::Create { id, object });
             }
             // The class went, or no longer makes what was decided: the claim is decided about anew.
@@ -150,10 +173,13 @@ impl Engine {
         self.requeue(uid, now);
     }
 
-    fn sync_resource(&mut self, ty: TypeId, name: &Name, now: Time) {
+    pub(super) fn sync_resource(&mut self, ty: TypeId, name: &Name, now: Time) {
+        self.follow_part_of(ty, name);
         let Some(id) = self.state.find_resource(ty, name) else { return };
         let Some(entry) = self.state.resource(id) else { return };
-        let step = plan_resource(entry, self.state.is_implemented(&entry.resource), now);
+        let implementation = self.implementation(entry);
+        let trouble = self.troubles.get(&(Target::Resource(ty, name.clone()), Effect::Destruction));
+        let step = plan_resource(entry, &implementation, trouble.map(String::as_str), now);
         let unresolved = self.awaits_word_of_holder(entry);
         // Claims that are being deleted wait for their resource to be released: look at them again.
         let held = entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref());
@@ -161,15 +187,13 @@ impl Engine {
         self.dirty.extend(leaving.cloned().map(Target::Claim));
         match step {
             // Whether it is held or released is being asked: until then its status says what it said.
-            Step::Write { change: Change::ResourceStatus { .. }, .. } if unresolved => {}
-            Step::Rest => {
-                self.destroys.remove(&(ty, name.clone()));
-            }
-            Step::Write { change, .. } => {
+            Step::Write(change) if unresolved && change.is_status() => {}
+            Step::Rest => self.sync_part(ty, name, implementation.step),
+            Step::Write(change) => {
                 let meta = entry.resource.meta.clone();
+                self.actions.extend(note_about(&entry.resource, &change).map(Action::Tell));
                 self.destroys.remove(&(ty, name.clone()));
-                self.tell_resource(ty, &meta, &change);
-                self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &meta, change);
+                self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &meta, *change);
             }
             Step::Destroy => self.destroy(ty, name),
         }
@@ -183,34 +207,50 @@ impl Engine {
 
     /// Destroys a resource once claim and resource have both been read live and still agree.
     fn destroy(&mut self, ty: TypeId, name: &Name) {
+        if !self.has_read_all(ty, name, None) {
+            return;
+        }
         let Some(id) = self.state.find_resource(ty, name) else { return };
         let Some(entry) = self.state.resource(id) else { return };
-        let meta = entry.resource.meta.clone();
-        let check = self.destroys.get(&(ty, name.clone()));
-        match check {
-            Some(check) if check.claims.is_empty() && check.revision == Some(meta.revision) => {
-                let write = self.send(Target::Resource(ty, name.clone()));
-                self.destroys.remove(&(ty, name.clone()));
-                let Meta { key, uid, revision, .. } = meta;
-                self.actions.push(Action::Delete { id: write, kind: Kind::Resource(ty), key, uid, revision });
+        let Meta { key, uid, revision, .. } = entry.resource.meta.clone();
+        let id = self.send(Target::Resource(ty, name.clone()), Effect::Destruction);
+        self.actions.push(Action::Delete { id, kind: Kind::Resource(ty), key, uid, revision });
+    }
+
+    /// Whether a resource, the claims that held it and `part` have been read live since it was last changed.
+    /// Asks for the reads where they have not; says yes once for each time they were asked for.
+    pub(super) fn has_read_all(&mut self, ty: TypeId, name: &Name, part: Option<&PartKey>) -> bool {
+        let Some(id) = self.state.find_resource(ty, name) else { return false };
+        let Some(entry) = self.state.resource(id) else { return false };
+        let revision = entry.resource.meta.revision;
+        match self.destroys.get(&(ty, name.clone())) {
+            Some(check) if check.revision.is_none() || !check.claims.is_empty() || check.part.is_some() => {
+                false
             }
-            Some(check) if check.revision.is_none() || !check.claims.is_empty() => {}
+            Some(check) if check.revision == Some(revision) => {
+                self.destroys.remove(&(ty, name.clone()));
+                true
+            }
             Some(_) | None => {
-                let gone =
-                    entry.departed.iter().filter(|(_, how)| **how == Departure::Gone).map(|(uid, _)| uid);
-                let gone: Vec<Uid> = gone.cloned().collect();
-                let refs = entry.resource.claim_refs.iter();
-                let claims = refs.filter(|r| r.uid.as_ref().is_some_and(|u| gone.contains(u)));
-                let claims: Vec<_> = claims.map(|r| (r.claim.clone(), r.uid.clone())).collect();
-                let check = DestroyCheck {
-                    revision: None,
-                    claims: claims.iter().map(|(key, _)| key.clone()).collect(),
-                };
-                self.destroys.insert((ty, name.clone()), check);
-                self.read(Kind::Resource(ty), meta.key, None);
-                claims.into_iter().for_each(|(key, uid)| self.read(Kind::Claim(ty), key, uid));
+                self.read_all(ty, name, part);
+                false
             }
         }
+    }
+
+    fn read_all(&mut self, ty: TypeId, name: &Name, part: Option<&PartKey>) {
+        let Some(id) = self.state.find_resource(ty, name) else { return };
+        let Some(entry) = self.state.resource(id) else { return };
+        let key = entry.resource.meta.key.clone();
+        let is_gone = |uid: &Uid| entry.departed.get(uid) == Some(&Departure::Gone);
+        let gone = entry.resource.claim_refs.iter().filter(|r| r.uid.as_ref().is_some_and(is_gone));
+        let gone: Vec<_> = gone.map(|r| (r.claim.clone(), r.uid.clone())).collect();
+        let claims = gone.iter().map(|(key, _)| key.clone()).collect();
+        let check = DestroyCheck { revision: None, claims, part: part.cloned() };
+        self.destroys.insert((ty, name.clone()), check);
+        self.read(Kind::Resource(ty), key, None);
+        gone.into_iter().for_each(|(key, uid)| self.read(Kind::Claim(ty), key, uid));
+        part.into_iter().for_each(|part| self.read_part(part, None));
     }
 
     fn sync_class(&mut self, ty: TypeId, name: &Name) {
@@ -231,56 +271,55 @@ impl Engine {
     }
 
     fn write(&mut self, target: Target, kind: Kind, meta: &Meta, change: Change) {
-        let id = self.send(target);
-        // References and finalizers are lists that are written whole: a stale one would undo somebody's work.
-        let guarded = match &change {
-            Change::ResourceSpec { .. } | Change::ClaimSpec { .. } | Change::ClassFinalizers { .. } => true,
-            Change::ResourceStatus { .. } | Change::ClaimStatus { .. } | Change::QuotaStatus { .. } => false,
-        };
+        let id = self.send(target, Effect::Change);
+        // Always tied to the revision that it was computed from. References and finalizers are lists that are
+        // written whole: a stale one would undo somebody's work. And the API checks no UID on a status: an
+        // untied one could land on another object that was made under the same name since.
         self.actions.push(Action::Write(Write {
             id,
             kind,
             key: meta.key.clone(),
             uid: meta.uid.clone(),
-            revision: guarded.then_some(meta.revision),
+            revision: Some(meta.revision),
             change,
         }));
     }
 
     fn tell_claim(&mut self, claim: &Claim, change: &Change) {
         let Change::ClaimStatus { phase, conditions, .. } = change else { return };
-        let Some(bound) = conditions.iter().find(|c| &*c.kind == crate::api::reasons::BOUND) else { return };
+        let Some(bound) = conditions.iter().find(|c| &*c.kind == reasons::BOUND) else { return };
         let was = claim.status.conditions.iter().find(|c| c.kind == bound.kind);
         if was.is_some_and(|was| was.reason == bound.reason) {
             return;
         }
-        let word = crate::api::reasons::bound::find(&bound.reason);
+        let word = reasons::bound::find(&bound.reason);
         let warning = match phase {
             ClaimPhase::Bound => false,
             ClaimPhase::Lost => true,
-            ClaimPhase::Pending => word != crate::api::reasons::bound::PROVISIONING,
+            ClaimPhase::Pending => word != reasons::bound::PROVISIONING,
         };
         let message = bound.message.to_string();
         self.tell(Kind::Claim(claim.ty), &claim.meta.key, &claim.meta.uid, warning, word, message);
     }
+}
 
-    fn tell_resource(&mut self, ty: TypeId, meta: &Meta, change: &Change) {
-        let Change::ResourceStatus { phase, conditions, .. } = change else { return };
-        let message =
-            conditions.iter().find(|c| &*c.kind == crate::api::reasons::READY).map(|c| c.message.to_string());
-        let message = message.unwrap_or_default();
-        match phase {
-            ResourcePhase::Released => {
-                self.tell(Kind::Resource(ty), &meta.key, &meta.uid, false, "Released", message)
-            }
-            ResourcePhase::Failed => {
-                self.tell(Kind::Resource(ty), &meta.key, &meta.uid, true, "Failed", message)
-            }
-            ResourcePhase::Pending
-            | ResourcePhase::Creating
-            | ResourcePhase::Available
-            | ResourcePhase::Bound
-            | ResourcePhase::Deleting => {}
-        }
-    }
+/// What people are told when a resource's status is about to change.
+fn note_about(resource: &Resource, change: &Change) -> Option<Note> {
+    let Change::ResourceStatus { phase, conditions, .. } = change else { return None };
+    let ready = conditions.iter().find(|c| &*c.kind == reasons::READY)?;
+    let was = resource.status.conditions.iter().find(|c| c.kind == ready.kind);
+    let is_news = was.is_none_or(|was| was.reason != ready.reason);
+    let (warning, reason) = match phase {
+        ResourcePhase::Released => (false, "Released"),
+        ResourcePhase::Failed => (true, "Failed"),
+        ResourcePhase::Creating if is_news => (true, reasons::resource::find_trouble(&ready.reason)?),
+        ResourcePhase::Creating
+        | ResourcePhase::Pending
+        | ResourcePhase::Available
+        | ResourcePhase::Bound
+        | ResourcePhase::Deleting => return None,
+    };
+    let (key, uid) = (resource.meta.key.clone(), resource.meta.uid.clone());
+    let message = ready.message.to_string();
+    Some(Note { kind: Kind::Resource(resource.ty), key, uid, warning, reason, message })
 }

@@ -80,3 +80,25 @@ fn a_bucket_claim_that_fits_nothing_is_told_why_in_its_own_words() {
     let message = "0/5 resources fit: 3 features, 1 region, 1 capacity";
     assert_eq!(refused.refusal.message, message);
 }
+
+#[test]
+fn what_cannot_be_read_is_told_when_the_engine_starts_and_not_before() {
+    let class = json!({"template": {"apiVersion": "v1"}});
+    let class = object(Kind::Class(TypeId::RELATIONAL_DATABASE), "conductor-system", "no-kind", class);
+    let quota = object(Kind::Quota, "shop", "scrambled", json!({"spec": {"limits": "many"}}));
+    let limits = object(Kind::Limits, "shop", "wordy", json!({"spec": {"max": {"storage": "much"}}}));
+    let profile = object(Kind::Profile, "", "odd", json!({"spec": {"scores": [{"name": "Luck"}]}}));
+    let told = |actions: &[Action]| {
+        let note = |action: &Action| match action {
+            Action::Tell(note) => Some(note.key.name.to_string()),
+            _ => None,
+        };
+        actions.iter().filter_map(note).collect::<Vec<_>>()
+    };
+    let mut engine = Engine::new(Config::default());
+    for object in [class, quota, limits, profile] {
+        // One that stands by sees everything and must tell nothing: nobody would hear it.
+        assert_eq!(told(&engine.handle(Event::Seen(object), NOW)), [""; 0]);
+    }
+    assert_eq!(told(&engine.handle(Event::Synced, NOW)), ["no-kind", "scrambled", "wordy", "odd"]);
+}

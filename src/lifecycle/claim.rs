@@ -99,7 +99,10 @@ fn plan_status(
                 && status.resource_uid.as_ref() == resource.map(|(_, uid)| uid)
         }
     };
-    let generation = claim.meta.generation;
+    // Our record in the spec follows, and makes one generation more: it is spoken of already, so that the
+    // status need not be written once again for it.
+    let record_follows = resource.is_some_and(|(key, _)| claim.resource_name.as_ref() != Some(&key.name));
+    let generation = claim.meta.generation + i64::from(record_follows);
     let is_current = status.written
         && status.phase == phase
         && recorded

@@ -3,9 +3,10 @@
 
 use crate::action::claim_ref_json;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR, RESOURCE_PROTECTION};
+use crate::model::inputs;
 use crate::model::{Claim, ClaimRef, Class, Kind, Name, Object, Wants};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The name of the resource that is made for a claim. It derives from the claim's UID, so that a create
 /// that is tried again meets itself.
@@ -17,7 +18,15 @@ pub fn provisioned_name(claim: &Claim) -> Name {
 }
 
 /// The resource that `class` makes for a claim that wants `wants`; nothing where the class makes none.
-pub fn make_resource(class: &Class, claim: &Claim, wants: &Wants, system_namespace: &str) -> Option<Object> {
+/// `written` is the claim as templates see it: what it and the class say now goes along with the resource, so
+/// that what is made from it does not change with them.
+pub fn make_resource(
+    class: &Class,
+    claim: &Claim,
+    wants: &Wants,
+    written: Option<&Value>,
+    system_namespace: &str,
+) -> Option<Object> {
     let recipe = class.recipe.as_ref().ok()?;
     let rules = claim.ty.rules();
     let mut spec = Map::new();
@@ -34,6 +43,10 @@ pub fn make_resource(class: &Class, claim: &Claim, wants: &Wants, system_namespa
     spec.insert("reclaimPolicy".to_owned(), Value::from(recipe.reclaim.name()));
     if let Some((field, template)) = &recipe.template {
         spec.insert((*field).to_owned(), template.clone());
+    }
+    if let (Some(class), Some(claim)) = (&recipe.inputs, written) {
+        let parameters = inputs::parameters(class, claim);
+        spec.insert("inputs".to_owned(), json!({"claim": claim, "class": class, "parameters": parameters}));
     }
     if let Some(sharing) = &recipe.sharing {
         spec.insert("sharing".to_owned(), sharing.clone());

@@ -2,53 +2,65 @@
 //! `claimRefs`, written under the resource's revision, is the one commit point of a binding.
 
 use super::conditions::{reason_of, with_condition};
+use super::part::{Implementation, Says};
 use crate::action::{Change, with_finalizer};
 use crate::api::names::RESOURCE_PROTECTION;
 use crate::api::reasons::{self, resource as reason};
 use crate::cache::{Departure, ResourceEntry};
-use crate::model::{ClaimRef, Kind, ReclaimPolicy, Resource, ResourcePhase, Time};
+use crate::model::{ClaimRef, Kind, ReclaimPolicy, Record, Resource, ResourcePhase, Time};
 
 /// What a resource needs next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Nothing.
     Rest,
-    /// This write. The revision guards it where landing on a newer one would be wrong.
-    Write {
-        /// The change.
-        change: Change,
-        /// Whether the write is tied to the revision that it was computed from.
-        guarded: bool,
-    },
+    /// This write.
+    Write(Box<Change>),
     /// Its destruction, after everything has been read live once more.
     Destroy,
 }
 
-/// The next step of a resource.
-///
-/// `implemented` says whether what it stands for exists.
-pub fn plan_resource(entry: &ResourceEntry, implemented: bool, now: Time) -> Step {
-    if let Some(change) = plan_references(entry) {
-        return Step::Write { change, guarded: true };
+/// The next step of a resource, from how its implementation stands. `trouble` is what the API said to the
+/// last try to destroy it.
+pub fn plan_resource(
+    entry: &ResourceEntry,
+    implementation: &Implementation,
+    trouble: Option<&str>,
+    now: Time,
+) -> Step {
+    let change = plan_references(entry, implementation);
+    if let Some(change) = change.or_else(|| plan_status(entry, implementation, trouble, now)) {
+        return Step::Write(Box::new(change));
     }
-    if let Some(change) = plan_status(entry, implemented, now) {
-        return Step::Write { change, guarded: false };
-    }
-    let delete = entry.resource.reclaim == ReclaimPolicy::Delete;
-    let released = entry.resource.status.phase == Some(ResourcePhase::Released) && entry.is_released();
-    if released && delete && !entry.resource.meta.deleting { Step::Destroy } else { Step::Rest }
+    let resource = &entry.resource;
+    let failed_to = reason_of(&resource.status.conditions, reasons::READY) == Some(reason::RECLAIM_FAILED);
+    let released = match resource.status.phase {
+        Some(ResourcePhase::Released) => entry.is_released(),
+        // A destruction that failed is tried again.
+        Some(ResourcePhase::Failed) => entry.is_released() && failed_to,
+        Some(
+            ResourcePhase::Pending
+            | ResourcePhase::Creating
+            | ResourcePhase::Available
+            | ResourcePhase::Bound
+            | ResourcePhase::Deleting,
+        )
+        | None => false,
+    };
+    let delete = resource.reclaim == ReclaimPolicy::Delete && !resource.meta.deleting;
+    if released && delete { Step::Destroy } else { Step::Rest }
 }
 
-fn plan_references(entry: &ResourceEntry) -> Option<Change> {
+fn plan_references(entry: &ResourceEntry, implementation: &Implementation) -> Option<Change> {
     let resource = &entry.resource;
     let refs = desired_references(entry);
     let held = refs.iter().any(|r| r.uid.is_some());
     let protected = resource.meta.has_finalizer(RESOURCE_PROTECTION);
     let protect = if resource.meta.deleting {
-        // Not removed under its users; once nobody uses it, it may go.
-        protected && entry.has_live_holder()
+        // Not removed under its users; once nobody uses it and its implementation is gone, it may go.
+        protected && (entry.has_live_holder() || implementation.protects)
     } else {
-        protected || held
+        protected || held || implementation.protects
     };
     (refs != resource.claim_refs || protect != protected).then(|| Change::ResourceSpec {
         claim_refs: refs,
@@ -81,74 +93,121 @@ fn desired_references(entry: &ResourceEntry) -> Vec<ClaimRef> {
     refs
 }
 
-fn plan_status(entry: &ResourceEntry, implemented: bool, now: Time) -> Option<Change> {
+fn plan_status(
+    entry: &ResourceEntry,
+    implementation: &Implementation,
+    trouble: Option<&str>,
+    now: Time,
+) -> Option<Change> {
     let resource = &entry.resource;
-    let Desired { phase, ready, reason, message } = desired_status(entry, implemented)?;
+    let Desired { phase, ready } = desired_status(entry, implementation, trouble)?;
     let status = &resource.status;
-    let conditions = with_condition(&status.conditions, reasons::READY, ready, reason, &message, now);
+    let conditions = match ready {
+        Some(Ready { status: ready, reason, message }) => {
+            with_condition(&status.conditions, reasons::READY, ready, reason, &message, now)
+        }
+        None => status.conditions.clone(),
+    };
     let allocated = if entry.is_released() { Default::default() } else { resource.held_capacity() };
     let generation = resource.meta.generation;
+    let record = implementation.record.clone();
+    let recorded = record.as_ref().is_none_or(|r| status.implementation == Record::Ours(r.clone()));
     let is_current = status.phase == Some(phase)
         && status.allocated == allocated
         && status.conditions == conditions
+        && recorded
         && status.observed_generation == generation;
     (!is_current).then_some(Change::ResourceStatus {
         phase,
         allocated,
         conditions,
         observed_generation: generation,
+        implementation: record,
     })
 }
 
 struct Desired {
     phase: ResourcePhase,
-    ready: bool,
+    /// The condition; nothing leaves it as it is.
+    ready: Option<Ready>,
+}
+
+struct Ready {
+    status: bool,
     reason: &'static str,
     message: String,
 }
 
+fn says(phase: ResourcePhase, status: bool, reason: &'static str, message: String) -> Option<Desired> {
+    Some(Desired { phase, ready: Some(Ready { status, reason, message }) })
+}
+
 /// What the status should say, or nothing where it is not ours to say yet.
-fn desired_status(entry: &ResourceEntry, implemented: bool) -> Option<Desired> {
+fn desired_status(
+    entry: &ResourceEntry,
+    implementation: &Implementation,
+    trouble: Option<&str>,
+) -> Option<Desired> {
     let resource = &entry.resource;
-    let says = |phase, ready, reason, message: String| Some(Desired { phase, ready, reason, message });
     let live = entry.has_live_holder();
     if let Err(error) = &resource.offer {
         let phase = if live { ResourcePhase::Bound } else { ResourcePhase::Failed };
         return says(phase, false, reason::INVALID_SPEC, error.to_string());
     }
     if resource.meta.deleting && !live {
-        return says(ResourcePhase::Deleting, false, reason::DELETING, String::new());
+        return desired_end(implementation);
     }
     if has_failed(resource) {
         return None;
     }
     if entry.is_released() {
-        return match &resource.reclaim {
-            ReclaimPolicy::Unknown(word) => {
-                let message = format!(
-                    "reclaimPolicy {word} is not known; nothing is destroyed. Write Retain or Delete"
-                );
-                says(ResourcePhase::Failed, false, reason::RECLAIM_FAILED, message)
-            }
-            ReclaimPolicy::Retain | ReclaimPolicy::Delete => {
-                let message = format!("its last claim is gone; policy {}", resource.reclaim.name());
-                says(ResourcePhase::Released, false, reason::RELEASED, message)
-            }
-        };
+        return desired_release(resource, trouble);
     }
-    if !implemented {
-        return None;
+    let is_held = live && resource.holders().next().is_some();
+    let held = if is_held { ResourcePhase::Bound } else { ResourcePhase::Available };
+    let is_offered = resource.is_offered();
+    match &implementation.says {
+        Says::Ready => says(held, true, reason::AVAILABLE, String::new()),
+        Says::Failed { reason, message } => says(ResourcePhase::Failed, false, reason, message.clone()),
+        // Nobody is unbound because an implementation falters: the condition tells.
+        Says::NotReady { reason, message } if is_offered => says(held, false, reason, message.clone()),
+        Says::NotReady { reason, message } => says(ResourcePhase::Creating, false, reason, message.clone()),
+        Says::Nothing if is_offered => Some(Desired { phase: held, ready: None }),
+        Says::Nothing => None,
     }
-    let held = resource.holders().next().is_some() && live;
-    let phase = if held { ResourcePhase::Bound } else { ResourcePhase::Available };
-    says(phase, true, reason::AVAILABLE, String::new())
 }
 
-/// Failed is not flipped, except where the failure was ours to tell and has been mended since: a spec
-/// that could not be read, or a policy that nobody knew.
+fn desired_end(implementation: &Implementation) -> Option<Desired> {
+    match &implementation.says {
+        Says::Failed { reason, message } => says(ResourcePhase::Failed, false, reason, message.clone()),
+        Says::Nothing | Says::Ready | Says::NotReady { .. } => {
+            let message = if implementation.protects { "its implementation is settled first" } else { "" };
+            says(ResourcePhase::Deleting, false, reason::DELETING, message.to_owned())
+        }
+    }
+}
+
+fn desired_release(resource: &Resource, trouble: Option<&str>) -> Option<Desired> {
+    let failed = |message| says(ResourcePhase::Failed, false, reason::RECLAIM_FAILED, message);
+    match (&resource.reclaim, trouble) {
+        (ReclaimPolicy::Unknown(word), _) => {
+            failed(format!("reclaimPolicy {word} is not known; nothing is destroyed. Write Retain or Delete"))
+        }
+        (ReclaimPolicy::Delete, Some(why)) => {
+            failed(format!("it cannot be deleted: {why}. It is tried again"))
+        }
+        (ReclaimPolicy::Delete, None) | (ReclaimPolicy::Retain, _) => {
+            let message = format!("its last claim is gone; policy {}", resource.reclaim.name());
+            says(ResourcePhase::Released, false, reason::RELEASED, message)
+        }
+    }
+}
+
+/// Failed is not flipped, except where the failure is ours to tell and is told anew from what is seen: a spec
+/// that could not be read, an implementation that is gone, a policy that nobody knew, a failed destruction.
 fn has_failed(resource: &Resource) -> bool {
     let mended = match reason_of(&resource.status.conditions, reasons::READY) {
-        Some(reason::INVALID_SPEC) => true,
+        Some(reason::INVALID_SPEC | reason::IMPLEMENTATION_GONE) => true,
         Some(reason::RECLAIM_FAILED) => !matches!(resource.reclaim, ReclaimPolicy::Unknown(_)),
         _ => false,
     };

@@ -4,6 +4,8 @@ use super::capacity::Capacity;
 use super::claim::{FieldWant, canonical_name};
 use super::error::FieldError;
 use super::fields::Field;
+use super::implementation::read_kind;
+use super::inputs;
 use super::key::Name;
 use super::meta::Meta;
 use super::object::Object;
@@ -43,6 +45,8 @@ pub struct Recipe {
     pub template: Option<(&'static str, Value)>,
     /// The `sharing` of its resources, as written.
     pub sharing: Option<Value>,
+    /// The class as its templates' expressions see it; absent where there are none to see it.
+    pub inputs: Option<Value>,
 }
 
 /// What a class offers in one field.
@@ -80,7 +84,8 @@ impl Class {
             ty,
             meta: Meta::read(&object.metadata),
             is_default: default.is_some_and(|v| v == "true"),
-            recipe: Recipe::read(ty, &Form { top: Field::root(&object.body) }).map(Arc::new),
+            recipe: Recipe::read(ty, &Form { top: Field::root(&object.body) })
+                .map(|recipe| Arc::new(recipe.with_inputs(object))),
         }
     }
 }
@@ -111,7 +116,16 @@ impl Recipe {
             sizes: read_sizes(&form.at("capacity"))?,
             template: read_template(form)?,
             sharing: form.at("sharing").value().cloned(),
+            inputs: None,
         })
+    }
+
+    fn with_inputs(self, object: &Object) -> Recipe {
+        let class = inputs::of_class(object);
+        let says = |field: &str| class.get(field).is_some_and(|value| !value.is_null());
+        let computed = self.template.as_ref().is_some_and(|(_, template)| inputs::has_expressions(template));
+        let needed = self.template.is_some() && (computed || says("ready") || says("connection"));
+        Recipe { inputs: needed.then_some(class), ..self }
     }
 
     /// The capacity of a resource made for `requests`.
@@ -180,12 +194,7 @@ fn read_template(form: &Form<'_>) -> Result<Option<(&'static str, Value)>, Field
     match (one.value(), many.value()) {
         (Some(_), Some(_)) => Err(many.error("stands beside `template`", "keep one of the two")),
         (Some(template), None) => {
-            for part in ["apiVersion", "kind"] {
-                let field = one.at(part);
-                if field.text()?.is_none_or(str::is_empty) {
-                    return Err(field.error("is missing", "say what the template makes"));
-                }
-            }
+            read_kind(&one)?;
             Ok(Some(("template", template.clone())))
         }
         (None, Some(templates)) => {

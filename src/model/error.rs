@@ -47,7 +47,12 @@ fn shorten(value: &str) -> String {
 
 impl fmt::Display for ValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` {}: {}", self.value.escape_debug(), self.problem, self.fix)
+        // Quotes need no escape between backticks; what would break the line does.
+        let shown = self.value.chars().flat_map(|c| match c {
+            '\'' | '"' => c.to_string().chars().collect::<Vec<_>>(),
+            _ => c.escape_debug().collect(),
+        });
+        write!(f, "`{}` {}: {}", shown.collect::<String>(), self.problem, self.fix)
     }
 }
 

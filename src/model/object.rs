@@ -3,7 +3,7 @@
 
 use super::types::{TYPES, TypeId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The kinds that the engine reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,4 +95,20 @@ pub struct Object {
     pub metadata: ObjectMeta,
     /// Every other top-level field (`spec`, `status`, or a class's own).
     pub body: Value,
+}
+
+impl Object {
+    /// The object as the API has it.
+    pub fn to_json(&self) -> Value {
+        whole(&self.kind.api_version(), self.kind.name(), &self.metadata, &self.body)
+    }
+}
+
+/// An object as the API has it: what it is, the metadata, and everything beside it.
+pub(super) fn whole(api_version: &str, kind: &str, metadata: &ObjectMeta, body: &Value) -> Value {
+    let mut whole = body.as_object().cloned().unwrap_or_default();
+    whole.insert("apiVersion".to_owned(), Value::from(api_version));
+    whole.insert("kind".to_owned(), Value::from(kind));
+    whole.insert("metadata".to_owned(), json!(metadata));
+    Value::Object(whole)
 }

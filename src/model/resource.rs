@@ -4,9 +4,11 @@ use super::capacity::Capacity;
 use super::claim::{canonical_name, read_capacity, read_conditions};
 use super::error::FieldError;
 use super::fields::Field;
+use super::implementation::{Record, Template};
 use super::key::{Name, ObjectKey, Uid};
 use super::meta::{ConditionView, Labels, Meta};
 use super::object::Object;
+use super::part::PartKey;
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
 use crate::api::names::PROVISIONED_FOR;
@@ -25,8 +27,8 @@ pub struct Resource {
     pub claim_refs: Vec<ClaimRef>,
     /// What becomes of it when its last claim goes.
     pub reclaim: ReclaimPolicy,
-    /// Whether an implementation must be made before it can be used.
-    pub has_template: bool,
+    /// What is to implement it.
+    pub template: Template,
     /// The UID of the claim it was made for, where it was made for one.
     pub provisioned_for: Option<Uid>,
     /// What its status says.
@@ -175,6 +177,8 @@ pub struct ResourceStatus {
     pub observed_generation: i64,
     /// Conditions, ours and others'.
     pub conditions: Vec<ConditionView>,
+    /// What implements it, as recorded.
+    pub implementation: Record,
 }
 
 impl Resource {
@@ -194,17 +198,36 @@ impl Resource {
             None => Offer::read(ty, &spec, labels).map(Arc::new),
         };
         let annotations = object.metadata.annotations.as_ref();
+        let meta = Meta::read(&object.metadata);
         Resource {
             ty,
-            meta: Meta::read(&object.metadata),
             offer,
             claim_refs,
             reclaim,
-            has_template: spec.at("template").value().is_some() || spec.at("templates").value().is_some(),
+            template: Template::read(ty, &meta, &spec, object),
             provisioned_for: annotations
                 .and_then(|a| a.get(PROVISIONED_FOR))
                 .map(|uid| Uid::from(uid.as_str())),
-            status: ResourceStatus::read(primary, &status),
+            status: ResourceStatus {
+                implementation: Record::read(ty, &meta, &status),
+                ..ResourceStatus::read(primary, &status)
+            },
+            meta,
+        }
+    }
+
+    /// Whether somebody has to implement it.
+    pub fn has_template(&self) -> bool {
+        self.template != Template::Absent
+    }
+
+    /// Where its part is, or is to be. What was recorded counts: a template may be edited later.
+    pub fn part_key(&self) -> Option<&PartKey> {
+        match (&self.status.implementation, &self.template) {
+            (Record::Ours(record), _) => Some(&record.key),
+            (Record::Absent | Record::Foreign, Template::One(template)) => Some(&template.key),
+            (Record::Absent | Record::Foreign, Template::Absent | Template::Several) => None,
+            (Record::Absent | Record::Foreign, Template::Unreadable(_)) => None,
         }
     }
 
@@ -312,6 +335,7 @@ impl ResourceStatus {
             allocated: read_capacity(primary, &status.at("allocated")).unwrap_or_default(),
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
             conditions: read_conditions(status),
+            implementation: Record::Absent,
         }
     }
 }

@@ -73,7 +73,8 @@ enum Place {
 /// All claims that are not settled.
 #[derive(Debug, Default)]
 pub struct Queue {
-    claims: Lookup<Uid, Waiting>,
+    /// Boxed, so that the table stays small however it grows.
+    claims: Lookup<Uid, Box<Waiting>>,
     active: BTreeSet<Turn>,
     backoff: BTreeSet<(Time, Uid)>,
     parked_at: BTreeSet<(Time, Uid)>,
@@ -125,7 +126,7 @@ impl Queue {
             woken_from: None,
         };
         self.active.insert(waiting.turn());
-        self.claims.insert(claim, waiting);
+        self.claims.insert(claim, Box::new(waiting));
     }
 
     /// Forgets a claim: it was settled or is gone.

@@ -31,18 +31,22 @@ use stage::Stage;
 pub struct Options {
     /// Where resources and classes live; those elsewhere do not take part.
     pub system_namespace: Name,
+    /// Whether a resource with a template and without a phase counts as Available: true for manifests, false
+    /// for what a cluster says, where somebody would have written the phase.
+    pub absent_phase_is_available: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { system_namespace: Config::default().system_namespace }
+        let system_namespace = Config::default().system_namespace;
+        Options { system_namespace, absent_phase_is_available: true }
     }
 }
 
 /// Plans: every claim among `objects` with its outcome, every resource with what becomes of it.
 ///
 /// # Guarantees
-/// Existing bindings are honoured. An absent phase counts as Available. The order of `objects` does not matter.
+/// Existing bindings are honoured. The order of `objects` does not matter.
 pub fn plan(objects: Vec<Object>, options: &Options) -> Plan {
     Planned::new(objects, options).plan()
 }
@@ -64,7 +68,7 @@ impl Planned {
         let holdings = resources::holdings(&objects, &options.system_namespace);
         let config = Config {
             system_namespace: options.system_namespace.clone(),
-            absent_phase_is_available: true,
+            absent_phase_is_available: options.absent_phase_is_available,
             ..Config::default()
         };
         let stage = Stage::settle(objects, config, now);

@@ -41,6 +41,7 @@ impl Stage {
     /// Shows `objects`, identified and in order, to a new engine and lets it settle.
     pub fn settle(objects: Vec<Object>, config: Config, now: Time) -> Stage {
         let moving = find_moving(&objects);
+        let config = Config { makes_parts: false, ..config };
         let mut stage = Stage { engine: Engine::new(config), now, world: World::new() };
         for (object, moves) in objects.into_iter().zip(moving) {
             let seen = if moves { stage.world.put(object) } else { Event::Seen(object) };
@@ -69,7 +70,7 @@ impl Stage {
             Action::Write(Write { kind, key, .. }) | Action::Delete { kind, key, .. } => {
                 if self.world.get(*kind, key).is_some() { self.apply(&action) } else { Vec::new() }
             }
-            Action::WakeAt(_) | Action::Create { .. } | Action::Tell(_) => Vec::new(),
+            Action::WakeAt(_) | Action::Create { .. } | Action::Part(_) | Action::Tell(_) => Vec::new(),
         }
     }
 

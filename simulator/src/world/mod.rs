@@ -1,18 +1,24 @@
 //! A cluster in memory: objects with revisions, UIDs, finalizers and preconditions, as the API server keeps them.
 //! It stores and answers; it never decides. Faults are the caller's: what is not delivered is not delivered.
 
+mod parts;
+
 use conductor::action::{Action, Change};
-use conductor::event::{Answer, Event, Gone};
-use conductor::model::{Kind, Object, ObjectKey, WriteId};
+use conductor::event::{Answer, Event, Gone, WhyMissing};
+use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, WriteId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All objects, by kind and place.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     objects: BTreeMap<(Kind, ObjectKey), Object>,
+    parts: BTreeMap<PartKey, Part>,
+    part_kinds: BTreeSet<PartKind>,
+    /// Why kinds that are not served are not, where it is not that they are not installed.
+    missing_kinds: BTreeMap<PartKind, WhyMissing>,
     revision: u64,
     uids: u64,
 }
@@ -133,6 +139,7 @@ impl World {
                 };
                 Some((*id, outcome))
             }
+            Action::Part(action) => self.apply_part(action),
             Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => None,
         }
     }

@@ -6,10 +6,10 @@ use crate::laws::Laws;
 use crate::rng::Rng;
 use crate::users;
 use crate::worlds::TYPE;
-use conductor::action::Action;
+use conductor::action::{Action, PartAction};
 use conductor::engine::{Config, Engine};
 use conductor::event::{Answer, Event};
-use conductor::model::{Kind, ObjectKey, Revision, Time, Uid, WriteId};
+use conductor::model::{Kind, ObjectKey, PartKey, Revision, Time, Uid, WriteId};
 use conductor_simulator::world::World;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -53,9 +53,12 @@ pub struct Run {
     delivered: BTreeMap<Kind, VecDeque<Event>>,
     pub sent: Vec<Sent>,
     pub answers: Vec<Event>,
-    pub reads: Vec<(Kind, ObjectKey)>,
+    /// Reads that have been asked for.
+    pub reads: Vec<Action>,
+    /// What a watch of parts would show, and has not yet.
+    pub part_watch: VecDeque<Event>,
     pub wakes: BTreeSet<Time>,
-    in_flight: BTreeMap<WriteId, (Kind, ObjectKey, Option<Uid>)>,
+    in_flight: BTreeMap<WriteId, (Place, Option<Uid>)>,
     pub writes: usize,
     trace: Option<Vec<String>>,
 }
@@ -114,6 +117,9 @@ impl Run {
     pub fn start(seed: u64, traced: bool) -> Result<Run, String> {
         let mut rng = Rng::new(seed);
         let mut run = Run::bare(rng.chance(50), traced);
+        if rng.chance(15) {
+            run.world.uninstall(&users::thing(), conductor::event::WhyMissing::NotInstalled);
+        }
         users::settle_in(&mut run, &mut rng);
         run.restart(&mut rng)?;
         Ok(run)
@@ -127,8 +133,10 @@ impl Run {
     }
 
     fn bare(calm: bool, traced: bool) -> Run {
+        let mut world = World::new();
+        world.install(&users::thing());
         Run {
-            world: World::new(),
+            world,
             engine: Engine::new(Config::default()),
             synced: false,
             now: Time(1_704_300_000_000),
@@ -139,6 +147,7 @@ impl Run {
             sent: Vec::new(),
             answers: Vec::new(),
             reads: Vec::new(),
+            part_watch: VecDeque::new(),
             wakes: BTreeSet::new(),
             in_flight: BTreeMap::new(),
             writes: 0,
@@ -161,6 +170,7 @@ impl Run {
         let kind = match &event {
             Some(Event::Seen(object)) => object.kind,
             Some(Event::Gone(gone)) => gone.kind,
+            Some(Event::Part(_)) => return self.part_watch.extend(event),
             _ => return,
         };
         self.watches.entry(kind).or_default().extend(event);
@@ -177,11 +187,17 @@ impl Run {
                 users::implement(self, &mut rng);
                 Ok(())
             }
+            Op::Watch if !self.part_watch.is_empty() && rng.chance(25) => {
+                self.deliver_parts(rng.between(1, 2))
+            }
             Op::Watch => {
                 let kind = self.watched_kind(&mut rng);
                 self.deliver(kind, rng.between(1, 3))
             }
-            Op::WatchAll => KINDS.into_iter().try_for_each(|kind| self.deliver(kind, usize::MAX)),
+            Op::WatchAll => {
+                KINDS.into_iter().try_for_each(|kind| self.deliver(kind, usize::MAX))?;
+                self.deliver_parts(usize::MAX)
+            }
             Op::Land => self.land_one(&mut rng),
             Op::LandAll => {
                 while !self.sent.is_empty() {
@@ -193,6 +209,10 @@ impl Run {
             Op::Read => self.answer_read(rng.next() as usize),
             Op::Time => self.pass(rng.between(0, 3_000) as i64),
             Op::Replay => self.replay(&mut rng),
+            Op::Relist if rng.chance(15) => {
+                self.relist_parts();
+                Ok(())
+            }
             Op::Relist => {
                 let kind = *rng.pick(&KINDS);
                 self.relist(kind)
@@ -212,21 +232,26 @@ impl Run {
     pub fn tell(&mut self, event: Event) -> Result<(), String> {
         self.note(|| format!("  engine hears {}", describe(&event)));
         self.synced |= matches!(event, Event::Synced);
+        self.laws.note_policies(&self.world);
         for action in self.engine.handle(event, self.now) {
             match &action {
-                Action::Read { kind, key } => self.reads.push((*kind, key.clone())),
+                Action::Read { .. } | Action::Part(PartAction::Read { .. }) => self.reads.push(action),
+                Action::Part(PartAction::Follow(kind)) => self.part_watch.push_back(self.world.follow(kind)),
                 Action::Tell(_) => {}
                 Action::WakeAt(at) => drop(self.wakes.insert(*at)),
-                Action::Write(_) | Action::Create { .. } | Action::Delete { .. } => {
+                Action::Write(_)
+                | Action::Create { .. }
+                | Action::Delete { .. }
+                | Action::Part(PartAction::Create { .. } | PartAction::Delete { .. }) => {
                     self.note(|| format!("    engine sends {}", describe_action(&action)));
                     self.writes += 1;
-                    let (id, (kind, key)) = target_of(&action);
+                    let (id, place) = target_of(&action);
                     let uid = match &action {
                         Action::Write(write) => Some(write.uid.clone()),
                         Action::Delete { uid, .. } => Some(uid.clone()),
                         _ => None,
                     };
-                    let target = (kind, key, uid);
+                    let target = (place, uid);
                     if self.in_flight.values().any(|known| *known == target) {
                         return Err(format!(
                             "a second write of {target:?} is sent before the first is answered"
@@ -291,25 +316,25 @@ impl Run {
     /// Lets a write land, or not, and answers it as `fate` says.
     pub fn land(&mut self, at: usize, fate: Fate) -> Result<(), String> {
         let Sent { action, late } = self.sent.remove(at);
-        let (id, (kind, key)) = target_of(&action);
+        let (id, place) = target_of(&action);
         self.note(|| format!("{fate:?}{} {}", if late { " late" } else { "" }, describe_action(&action)));
         let unknown = |why: &str| Event::Answered { id, answer: Answer::Unknown(why.to_owned()) };
         let answer = match fate {
             Fate::NotDone => unknown("timeout"),
             Fate::Refused => Event::Answered { id, answer: Answer::Invalid("a webhook says no".to_owned()) },
             Fate::Unknown | Fate::Waits | Fate::Told => {
-                let before = self.world.get(kind, &key).cloned();
+                let before = match &place {
+                    Place::Object(kind, key) => self.world.get(*kind, key).cloned(),
+                    Place::Part(_) => None,
+                };
                 let Some((_, outcome)) = self.world.apply(&action) else { return Ok(()) };
                 if let Some(seen) = outcome.seen {
                     self.watch(Some(seen));
-                    self.laws.check_landed(
-                        &action,
-                        before.as_ref(),
-                        &self.world,
-                        late,
-                        self.calm,
-                        self.now,
-                    )?;
+                    let (world, calm, now) = (&self.world, self.calm, self.now);
+                    match &action {
+                        Action::Part(action) => self.laws.check_part_landed(action, world, late)?,
+                        _ => self.laws.check_landed(&action, before.as_ref(), world, late, calm, now)?,
+                    }
                 }
                 if let Fate::Unknown = fate {
                     unknown("reset")
@@ -342,9 +367,32 @@ impl Run {
         if self.reads.is_empty() {
             return Ok(());
         }
-        let (kind, key) = self.reads.remove(at % self.reads.len());
-        let found = self.world.get(kind, &key).cloned();
-        self.tell(Event::Read { kind, key, found })
+        match self.reads.remove(at % self.reads.len()) {
+            Action::Read { kind, key } => {
+                let found = self.world.get(kind, &key).cloned();
+                found.iter().for_each(|object| self.laws.was_read(object));
+                self.tell(Event::Read { kind, key, found })
+            }
+            Action::Part(PartAction::Read { key }) => {
+                // A read of a kind that is not served is not answered; whoever follows it is told.
+                self.world.read_part(&key).map_or(Ok(()), |event| self.tell(event))
+            }
+            other => unreachable!("{other:?} is no read"),
+        }
+    }
+
+    pub fn deliver_parts(&mut self, most: usize) -> Result<(), String> {
+        for _ in 0..most {
+            let Some(event) = self.part_watch.pop_front() else { break };
+            self.tell(event)?;
+        }
+        Ok(())
+    }
+
+    /// What was not shown of the parts is lost; a list takes its place.
+    pub fn relist_parts(&mut self) {
+        self.part_watch.clear();
+        self.part_watch.push_back(self.world.follow(&users::thing()));
     }
 
     pub fn pass(&mut self, ms: i64) -> Result<(), String> {
@@ -370,6 +418,7 @@ impl Run {
         self.delivered.clear();
         self.answers.clear();
         self.reads.clear();
+        self.part_watch.clear();
         self.wakes.clear();
         self.in_flight.clear();
         let mut kinds = KINDS;
@@ -394,11 +443,22 @@ pub enum Fate {
     Refused,
 }
 
-pub fn target_of(action: &Action) -> (WriteId, (Kind, ObjectKey)) {
+/// What a write is to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    Object(Kind, ObjectKey),
+    Part(PartKey),
+}
+
+pub fn target_of(action: &Action) -> (WriteId, Place) {
     match action {
-        Action::Write(write) => (write.id, (write.kind, write.key.clone())),
-        Action::Create { id, object } => (*id, (object.kind, conductor_simulator::world::key_of(object))),
-        Action::Delete { id, kind, key, .. } => (*id, (*kind, key.clone())),
+        Action::Write(write) => (write.id, Place::Object(write.kind, write.key.clone())),
+        Action::Create { id, object } => {
+            (*id, Place::Object(object.kind, conductor_simulator::world::key_of(object)))
+        }
+        Action::Delete { id, kind, key, .. } => (*id, Place::Object(*kind, key.clone())),
+        Action::Part(PartAction::Create { id, part }) => (*id, Place::Part(part.key())),
+        Action::Part(PartAction::Delete { id, key, .. }) => (*id, Place::Part(key.clone())),
         other => unreachable!("{other:?} is no write"),
     }
 }
@@ -423,6 +483,7 @@ fn describe(event: &Event) -> String {
             let revision = found.as_ref().and_then(|o| o.metadata.resource_version.clone());
             format!("read of {kind:?} {key}: {revision:?}")
         }
+        Event::Part(event) => format!("{event:?}"),
         Event::Tick => "tick".to_owned(),
     }
 }

@@ -3,11 +3,11 @@
 
 use crate::brute::{Brute, Outcome};
 use crate::driver::{Fate, KINDS, Run};
-use crate::laws::{claims, holders, resources};
+use crate::laws::{claims, holders, owner_of, resources};
 use crate::rng::Rng;
 use crate::users;
 use conductor::action::{Action, Change};
-use conductor::model::ClaimPhase;
+use conductor::model::{ClaimPhase, Part};
 use std::collections::BTreeMap;
 
 /// Longer than every pause of the engine, shorter than its safety flush.
@@ -17,12 +17,14 @@ const PATIENCE_MS: i64 = 100_000;
 pub fn conclude(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     run.note(|| "faults stop".to_owned());
     settle(run)?;
-    if rng.chance(60) {
+    // What was made by then is implemented, and what that leads to once more.
+    for _ in 0..2 {
         users::implement_all(run, rng, false);
         settle(run)?;
     }
     check_rest(run)?;
     check_bindings(run)?;
+    check_parts(run)?;
     check_liveness(run)?;
     check_stability(run, rng)
 }
@@ -37,6 +39,8 @@ pub fn settle(run: &mut Run) -> Result<(), String> {
             run.answer(0)?;
         } else if !run.reads.is_empty() {
             run.answer_read(0)?;
+        } else if !run.part_watch.is_empty() {
+            run.deliver_parts(usize::MAX)?;
         } else if run.watches.values().any(|queue| !queue.is_empty()) {
             KINDS.into_iter().try_for_each(|kind| run.deliver(kind, usize::MAX))?;
         } else if let Some(next) = run.wakes.first().copied().filter(|at| *at <= until) {
@@ -117,6 +121,33 @@ fn check_bindings(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
+/// I2 and I5: every resource that is to be implemented has one part that tells how far it is, and every
+/// part a resource, unless its resource was to leave it behind.
+fn check_parts(run: &Run) -> Result<(), String> {
+    let mut owned: BTreeMap<String, Vec<&Part>> = BTreeMap::new();
+    for part in run.world.parts() {
+        owned.entry(owner_of(part)).or_default().push(part);
+    }
+    for resource in resources(&run.world) {
+        let parts = owned.remove(resource.metadata.uid.as_deref().unwrap_or("")).unwrap_or_default();
+        if parts.len() > 1 {
+            return Err(format!("I2: {} parts of one resource: {}", parts.len(), resource.body));
+        }
+        let phase = resource.body["status"]["phase"].as_str().unwrap_or("");
+        let is_ready =
+            parts.first().is_some_and(|part| part.body["status"]["conditions"][0]["status"] == "True");
+        let template = !resource.body["spec"]["template"].is_null();
+        match phase {
+            "" if template => return Err(format!("nobody looked at a resource: {}", resource.body)),
+            "Creating" if is_ready || parts.is_empty() => {
+                return Err(format!("a resource waits for what is there, or for nobody: {}", resource.body));
+            }
+            _ => {}
+        }
+    }
+    owned.keys().try_for_each(|owner| run.laws.check_orphan(owner))
+}
+
 /// I11: the plain scheduler finds nothing left to do in the world as it is.
 fn check_liveness(run: &Run) -> Result<(), String> {
     let outcomes = Brute::read(run.world.objects(), run.now.0).decide_all();
@@ -146,6 +177,7 @@ fn is_taken(run: &Run, key: &str) -> bool {
 fn check_stability(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     let before = run.writes;
     KINDS.into_iter().try_for_each(|kind| run.relist(kind))?;
+    run.relist_parts();
     settle(run)?;
     if run.writes > before {
         return Err(format!("I10: {} writes for nothing new", run.writes - before));

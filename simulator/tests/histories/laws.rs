@@ -3,9 +3,9 @@
 
 use crate::brute::{Amounts, Brute, Charge, amounts};
 use crate::worlds::TYPE;
-use conductor::action::{Action, Change};
+use conductor::action::{Action, Change, PartAction};
 use conductor::engine::Engine;
-use conductor::model::{Kind, Object, Quantity, Time, Uid};
+use conductor::model::{Kind, Object, Part, Quantity, Time, Uid};
 use conductor_simulator::world::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,18 @@ pub struct Laws {
     /// Claims that a resource was made for, and whether a user has deleted it since.
     made: BTreeMap<String, bool>,
     lost: BTreeSet<String>,
+    /// Whether resources may be destroyed, by the last live read of each.
+    doomed: BTreeMap<String, bool>,
+    /// The policy of every resource that was ever there, as it last was.
+    policies: BTreeMap<String, String>,
+    /// Whether a part was made by an engine that had crashed before.
+    late_parts: bool,
+}
+
+/// The resource that a part belongs to.
+pub fn owner_of(part: &Part) -> String {
+    let annotations = part.metadata.annotations.as_ref();
+    annotations.and_then(|a| a.get("conductor.io/resource-uid")).cloned().unwrap_or_default()
 }
 
 fn uid_of(object: &Object) -> String {
@@ -56,8 +68,67 @@ impl Laws {
         }
     }
 
+    /// A live read of an object is answered.
+    pub fn was_read(&mut self, object: &Object) {
+        if let Kind::Resource(_) = object.kind {
+            let going = object.metadata.deletion_timestamp.is_some();
+            let doomed = going && object.body["spec"]["reclaimPolicy"] == "Delete";
+            self.doomed.insert(uid_of(object), doomed);
+        }
+    }
+
+    /// Notes what every resource's policy is.
+    pub fn note_policies(&mut self, world: &World) {
+        for resource in resources(world) {
+            let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
+            self.policies.insert(uid_of(resource), policy.to_owned());
+        }
+    }
+
+    /// Looks at a part that has just been made or deleted.
+    pub fn check_part_landed(
+        &mut self,
+        action: &PartAction,
+        world: &World,
+        late: bool,
+    ) -> Result<(), String> {
+        let PartAction::Create { part, .. } = action else { return Ok(()) };
+        let owner = owner_of(part);
+        self.late_parts |= late;
+        let alive = world.parts().filter(|p| owner_of(p) == owner).count();
+        if alive > 1 {
+            return Err(format!("I2: {alive} parts of {owner}"));
+        }
+        let resource = resources(world).find(|o| uid_of(o) == owner);
+        let name = &part.metadata.name;
+        let recorded = resource.is_some_and(|o| {
+            let ours =
+                o.metadata.finalizers.iter().flatten().any(|f| f == "conductor.io/resource-protection");
+            ours && o.body["status"]["implementationRef"]["name"].as_str() == name.as_deref()
+        });
+        if !recorded && !late {
+            return Err(format!("I5: a part of {owner} is made that its resource does not know of"));
+        }
+        Ok(())
+    }
+
+    /// Looks at a part that is left without its resource.
+    pub fn check_orphan(&self, owner: &str) -> Result<(), String> {
+        match self.policies.get(owner).map(String::as_str) {
+            Some("Delete") if !self.late_parts => Err(format!("I5: a part of {owner} is left behind")),
+            _ => Ok(()),
+        }
+    }
+
     /// A claim that the engine knows to be going is neither bound nor provided for (rule 24).
     pub fn check_sent(&self, action: &Action, engine: &Engine) -> Result<(), String> {
+        if let Action::Part(PartAction::Delete { key, .. }) = action {
+            let part = engine.state().parts.find(key);
+            let owner = part.and_then(|part| part.owner.clone()).unwrap_or_default();
+            if self.doomed.get(&*owner) != Some(&true) {
+                return Err(format!("I3, I4: {key} is to be destroyed, and its resource {owner} is not"));
+            }
+        }
         let added: Vec<String> = match action {
             Action::Write(write) => match &write.change {
                 Change::ResourceSpec { claim_refs, .. } => {

@@ -4,7 +4,8 @@
 use crate::driver::Run;
 use crate::rng::Rng;
 use crate::worlds::{SYSTEM, TYPE, object};
-use conductor::model::{Kind, Object, ObjectKey};
+use conductor::event::WhyMissing;
+use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind};
 use serde_json::{Value, json};
 
 const NAMESPACES: [&str; 2] = ["a", "b"];
@@ -103,35 +104,70 @@ pub fn act(run: &mut Run, rng: &mut Rng) {
     }
 }
 
-/// What a resource stands for has been made, or cannot be.
+/// The kind of everything that is made.
+pub fn thing() -> PartKind {
+    PartKind::new("x/v1", "Thing")
+}
+
+/// What implements a resource says something of itself, is taken away, or its kind is.
 pub fn implement(run: &mut Run, rng: &mut Rng) {
-    let names = unmade(run);
-    if names.is_empty() {
-        return;
-    }
-    let key = rng.pick(&names).clone();
-    let phase = *rng.pick(&["Creating", "Available", "Available", "Available", "Failed"]);
-    edit(run, Kind::Resource(TYPE), &key, "implements", |o| o.body["status"]["phase"] = json!(phase));
-}
-
-/// The resources whose implementation is still to come.
-fn unmade(run: &Run) -> Vec<ObjectKey> {
-    let unmade = |o: &&Object| {
-        let phase = o.body["status"]["phase"].as_str();
-        matches!(o.kind, Kind::Resource(_))
-            && !o.body["spec"]["template"].is_null()
-            && matches!(phase, None | Some("Pending" | "Creating"))
-            && o.metadata.deletion_timestamp.is_none()
+    let keys: Vec<PartKey> = run.world.parts().map(Part::key).collect();
+    let event = match rng.below(20) {
+        0 => {
+            let why = [WhyMissing::NotInstalled, WhyMissing::NotAllowed("no".to_owned())];
+            Some(run.world.uninstall(&thing(), rng.pick(&why).clone()))
+        }
+        1 | 2 => Some(run.world.install(&thing())),
+        3 => {
+            import(run, rng);
+            None
+        }
+        _ if keys.is_empty() => None,
+        4 => run.world.delete_part(rng.pick(&keys)),
+        5 => run.world.edit_part(rng.pick(&keys), |part| {
+            let held = part.metadata.finalizers.is_some();
+            part.metadata.finalizers = (!held).then(|| vec!["x/keep".to_owned()]);
+        }),
+        6 => run.world.edit_part(rng.pick(&keys), |part| part.metadata.labels = None),
+        7..=9 => run.world.set_part_status(rng.pick(&keys), json!({"phase": "Starting"})),
+        _ => run.world.set_part_status(rng.pick(&keys), ready()),
     };
-    run.world.objects().filter(unmade).map(conductor_simulator::world::key_of).collect()
+    run.note(|| format!("user implements {event:?}"));
+    run.watch(event);
 }
 
-/// Every implementation is done with, one way or the other, or ready where `ready` says so.
-pub fn implement_all(run: &mut Run, rng: &mut Rng, ready: bool) {
-    let keys: Vec<ObjectKey> = unmade(run);
+fn ready() -> Value {
+    json!({"conditions": [{"type": "Ready", "status": "True"}]})
+}
+
+/// Somebody else has implemented a resource, and says so.
+fn import(run: &mut Run, rng: &mut Rng) {
+    let unmade =
+        |o: &&Object| matches!(o.kind, Kind::Resource(_)) && o.body["status"]["implementationRef"].is_null();
+    let keys: Vec<ObjectKey> =
+        run.world.objects().filter(unmade).map(conductor_simulator::world::key_of).collect();
+    if !keys.is_empty() {
+        let phase = *rng.pick(&["Available", "Available", "Failed"]);
+        let key = rng.pick(&keys).clone();
+        edit(run, Kind::Resource(TYPE), &key, "imports", |o| o.body["status"]["phase"] = json!(phase));
+    }
+}
+
+/// Every implementation is ready, or only most of them where `all` does not say so. Nothing keeps what is
+/// to go, and what is made can be.
+pub fn implement_all(run: &mut Run, rng: &mut Rng, all: bool) {
+    let event = run.world.install(&thing());
+    run.watch(Some(event));
+    let keys: Vec<PartKey> = run.world.parts().map(Part::key).collect();
     for key in keys {
-        let phase = if ready || rng.chance(75) { "Available" } else { "Failed" };
-        edit(run, Kind::Resource(TYPE), &key, "implements", |o| o.body["status"]["phase"] = json!(phase));
+        let is_ready = all || rng.chance(75);
+        let event = run.world.edit_part(&key, |part| {
+            part.metadata.finalizers = None;
+            if is_ready {
+                part.body["status"] = ready();
+            }
+        });
+        run.watch(event);
     }
 }
 

@@ -126,6 +126,17 @@ fn a_bind_that_stands_is_left_alone() {
 }
 
 #[test]
+fn a_static_bind_is_four_writes_and_speaks_of_the_last_generation() {
+    let run = world().resource("r", db(5)).settle();
+    let before = run.lab.writes();
+    let mut run = run;
+    run.put(crate::support::claim("c", asks(1)));
+    assert_eq!((run.outcome("c").as_str(), run.lab.writes() - before), ("-> r", 4));
+    let claim = run.find(CLAIM, "c").unwrap();
+    assert_eq!(claim.body["status"]["observedGeneration"], json!(claim.metadata.generation));
+}
+
+#[test]
 fn a_resource_that_names_another_claim_makes_its_former_claim_misbound() {
     let mut run = one_bound();
     run.put(claim("thief", asks(1)));

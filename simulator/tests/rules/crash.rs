@@ -4,12 +4,12 @@
 //! I1 (one resource, one claim), I2 (one provision) or I4 (Retain destroys nothing).
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Scene, With, answer_to, asks, claim_key, db, held_by, is_write, kept_for, makes,
-    summary, world,
+    CLAIM, Driver, RESOURCE, Scene, With, annotation, answer_to, asks, claim_key, db, held_by, is_write,
+    kept_for, makes, part_of, ready, summary, world,
 };
-use conductor::action::Action;
+use conductor::action::{Action, PartAction};
 use conductor::event::{Answer, Event};
-use conductor::model::{Capacity, Object, ObjectKey};
+use conductor::model::{Capacity, Object, ObjectKey, Part};
 use conductor_simulator::world::{World, key_of};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -165,8 +165,16 @@ impl Trial {
             let policy = self.driver.world.get(*kind, key).map(|o| o.body["spec"]["reclaimPolicy"].clone());
             assert!(policy.is_none_or(|p| p == "Delete"), "I4: {key} is destroyed against its policy");
         }
+        if let Action::Part(PartAction::Delete { key, .. }) = action {
+            let part = self.driver.world.part(key);
+            let owner = part.and_then(|p| annotation(p, "conductor.io/resource-uid"));
+            let resource = self.driver.world.objects().find(|o| o.metadata.uid.as_deref() == owner);
+            let policy = resource.map(|o| o.body["spec"]["reclaimPolicy"].clone());
+            assert!(part.is_none() || policy == Some(json!("Delete")), "I4: {key} is destroyed");
+        }
         let before = self.driver.world.revision();
         self.driver.carry_out(action.clone());
+        holds_one_part_each(&self.driver.world);
         let landed = self.driver.world.revision() != before;
         self.committed += usize::from(landed);
         if let (Action::Create { object, .. }, true) = (action, landed) {
@@ -209,13 +217,10 @@ fn settle_with_actor(driver: &mut Driver) {
     }
 }
 
-/// Plays the implementation: what has a template and no phase comes up.
+/// Plays the implementation: a part that says nothing comes up.
 fn implement(world: &mut World) -> Option<Event> {
-    let waiting = |o: &&Object| {
-        o.kind == RESOURCE && o.body["spec"]["template"].is_object() && o.body["status"]["phase"].is_null()
-    };
-    let key = key_of(world.objects().find(waiting)?);
-    world.edit(RESOURCE, &key, |o| o.body["status"]["phase"] = json!("Available"))
+    let key = world.parts().find(|part| part.body["status"].is_null())?.key();
+    world.set_part_status(&key, ready())
 }
 
 /// Somebody else writes a label on the object that a write is about to land on.
@@ -254,6 +259,19 @@ fn holds_i1(world: &World) {
     }
 }
 
+/// I2 and I5: a resource has at most one part, and a part a resource that is there or was retained.
+fn holds_one_part_each(world: &World) {
+    for resource in world.objects().filter(|o| o.kind == RESOURCE) {
+        part_of(world, &key_of(resource).name);
+    }
+    for part in world.parts() {
+        let uid = annotation(part, "conductor.io/resource-uid");
+        let owned = world.objects().any(|o| o.metadata.uid.as_deref() == uid);
+        let retained = part.body["spec"]["retained"] == true;
+        assert!(owned || retained, "I5: {} is an orphan", part.key());
+    }
+}
+
 fn short_name(action: &Action) -> String {
     match action {
         Action::Write(write) => {
@@ -263,16 +281,20 @@ fn short_name(action: &Action) -> String {
         }
         Action::Create { object, .. } => format!("Create {}", key_of(object).name),
         Action::Delete { key, .. } => format!("Delete {}", key.name),
+        Action::Part(PartAction::Create { part, .. }) => format!("Create {}", part.key()),
+        Action::Part(PartAction::Delete { key, .. }) => format!("Delete {key}"),
+        Action::Part(PartAction::Follow(_) | PartAction::Read { .. }) => String::new(),
         Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => String::new(),
     }
 }
 
 /// The world without what may differ between two runs: revisions, generations, times, generated UIDs.
 fn normal(world: &World) -> Vec<(String, Value)> {
-    let names: BTreeMap<String, String> = world
+    let mut names: BTreeMap<String, String> = world
         .objects()
         .filter_map(|o| Some((o.metadata.uid.clone()?, format!("uid of {}", key_of(o)))))
         .collect();
+    names.extend(world.parts().filter_map(|p| Some((p.metadata.uid.clone()?, "uid of a part".to_owned()))));
     let plain = |object: &Object| {
         let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
         // A class stays protected once it has been used; a race decides whether it ever was.
@@ -287,7 +309,12 @@ fn normal(world: &World) -> Vec<(String, Value)> {
         scrub(&mut value, &names);
         (format!("{} {}", object.kind.name(), key_of(object)), value)
     };
-    world.objects().map(plain).collect()
+    let part = |part: &Part| {
+        let mut value = json!({"labels": part.metadata.labels, "body": part.body});
+        scrub(&mut value, &names);
+        (format!("{} of {:?}", part.key().kind, part.metadata.labels), value)
+    };
+    world.objects().map(plain).chain(world.parts().map(part)).collect()
 }
 
 fn scrub(value: &mut Value, names: &BTreeMap<String, String>) {
@@ -426,7 +453,7 @@ fn a_provision_is_finished_once_after_any_crash() {
         settled: false,
         contended: false,
         acts: vec![],
-        ends: &["c -> rdb-uid-000002", "rdb-uid-000002: Bound by c"],
+        ends: &["c -> rdb-uid-000002", "rdb-uid-000002: Bound by c", "Instance of rdb-uid-000002"],
     });
 }
 
@@ -461,6 +488,73 @@ fn a_provisioned_resource_is_destroyed_with_its_claim_after_any_crash() {
         acts: vec![(0, delete_c)],
         ends: &[],
     });
+}
+
+fn templated(policy: &str) -> Value {
+    let mut template = makes("Delete")["template"].clone();
+    template["spec"] = json!({"retained": policy == "Retain"});
+    db(5).with(json!({"reclaimPolicy": policy, "template": template}))
+}
+
+fn delete_r(world: &mut World) -> Vec<Event> {
+    delete(RESOURCE, r_key())(world)
+}
+
+#[test]
+fn a_resource_with_a_template_is_made_and_bound_after_any_crash() {
+    survives(Workflow {
+        scene: world().resource("r", templated("Retain")).claim("c", asks(1)),
+        settled: false,
+        contended: false,
+        acts: vec![],
+        ends: &["c -> r", "r: Bound by c", "Instance of r"],
+    });
+}
+
+#[test]
+fn a_part_goes_with_a_resource_that_an_administrator_deletes_after_any_crash() {
+    survives(Workflow {
+        scene: world().resource("r", templated("Delete")),
+        settled: true,
+        contended: false,
+        acts: vec![(0, delete_r)],
+        ends: &[],
+    });
+}
+
+#[test]
+fn a_part_goes_with_the_last_claim_where_the_policy_says_delete_after_any_crash() {
+    survives(Workflow {
+        scene: world().resource("r", templated("Delete")).claim("c", asks(1)),
+        settled: true,
+        contended: false,
+        acts: vec![(0, delete_c)],
+        ends: &[],
+    });
+}
+
+#[test]
+fn a_retained_part_outlives_claim_and_resource_after_any_crash() {
+    survives(Workflow {
+        scene: world().resource("r", templated("Retain")).claim("c", asks(1)),
+        settled: true,
+        contended: false,
+        acts: vec![(0, delete_c), (3, delete_r)],
+        ends: &["Instance of r"],
+    });
+}
+
+#[test]
+fn a_resource_deleted_while_its_part_is_being_made_leaves_none_behind() {
+    for at in 1..=5 {
+        survives(Workflow {
+            scene: world().resource("r", templated("Delete")),
+            settled: false,
+            contended: false,
+            acts: vec![(at, delete_r)],
+            ends: &[],
+        });
+    }
 }
 
 #[test]

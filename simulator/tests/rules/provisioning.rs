@@ -1,8 +1,8 @@
 //! Making a resource for a claim (rules 19 to 24). The implementation is played by the test.
 
 use crate::support::{
-    CLAIM, CLASS, Driver, RESOURCE, Run, Scene, With, answer_to, asks, class, db, is_write, makes, resource,
-    world,
+    CLAIM, CLASS, Driver, RESOURCE, Run, Scene, With, answer_to, asks, class, db, is_write, makes, part_of,
+    ready, resource, world,
 };
 use conductor::action::{Action, Change};
 use conductor::event::Answer;
@@ -106,7 +106,8 @@ fn a_create_that_meets_itself_is_a_success() {
     successor.wait(60_000);
     let key = ObjectKey::new("conductor-system", MADE);
     assert!(successor.world.get(RESOURCE, &key).is_some());
-    let event = successor.world.edit(RESOURCE, &key, |o| o.body["status"]["phase"] = json!("Available"));
+    let part = part_of(&successor.world, MADE).unwrap().key();
+    let event = successor.world.set_part_status(&part, ready());
     successor.tell(event.unwrap());
     successor.run();
     assert_eq!(successor.outcome("c"), format!("-> {MADE}"));

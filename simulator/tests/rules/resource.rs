@@ -19,8 +19,9 @@ fn a_resource_that_nobody_claims_becomes_available() {
 
 #[test]
 fn a_resource_with_a_template_is_available_only_once_it_is_made() {
-    let mut run = world().resource("r", db(5).with(json!({"template": {}}))).claim("c", asks(1)).settle();
-    assert_eq!((run.resource("r").as_str(), run.outcome("c").as_str()), ("no phase", "NoMatch"));
+    let spec = db(5).with(json!({"template": makes("Delete")["template"]}));
+    let mut run = world().resource("r", spec).claim("c", asks(1)).settle();
+    assert_eq!((run.resource("r").as_str(), run.outcome("c").as_str()), ("Creating", "NoMatch"));
     run.becomes_available("r");
     assert_eq!((run.resource("r").as_str(), run.outcome("c").as_str()), ("Bound by c", "-> r"));
     assert_eq!(run.bound_after_flush(), 0);

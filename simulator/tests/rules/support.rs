@@ -1,10 +1,10 @@
 //! A world in a few words: objects are written as the JSON of their specs, and outcomes are read back as short
 //! lines. Also the driver that crashes engines. Nothing here knows a rule.
 
-use conductor::action::Action;
+use conductor::action::{Action, PartAction};
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::{Answer, Event};
-use conductor::model::{Kind, Object, ObjectKey, Time, TypeId, Uid};
+use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Time, TypeId, Uid};
 use conductor_simulator::lab::Lab;
 use conductor_simulator::world::{World, key_of};
 use serde_json::{Value, json};
@@ -44,6 +44,29 @@ pub fn held_by(claim: &str, uid: &str) -> Value {
 /// A class that makes what is asked.
 pub fn makes(policy: &str) -> Value {
     json!({"reclaimPolicy": policy, "template": {"apiVersion": "example.com/v1", "kind": "Instance"}})
+}
+
+/// The kind that `makes` makes.
+pub fn instance() -> PartKind {
+    PartKind::new("example.com/v1", "Instance")
+}
+
+/// The only part of a resource, if it has one.
+pub fn part_of<'a>(world: &'a World, resource: &str) -> Option<&'a Part> {
+    let uid = world.get(RESOURCE, &system_key(resource))?.metadata.uid.clone()?;
+    let mut own = world.parts().filter(|p| annotation(p, "conductor.io/resource-uid") == Some(&uid));
+    let part = own.next();
+    assert!(own.next().is_none(), "{resource} has two parts");
+    part
+}
+
+pub fn annotation<'a>(part: &'a Part, name: &str) -> Option<&'a str> {
+    part.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+}
+
+/// What a part says that is ready.
+pub fn ready() -> Value {
+    json!({"conditions": [{"type": "Ready", "status": "True"}]})
 }
 
 /// JSON objects that can be laid over one another.
@@ -110,7 +133,7 @@ fn object(kind: Kind, key: &ObjectKey, body: Value) -> Object {
 #[derive(Clone, Default)]
 pub struct Scene {
     objects: Vec<Object>,
-    config: Config,
+    lacks_kinds: bool,
 }
 
 /// An empty world.
@@ -119,6 +142,12 @@ pub fn world() -> Scene {
 }
 
 impl Scene {
+    /// No kind of parts is installed.
+    pub fn without_kinds(mut self) -> Scene {
+        self.lacks_kinds = true;
+        self
+    }
+
     /// Adds any object.
     pub fn object(mut self, object: Object) -> Scene {
         self.objects.push(object);
@@ -207,6 +236,9 @@ impl Scene {
     /// The cluster before any controller has looked at it.
     pub fn into_world(self) -> World {
         let mut world = World::new();
+        if !self.lacks_kinds {
+            world.install(&instance());
+        }
         for object in self.objects {
             world.put(object);
         }
@@ -215,10 +247,7 @@ impl Scene {
 
     /// Starts a controller and lets it settle.
     pub fn settle(self) -> Run {
-        let config = self.config.clone();
-        let mut run = Run { lab: Lab::start(self.into_world(), config, START) };
-        run.audit();
-        run
+        Run::on(self.into_world())
     }
 }
 
@@ -235,6 +264,13 @@ pub struct Run {
 }
 
 impl Run {
+    /// Starts a controller on a world and lets it settle.
+    pub fn on(world: World) -> Run {
+        let mut run = Run { lab: Lab::start(world, Config::default(), START) };
+        run.audit();
+        run
+    }
+
     fn audit(&mut self) {
         self.lab.engine.audit().unwrap();
     }
@@ -326,7 +362,31 @@ impl Run {
 
     /// The implementation comes up.
     pub fn becomes_available(&mut self, name: &str) {
-        self.edit(RESOURCE, name, |object| object.body["status"]["phase"] = Value::from("Available"));
+        self.part_says(name, ready());
+    }
+
+    /// The only part of a resource.
+    pub fn part(&self, resource: &str) -> Option<&Part> {
+        part_of(&self.lab.world, resource)
+    }
+
+    pub fn part_key(&self, resource: &str) -> PartKey {
+        self.part(resource).unwrap_or_else(|| panic!("{resource} has no part")).key()
+    }
+
+    /// The part of a resource says something of itself.
+    pub fn part_says(&mut self, resource: &str, status: Value) {
+        let key = self.part_key(resource);
+        self.lab.touch_parts(|world| world.set_part_status(&key, status));
+        self.audit();
+    }
+
+    /// A resource's Ready condition, as `Reason: message`.
+    pub fn told(&self, resource: &str) -> String {
+        let conditions = &self.body(RESOURCE, resource)["status"]["conditions"];
+        let ready = conditions.as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
+        let text = |field: &str| ready.and_then(|c| c[field].as_str()).unwrap_or_default();
+        format!("{}: {}", text("reason"), text("message"))
     }
 
     /// The names of all resources.
@@ -388,11 +448,17 @@ fn standing(resource: &Object) -> String {
     if refs.is_empty() { phase.to_owned() } else { format!("{phase} by {}", refs.join(", ")) }
 }
 
-/// Every claim and every resource of a world, one line each.
+/// Every claim, every resource and every part of a world, one line each.
 pub fn summary(world: &World) -> Vec<String> {
     let resources = world.objects().filter(|o| o.kind == RESOURCE);
     let line = |r: &Object| format!("{}: {}", key_of(r).name, standing(r));
-    outcomes(world).into_iter().chain(resources.map(line)).collect()
+    let parts = world.parts().map(|part| format!("{} of {}", part.kind.kind, label(part)));
+    outcomes(world).into_iter().chain(resources.map(line)).chain(parts).collect()
+}
+
+fn label(part: &Part) -> &str {
+    let labels = part.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get("conductor.io/resource")).map_or("nobody", String::as_str)
 }
 
 fn holder(claim_ref: &Value) -> String {
@@ -471,6 +537,10 @@ impl Driver {
             Action::Read { kind, key } => {
                 let found = self.world.get(kind, &key).cloned();
                 self.inbox.push_back(Event::Read { kind, key, found });
+            }
+            Action::Part(action) => {
+                let events = self.world.carry_out(&action);
+                self.inbox.extend(events);
             }
             Action::Tell(_) => {}
             Action::WakeAt(at) if at <= self.now => self.inbox.push_back(Event::Tick),
@@ -571,6 +641,8 @@ impl Driver {
 pub fn is_write(action: &Action) -> bool {
     match action {
         Action::Write(_) | Action::Create { .. } | Action::Delete { .. } => true,
+        Action::Part(PartAction::Create { .. } | PartAction::Delete { .. }) => true,
+        Action::Part(PartAction::Follow(_) | PartAction::Read { .. }) => false,
         Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => false,
     }
 }
@@ -580,7 +652,10 @@ pub fn answer_to(action: &Action, answer: Answer) -> Event {
     let id = match action {
         Action::Write(write) => write.id,
         Action::Create { id, .. } | Action::Delete { id, .. } => *id,
-        Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => panic!("not a write: {action:?}"),
+        Action::Part(PartAction::Create { id, .. } | PartAction::Delete { id, .. }) => *id,
+        Action::Read { .. } | Action::Part(_) | Action::Tell(_) | Action::WakeAt(_) => {
+            panic!("not a write: {action:?}")
+        }
     };
     Event::Answered { id, answer }
 }

@@ -30,6 +30,12 @@ pub enum Error {
         /// Why.
         error: std::io::Error,
     },
+    /// etcd did not do what it was asked.
+    #[error("etcd refused: {answer}")]
+    Etcd {
+        /// What it said instead.
+        answer: String,
+    },
     /// No port is free.
     #[error("no free loopback port: {0}")]
     Port(std::io::Error),

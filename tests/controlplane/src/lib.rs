@@ -5,6 +5,7 @@
 //! crate otherwise, once, into a cache outside the clone. Everything else is made for one start and gone with it.
 
 mod error;
+mod etcd;
 mod identity;
 mod process;
 
@@ -59,12 +60,29 @@ impl ControlPlane {
     /// # Errors
     /// As [`ControlPlane::start`].
     pub fn start_part(&mut self, part: Part) -> Result<(), Error> {
+        self.start_part_with(part, [])
+    }
+
+    /// As [`ControlPlane::start_part`], with further arguments.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn start_part_with(
+        &mut self,
+        part: Part,
+        more: impl IntoIterator<Item = String>,
+    ) -> Result<(), Error> {
         let peer_port = free_port()?;
         let mut command = Command::new(self.assets.join(part.binary()));
-        command.args(self.arguments(part, peer_port));
+        command.args(self.arguments(part, peer_port)).args(more);
         let process = Process::start(part, command, &self.folder)?;
         self.running.insert(part, process);
         self.wait_ready(part)
+    }
+
+    /// The process of a part, where it runs.
+    pub fn pid(&self, part: Part) -> Option<u32> {
+        self.running.get(&part).map(Process::id)
     }
 
     /// Kills a part as a power cut would.
@@ -87,6 +105,15 @@ impl ControlPlane {
     /// When the signal cannot be sent.
     pub fn resume(&self, part: Part) -> Result<(), Error> {
         self.running.get(&part).map_or(Ok(()), |process| process.signal("-CONT"))
+    }
+
+    /// Makes etcd forget every revision but the newest: whoever would go on from an older one must list anew.
+    ///
+    /// # Errors
+    /// When etcd does not answer, or refuses.
+    pub fn compact(&self) -> Result<(), Error> {
+        let revision = etcd::revision(self.etcd_port)?;
+        etcd::compact(self.etcd_port, &revision)
     }
 
     /// The kubeconfig of the administrator.
@@ -152,6 +179,10 @@ impl ControlPlane {
                 format!("--service-account-private-key-file={}", path(account_key)),
                 "--use-service-account-credentials=false".to_owned(),
                 "--leader-elect=false".to_owned(),
+                // Tests end many namespaces at once.
+                "--concurrent-namespace-syncs=50".to_owned(),
+                "--kube-api-qps=1000".to_owned(),
+                "--kube-api-burst=2000".to_owned(),
                 format!("--secure-port={peer_port}"),
                 "--bind-address=127.0.0.1".to_owned(),
                 format!("--cert-dir={}", path(&self.folder.join("manager"))),

@@ -46,6 +46,10 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: &str) -> Result<(), Error> {
         let run = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
         run.map(drop).map_err(|error| Error::Run { what: format!("kill {signal}"), error })

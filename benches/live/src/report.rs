@@ -1,0 +1,136 @@
+//! The tables that people read. Ratios are of one run; the machine is named with them.
+
+use crate::binder::Rival;
+use crate::meter::Usage;
+use crate::scenario::{Crowded, Outcome};
+use anyhow::Result;
+use std::fmt::Write;
+use std::time::Duration;
+
+const COMMAND: &str = "make bench-live";
+
+/// What was measured so far.
+pub struct Report {
+    claims: usize,
+    ceiling: f64,
+    rows: Vec<(&'static str, Rival, Outcome)>,
+    crowded: Option<(usize, Crowded)>,
+}
+
+impl Report {
+    pub fn new(claims: usize) -> Report {
+        Report { claims, ceiling: 0.0, rows: Vec::new(), crowded: None }
+    }
+
+    pub fn ceiling(&mut self, per_second: f64) {
+        eprintln!("  {per_second:.0} status patches/s");
+        self.ceiling = per_second;
+    }
+
+    pub fn compared(&mut self, rival: Rival, backlog: Outcome, arrivals: Outcome) {
+        for (what, outcome) in [("backlog", backlog), ("arrivals", arrivals)] {
+            eprintln!("  {what}: {:.0} binds/s", outcome.per_second);
+            self.rows.push((what, rival, outcome));
+        }
+    }
+
+    pub fn crowded(&mut self, bound: usize, crowded: Crowded) {
+        self.crowded = Some((bound, crowded));
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n\n", machine());
+        let _ = writeln!(
+            text,
+            "Ceiling: {:.0} status patches/s from a bare client, 64 at a time.\n\n\
+             {} offers, {} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
+             first Bound to the last. Arrivals: claims are made as fast as 16 callers can, measured from the sending of\n\
+             a claim until a watch shows it Bound. Writes are all that the API server counted but those that made the\n\
+             claims; Leases and Events are left out. Of the ceiling: binds/s times writes per bind, as a share of it; in arrivals,\n\
+             the writes that make the claims count too.\n",
+            self.ceiling, self.claims, self.claims
+        );
+        self.compared_table(&mut text);
+        self.used_table(&mut text);
+        self.crowded_table(&mut text);
+        text
+    }
+
+    fn compared_table(&self, text: &mut String) {
+        text.push_str("| run | who | binds/s | p50 | p99 | writes per bind | of the ceiling |\n");
+        text.push_str("|---|---|---:|---:|---:|---:|---:|\n");
+        for (what, rival, outcome) in &self.rows {
+            let made = if outcome.latency.is_some() { 1.0 } else { 0.0 };
+            let share = outcome.per_second * (outcome.writes_per_bind + made) / self.ceiling * 100.0;
+            let (p50, p99) = outcome.latency.map_or_else(Default::default, |(a, b)| (ms(a), ms(b)));
+            let (rate, writes) = (outcome.per_second, outcome.writes_per_bind);
+            let name = rival.name();
+            let _ = writeln!(
+                text,
+                "| {what} | {name} | {rate:.0} | {p50} | {p99} | {writes:.2} | {share:.0} % |"
+            );
+        }
+        for what in ["backlog", "arrivals"] {
+            let of = |rival| self.rows.iter().find(|(w, r, _)| *w == what && *r == rival).map(|(_, _, o)| o);
+            let Some((theirs, ours)) = of(Rival::Volumes).zip(of(Rival::Conductor)) else { continue };
+            let _ = write!(
+                text,
+                "\n{what}: {:.1} times the PV binder's rate",
+                ours.per_second / theirs.per_second
+            );
+            if let Some(((_, theirs), (_, ours))) = theirs.latency.zip(ours.latency) {
+                let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+                let _ = write!(text, ", {ratio:.2} times its p99");
+            }
+            text.push_str(".\n");
+        }
+    }
+
+    fn used_table(&self, text: &mut String) {
+        text.push_str("\n| run | who | process | time on a core | per bind | peak memory |\n");
+        text.push_str("|---|---|---|---:|---:|---:|\n");
+        for (what, rival, outcome) in &self.rows {
+            for (process, Usage { cpu, peak_mib }) in &outcome.used {
+                let each = ms(*cpu / self.claims.max(1) as u32);
+                let (name, cpu) = (rival.name(), cpu.as_secs_f64());
+                let _ =
+                    writeln!(text, "| {what} | {name} | {process} | {cpu:.2} s | {each} | {peak_mib} MiB |");
+            }
+        }
+    }
+
+    fn crowded_table(&self, text: &mut String) {
+        let Some((bound, crowded)) = &self.crowded else { return };
+        let Crowded { arrivals, objects, ready_after, writes_after_restart, memory_mib } = crowded;
+        let (p50, p99) = arrivals.latency.map_or_else(Default::default, |(a, b)| (ms(a), ms(b)));
+        let (claims, rate) = (self.claims, arrivals.per_second);
+        let _ = writeln!(
+            text,
+            "\nConductor beside {bound} bound claims: {claims} new ones at {rate:.0} binds/s, p50 {p50}, p99 {p99}.\n\
+             Killed and started again with {objects} objects and more: ready after {:.1} s, {memory_mib} MiB,\n\
+             {writes_after_restart} writes.",
+            ready_after.as_secs_f64()
+        );
+    }
+}
+
+fn ms(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
+}
+
+/// The machine, and how busy it was.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
+    let model = model.trim_start_matches(['\t', ' ', ':']);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("Machine: {cores} cores, {model}; everything, the API server too, runs on them.")
+}
+
+/// Writes the tables where people look for them.
+pub fn write(text: &str) -> Result<()> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks-live.md");
+    let title = format!("# End to end on a real API server\n\nWritten by `{COMMAND}`.\n\n");
+    Ok(std::fs::write(path, title + text)?)
+}

@@ -1,0 +1,181 @@
+//! `conductor get`: objects of the cluster as tables or JSON, the reason beside what waits. Nothing is computed
+//! that is not in the objects.
+
+use crate::args::{Format, GetArguments, Listed};
+use crate::{cluster, output, table};
+use anyhow::Result;
+use conductor::live;
+use conductor::model::{Kind, Object, TypeId};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// `conductor get`.
+pub fn get(arguments: &GetArguments) -> Result<()> {
+    let objects = cluster::block_on(list(arguments))?;
+    let mut out = output::stdout();
+    match arguments.output {
+        Format::Json => {
+            let items: Vec<Value> = objects.iter().map(Object::to_json).collect();
+            output::json(&mut out, &json!({"apiVersion": "v1", "kind": "List", "items": items}))?;
+        }
+        Format::Table if objects.is_empty() => output::complain("nothing found"),
+        Format::Table => {
+            let rows = objects.iter().map(|object| row(arguments.what, object)).collect();
+            table::listed(&mut out, header(arguments.what), rows)?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+async fn list(arguments: &GetArguments) -> Result<Vec<Object>> {
+    let (client, own) = cluster::connect(&arguments.cluster).await?;
+    let namespace = arguments.namespace.as_ref().unwrap_or(&own);
+    let namespace = (!arguments.all_namespaces).then_some(namespace.as_str());
+    let system = arguments.cluster.system_namespace.as_str();
+    let mut objects = Vec::new();
+    for kind in kinds(arguments.what) {
+        let within = match kind {
+            Kind::Claim(_) | Kind::Quota => namespace,
+            // They live in the system namespace, or in none.
+            Kind::Resource(_)
+            | Kind::Class(_)
+            | Kind::ClusterQuota
+            | Kind::Limits
+            | Kind::Profile
+            | Kind::Namespace => None,
+        };
+        objects.extend(live::list(&client, kind, within, system).await?);
+    }
+    Ok(objects)
+}
+
+fn kinds(what: Listed) -> Vec<Kind> {
+    match what {
+        Listed::Claims => TypeId::all().map(Kind::Claim).collect(),
+        Listed::Resources => TypeId::all().map(Kind::Resource).collect(),
+        Listed::Classes => TypeId::all().map(Kind::Class).collect(),
+        Listed::Quotas => vec![Kind::Quota, Kind::ClusterQuota],
+    }
+}
+
+fn header(what: Listed) -> &'static [&'static str] {
+    match what {
+        Listed::Claims => &["CLAIM", "PHASE", "RESOURCE", "CLASS", "AGE", "WHY"],
+        Listed::Resources => &["RESOURCE", "PHASE", "ENGINE", "VERSION", "CLASS", "AGE", "CLAIMS"],
+        Listed::Classes => &["CLASS", "RECLAIM", "DEFAULT", "AGE", "TEMPLATE"],
+        Listed::Quotas => &["QUOTA", "AGE", "USED"],
+    }
+}
+
+fn row(what: Listed, object: &Object) -> Vec<String> {
+    let metadata = &object.metadata;
+    let name = metadata.name.clone().unwrap_or_default();
+    let placed = match metadata.namespace.as_deref() {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.clone(),
+    };
+    let at = |path: &str| text(object.body.pointer(path));
+    let age = age(object, Timestamp::now());
+    match what {
+        Listed::Claims => {
+            let resource = at("/status/resourceRef/name");
+            vec![placed, at("/status/phase"), resource, at("/spec/class"), age, why(object)]
+        }
+        Listed::Resources => {
+            let (engine, version) = (at("/spec/engine"), at("/spec/version"));
+            vec![name, at("/status/phase"), engine, version, at("/spec/class"), age, holders(object)]
+        }
+        Listed::Classes => {
+            let field = |name: &str| {
+                let body = &object.body;
+                body.get(name).or_else(|| body.pointer(&format!("/spec/{name}"))).cloned()
+            };
+            let annotations = metadata.annotations.as_ref();
+            let default = annotations.and_then(|a| a.get(conductor::api::names::IS_DEFAULT_CLASS));
+            let is_default = if default.is_some_and(|v| v == "true") { "yes" } else { "-" };
+            let template = field("template").and_then(|t| Some(t.get("kind")?.as_str()?.to_owned()));
+            let reclaim = field("reclaimPolicy").map_or("Retain".to_owned(), |policy| text(Some(&policy)));
+            vec![name, reclaim, is_default.to_owned(), age, template.unwrap_or("-".to_owned())]
+        }
+        Listed::Quotas => vec![placed, age, at("/status/summary")],
+    }
+}
+
+/// The value as people write it.
+fn text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::String(text)) if text.is_empty() => "-".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Why a claim is where it is, by its condition `Bound`.
+fn why(object: &Object) -> String {
+    let conditions = object.body.pointer("/status/conditions").and_then(Value::as_array);
+    let bound = conditions.into_iter().flatten().find(|c| c["type"] == conductor::api::reasons::BOUND);
+    match bound {
+        Some(bound) if bound["status"] == "True" => "-".to_owned(),
+        Some(bound) => format!("{}: {}", text(bound.get("reason")), text(bound.get("message"))),
+        None => "not looked at yet: is a controller running?".to_owned(),
+    }
+}
+
+fn holders(object: &Object) -> String {
+    let refs = object.body.pointer("/spec/claimRefs").and_then(Value::as_array);
+    let names: Vec<String> = refs
+        .into_iter()
+        .flatten()
+        .map(|r| format!("{}/{}", text(r.get("namespace")), text(r.get("name"))))
+        .collect();
+    if names.is_empty() { "-".to_owned() } else { crate::sim::list(&names) }
+}
+
+/// How old an object is, in its largest unit.
+fn age(object: &Object, now: Timestamp) -> String {
+    let Some(created) = &object.metadata.creation_timestamp else { return "-".to_owned() };
+    match now.as_second() - created.0.as_second() {
+        seconds @ ..120 => format!("{}s", seconds.max(0)),
+        seconds @ ..7_200 => format!("{}m", seconds / 60),
+        seconds @ ..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(body: Value) -> Object {
+        let metadata = serde_json::from_value(json!({
+            "name": "db", "namespace": "team", "creationTimestamp": "2026-01-01T00:00:00Z",
+        }));
+        let kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
+        Object { kind, metadata: metadata.expect("it is metadata"), body }
+    }
+
+    #[test]
+    fn a_claim_tells_why_it_waits() {
+        let waiting = json!({"type": "Bound", "status": "False", "reason": "NoMatch", "message": "0/3 fit"});
+        let bound = json!({"type": "Bound", "status": "True", "reason": "Bound", "message": "bound to x"});
+        for (body, expected) in [
+            (json!({}), "not looked at yet: is a controller running?"),
+            (json!({"status": {"conditions": [waiting]}}), "NoMatch: 0/3 fit"),
+            (json!({"status": {"conditions": [bound]}}), "-"),
+        ] {
+            assert_eq!(why(&claim(body)), expected);
+        }
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        let at = |seconds: i64| {
+            let created: Timestamp = "2026-01-01T00:00:00Z".parse().expect("it is a time");
+            age(&claim(json!({})), Timestamp::from_second(created.as_second() + seconds).expect("a time"))
+        };
+        let ages = [-5, 59, 180, 7_300, 400_000].map(at);
+        assert_eq!(ages, ["0s", "59s", "3m", "2h", "4d"]);
+    }
+}

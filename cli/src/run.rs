@@ -1,0 +1,80 @@
+//! `conductor run`: arguments become options, signals become a request to stop, logs go to standard error.
+//! The controller itself is the library's.
+
+use crate::args::{LogFormat, RunArguments};
+use crate::cluster;
+use anyhow::{Context, Result};
+use conductor::live::{self, LeaseOptions, Options};
+use std::io::IsTerminal;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Unless `RUST_LOG` asks for it by name: the client tells of every failed call, and so do we, with what it means.
+const UNLOGGED: &str = "kube_client";
+
+/// Runs the controller until a signal.
+pub fn run(arguments: &RunArguments) -> Result<()> {
+    log(arguments.log_format)?;
+    cluster::block_on(async {
+        let stop = stop_on_signal()?;
+        let (client, _) = cluster::connect(&arguments.cluster).await?;
+        Ok(live::run(client, options(arguments), stop).await?)
+    })
+}
+
+fn options(arguments: &RunArguments) -> Options {
+    let system_namespace = arguments.cluster.system_namespace.clone();
+    let lease = LeaseOptions {
+        namespace: system_namespace.clone(),
+        name: arguments.lease_name.clone(),
+        ..LeaseOptions::default()
+    };
+    Options {
+        system_namespace,
+        lease: (!arguments.no_leader_election).then_some(lease),
+        writes_per_second: arguments.writes_per_second,
+        burst: arguments.writes_per_second,
+        listen: Some(arguments.listen),
+        ..Options::default()
+    }
+}
+
+/// A token that SIGINT or SIGTERM cancels. A second one ends the process at once, as usual.
+fn stop_on_signal() -> Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let catch = |kind| signal(kind).context("cannot wait for signals");
+    let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);
+    let cancelled = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        cancelled.cancel();
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        std::process::exit(1);
+    });
+    Ok(stop)
+}
+
+fn log(format: LogFormat) -> Result<()> {
+    let mut directives = std::env::var("RUST_LOG").unwrap_or_default();
+    if directives.is_empty() {
+        "info".clone_into(&mut directives);
+    }
+    if !directives.contains(UNLOGGED) {
+        directives.push_str(&format!(",{UNLOGGED}=off"));
+    }
+    let filter =
+        EnvFilter::try_new(directives).context("RUST_LOG: write a level such as debug, or target=level")?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Parts in the cluster in memory: objects of kinds that are installed or not, followed by label, as the API
+//! server serves them. What a part becomes is for whoever plays its controller to say.
+
+use super::{Outcome, World};
+use conductor::action::PartAction;
+use conductor::api::names::PART;
+use conductor::event::{Answer, Event, PartEvent, WhyMissing};
+use conductor::model::{Part, PartKey, PartKind, Revision, WriteId};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+impl World {
+    /// Installs a kind of parts. Returns what a follower would be told.
+    pub fn install(&mut self, kind: &PartKind) -> Event {
+        self.missing_kinds.remove(kind);
+        self.part_kinds.insert(kind.clone());
+        self.follow(kind)
+    }
+
+    /// Takes a kind away, and its objects with it where it is no longer installed. Returns what a follower
+    /// would be told.
+    pub fn uninstall(&mut self, kind: &PartKind, why: WhyMissing) -> Event {
+        if why == WhyMissing::NotInstalled {
+            self.parts.retain(|key, _| key.kind != *kind);
+        }
+        self.part_kinds.remove(kind);
+        self.missing_kinds.insert(kind.clone(), why);
+        self.follow(kind)
+    }
+
+    /// What a follower of a kind is told first.
+    pub fn follow(&self, kind: &PartKind) -> Event {
+        let kind = kind.clone();
+        if !self.part_kinds.contains(&kind) {
+            let why = self.missing_kinds.get(&kind).cloned().unwrap_or(WhyMissing::NotInstalled);
+            return Event::Part(PartEvent::KindMissing { kind, why });
+        }
+        let parts = self.parts.values().filter(|part| part.kind == kind && is_labelled(part));
+        let (parts, revision) = (parts.cloned().collect(), Revision(self.revision));
+        Event::Part(PartEvent::Listed { kind, parts, revision })
+    }
+
+    /// The part at a place.
+    pub fn part(&self, key: &PartKey) -> Option<&Part> {
+        self.parts.get(key)
+    }
+
+    /// Every part, in order.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.values()
+    }
+
+    /// Puts a part in, as a user would. Returns what a watch would show.
+    pub fn put_part(&mut self, part: Part) -> Option<Event> {
+        let known = self.parts.get(&part.key()).and_then(|p| p.metadata.uid.clone());
+        self.store_part(part, known)
+    }
+
+    fn store_part(&mut self, mut part: Part, known: Option<String>) -> Option<Event> {
+        let before = self.parts.get(&part.key()).is_some_and(is_labelled);
+        self.revision += 1;
+        part.metadata.resource_version = Some(self.revision.to_string());
+        if part.metadata.uid.is_none() {
+            part.metadata.uid = Some(known.unwrap_or_else(|| {
+                self.uids += 1;
+                format!("uid-{:06}", self.uids)
+            }));
+        }
+        let (key, labelled) = (part.key(), is_labelled(&part));
+        self.parts.insert(key.clone(), part.clone());
+        match (before, labelled) {
+            (_, true) => Some(Event::Part(PartEvent::Seen(Box::new(part)))),
+            (true, false) => Some(gone(key, &part)),
+            (false, false) => None,
+        }
+    }
+
+    /// Changes a part by hand, as its controller or an administrator would.
+    pub fn edit_part(&mut self, key: &PartKey, edit: impl FnOnce(&mut Part)) -> Option<Event> {
+        let mut part = self.part(key)?.clone();
+        edit(&mut part);
+        self.settle_part(part)
+    }
+
+    /// Lets a part say something of itself.
+    pub fn set_part_status(&mut self, key: &PartKey, status: Value) -> Option<Event> {
+        self.edit_part(key, |part| part.body["status"] = status)
+    }
+
+    /// Asks for a part's deletion: it is gone at once, or once its finalizers are.
+    pub fn delete_part(&mut self, key: &PartKey) -> Option<Event> {
+        let mut part = self.part(key)?.clone();
+        part.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::UNIX_EPOCH));
+        self.settle_part(part)
+    }
+
+    fn settle_part(&mut self, part: Part) -> Option<Event> {
+        let finalized = part.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
+        if part.metadata.deletion_timestamp.is_some() && finalized {
+            self.revision += 1;
+            let key = part.key();
+            let before = self.parts.remove(&key).is_some_and(|known| is_labelled(&known));
+            return before.then(|| gone(key, &part));
+        }
+        self.store_part(part, None)
+    }
+
+    /// What a live read of a part answers; nothing where its kind is not served.
+    pub fn read_part(&self, key: &PartKey) -> Option<Event> {
+        let found = self.part(key).cloned().map(Box::new);
+        let served = self.part_kinds.contains(&key.kind);
+        served.then(|| Event::Part(PartEvent::Read { key: key.clone(), found }))
+    }
+
+    /// Carries out what was asked about parts, and tells what its author and a watch would hear.
+    pub fn carry_out(&mut self, action: &PartAction) -> Vec<Event> {
+        match action {
+            PartAction::Follow(kind) => vec![self.follow(kind)],
+            PartAction::Read { key } => self.read_part(key).into_iter().collect(),
+            PartAction::Create { .. } | PartAction::Delete { .. } => {
+                let Some((id, outcome)) = self.apply_part(action) else { return Vec::new() };
+                std::iter::once(Event::Answered { id, answer: outcome.answer }).chain(outcome.seen).collect()
+            }
+        }
+    }
+
+    /// Carries out a create or a delete. Other actions have no answer here.
+    pub(super) fn apply_part(&mut self, action: &PartAction) -> Option<(WriteId, Outcome)> {
+        match action {
+            PartAction::Create { id, part } => Some((*id, self.create_part(part))),
+            PartAction::Delete { id, key, uid, revision } => {
+                let found = self.part(key).map(|part| &part.metadata);
+                let outcome = match found {
+                    None => Outcome::refused(Answer::Missing),
+                    Some(metadata)
+                        if metadata.uid.as_deref() != Some(&**uid)
+                            || metadata.resource_version != Some(revision.to_string()) =>
+                    {
+                        Outcome::refused(Answer::Conflict)
+                    }
+                    Some(_) => {
+                        let seen = self.delete_part(key);
+                        let left = self.part(key).cloned().map(Box::new);
+                        Outcome { answer: left.map_or(Answer::Deleted, Answer::PartWritten), seen }
+                    }
+                };
+                Some((*id, outcome))
+            }
+            PartAction::Follow(_) | PartAction::Read { .. } => None,
+        }
+    }
+
+    fn create_part(&mut self, part: &Part) -> Outcome {
+        if !self.part_kinds.contains(&part.kind) {
+            return Outcome::refused(Answer::Missing);
+        }
+        if self.parts.contains_key(&part.key()) {
+            return Outcome::refused(Answer::Exists);
+        }
+        let seen = self.store_part(part.clone(), None);
+        let made = self.part(&part.key()).cloned().map(Box::new);
+        Outcome { answer: made.map_or(Answer::Missing, Answer::PartWritten), seen }
+    }
+}
+
+fn is_labelled(part: &Part) -> bool {
+    part.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(PART))
+}
+
+fn gone(key: PartKey, part: &Part) -> Event {
+    let uid = part.metadata.uid.as_deref().unwrap_or_default().into();
+    Event::Part(PartEvent::Gone { key, uid })
+}

@@ -1,0 +1,104 @@
+//! Templates with expressions: what a class makes of a claim, and what its author and its users are told where
+//! that cannot work. The language itself is tested beside it.
+
+use crate::support::{CLAIM, RESOURCE, Run, With, asks, ready, world};
+use serde_json::{Value, json};
+
+/// A class that makes instances with this spec.
+fn computes(spec: Value) -> Value {
+    json!({
+        "reclaimPolicy": "Delete",
+        "parameters": {"tier": "small", "zone": "a"},
+        "template": {
+            "apiVersion": "example.com/v1", "kind": "Instance", "spec": spec,
+            "metadata": {"labels": {"owner": "${claim.metadata.namespace}"}},
+        },
+    })
+}
+
+fn claim() -> Value {
+    asks(5).with(json!({"class": "k", "parameters": {"tier": "large"}}))
+}
+
+fn provisioned(class: Value) -> Run {
+    world().class("k", class).claim("c", claim()).settle()
+}
+
+/// The only resource.
+fn made(run: &Run) -> String {
+    let resources = run.resources();
+    assert_eq!(resources.len(), 1, "{resources:?}");
+    resources[0].split(' ').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_part_gets_what_claim_class_resource_and_parameters_say() {
+    let run = provisioned(computes(json!({
+        "name": "db-${claim.metadata.name}",
+        "bytes": "${quantity(resource.spec.capacity.storage).asInteger()}",
+        "tier": "${parameters.tier}", "zone": "${parameters.zone}", "class": "${class.metadata.name}",
+        "plain": [1, {"two": true}],
+    })));
+    let part = run.part(&made(&run)).expect("it is made").clone();
+    let expected = json!({
+        "name": "db-c", "bytes": 5_368_709_120_i64, "tier": "large", "zone": "a", "class": "k",
+        "plain": [1, {"two": true}],
+    });
+    assert_eq!(part.body["spec"], expected);
+    let claim = run.find(CLAIM, "c").expect("it is there");
+    assert_eq!(part.metadata.labels.expect("it has some").get("owner"), claim.metadata.namespace.as_ref());
+}
+
+#[test]
+fn what_was_given_stays_with_the_resource_when_claim_and_class_change() {
+    let mut run = provisioned(computes(json!({"tier": "${parameters.tier}"})));
+    let resource = made(&run);
+    run.edit_spec(CLAIM, "c", json!({"parameters": {"tier": "huge"}}));
+    let given = &run.body(RESOURCE, &resource)["spec"]["inputs"];
+    assert_eq!(given["parameters"]["tier"], "large");
+    assert_eq!(given["claim"]["metadata"]["name"], "c");
+    assert_eq!(run.part(&resource).expect("it is made").body["spec"]["tier"], "large");
+}
+
+#[test]
+fn a_class_that_can_never_work_makes_nothing_and_says_where() {
+    let run = provisioned(computes(json!({"engine": "${claim.spec.egnine}"})));
+    assert!(run.resources().is_empty(), "{:?}", run.resources());
+    let message = run.message("c");
+    assert!(message.contains("template.spec.engine") && message.contains("claim.spec.egnine"), "{message}");
+}
+
+#[test]
+fn an_expression_that_finds_nothing_leaves_the_resource_creating_with_the_reason() {
+    let run = provisioned(computes(json!({"hint": "${parameters.hint}"})));
+    let resource = made(&run);
+    assert_eq!(run.part(&resource), None);
+    assert!(run.resource(&resource).starts_with("Creating"), "{}", run.resource(&resource));
+    let told = run.told(&resource);
+    assert!(told.starts_with("TemplateError: ") && told.contains("template.spec.hint"), "{told}");
+}
+
+#[test]
+fn a_class_says_when_its_object_is_ready() {
+    let class = computes(json!({})).with(json!({"ready": "object.status.members >= parameters.members"}));
+    let class = class.with(json!({"parameters": {"members": 2}}));
+    let mut run = provisioned(class);
+    let resource = made(&run);
+    run.part_says(&resource, ready());
+    assert!(run.resource(&resource).starts_with("Creating"), "its own word does not count");
+    run.part_says(&resource, json!({"members": 1}));
+    assert!(run.resource(&resource).starts_with("Creating"), "{}", run.resource(&resource));
+    run.part_says(&resource, json!({"members": 2}));
+    assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
+}
+
+#[test]
+fn a_resource_of_an_administrator_may_compute_from_itself() {
+    let template = json!({
+        "apiVersion": "example.com/v1", "kind": "Instance",
+        "spec": {"engine": "${resource.spec.engine}", "for": "${resource.metadata.name}"},
+    });
+    let spec = crate::support::db(5).with(json!({"template": template}));
+    let run = world().resource("r", spec).settle();
+    assert_eq!(run.part("r").expect("it is made").body["spec"], json!({"engine": "postgresql", "for": "r"}));
+}

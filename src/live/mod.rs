@@ -1,0 +1,239 @@
+//! The rooms with windows: watches become events, actions become calls. Nothing is decided here; the engine is
+//! the same that the simulator runs.
+//!
+//! ```text
+//!  watch (one per kind) --+                          +--> writer --> API
+//!                         +--> owner: engine.handle --+
+//!  writer's answers ------+      (one task)          +--> notes --> log, Events
+//!                                     ^
+//!  lease --> leading -----------------+        gate: asked before every write
+//! ```
+
+mod answer;
+mod call;
+mod chance;
+mod clock;
+mod connect;
+mod error;
+mod gate;
+mod lanes;
+mod lease;
+mod look;
+mod metrics;
+mod notes;
+mod options;
+mod owner;
+mod parts;
+mod serve;
+mod watch;
+mod wire;
+mod writer;
+
+pub use connect::{connect, find_cluster};
+pub use error::Error;
+pub use look::{list, list_all};
+pub use options::{LeaseOptions, Options};
+
+use gate::Gate;
+use kube::Client;
+use lease::Elector;
+use metrics::Metrics;
+use notes::{Postman, Teller};
+use owner::{Message, Owner};
+use parts::{Followers, Routes};
+use serve::Health;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use watch::{KindReader, Watch};
+use writer::{Governor, Hands, Writer};
+
+/// Events that may wait for the engine; beyond that the watches wait.
+const INBOX: usize = 4_096;
+/// The part that is waited for at the end.
+const WRITER: &str = "writer";
+
+/// Runs the controller on a cluster until `stop`, or until it must not go on.
+///
+/// # Guarantees
+/// Nothing is written before everything has been listed and this process leads, and nothing after it lost the
+/// lease. When the future is dropped everything ends with it, as if the process had been killed.
+///
+/// # Assumptions
+/// `client` retries nothing by itself; [`connect`] makes such a one.
+///
+/// # Errors
+/// The lease was lost, or the address for health and metrics cannot be had. Everything else is waited out.
+pub async fn run(client: Client, options: Options, stop: CancellationToken) -> Result<(), Error> {
+    let gate = Gate::new();
+    let _shut = gate.shut_on_drop();
+    let mut controller = Controller::start(client, options, gate).await?;
+    let ended = tokio::select! {
+        () = stop.cancelled() => Ok(()),
+        error = controller.work() => Err(error),
+    };
+    match ended {
+        Ok(()) => {
+            controller.wind_down().await;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Everything that runs. Dropped, it takes all of it along.
+struct Controller {
+    tasks: JoinSet<&'static str>,
+    elector: Option<Elector>,
+    inbox: mpsc::Sender<Message>,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+    halt: CancellationToken,
+    client: Client,
+    options: Options,
+}
+
+impl Controller {
+    async fn start(client: Client, options: Options, gate: Gate) -> Result<Controller, Error> {
+        let (inbox, events) = mpsc::channel(INBOX);
+        let elector = options.lease.clone().map(|lease| {
+            Elector::new(client.clone(), &options.identity, lease, gate.clone(), options.request_timeout)
+        });
+        let mut controller = Controller {
+            tasks: JoinSet::new(),
+            elector,
+            inbox,
+            gate,
+            metrics: Arc::new(Metrics::new()),
+            health: Arc::new(Health::new(wire::kinds().into_iter().map(|kind| kind.name()).collect())),
+            halt: CancellationToken::new(),
+            client,
+            options,
+        };
+        controller.serve().await?;
+        controller.start_owner(events);
+        controller.start_watches();
+        Ok(controller)
+    }
+
+    async fn serve(&mut self) -> Result<(), Error> {
+        let Some(address) = self.options.listen else { return Ok(()) };
+        let failed = |error| Error::Listen { address, error };
+        let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
+        tracing::info!(%address, "serving health and metrics");
+        let served = serve::serve(listener, Arc::clone(&self.health), Arc::clone(&self.metrics));
+        self.tasks.spawn(named("server of health and metrics", served));
+        Ok(())
+    }
+
+    /// The owner of the engine, and everybody whom it hands its actions to.
+    fn start_owner(&mut self, events: mpsc::Receiver<Message>) {
+        let (jobs, todo) = mpsc::unbounded_channel();
+        let (follow, kinds) = mpsc::unbounded_channel();
+        let (teller, told) = Teller::new(Arc::clone(&self.metrics));
+        let (client, metrics, options) = (&self.client, &self.metrics, &self.options);
+        let routes = Routes::new(client.clone(), options.request_timeout);
+        let hands = Hands {
+            client: client.clone(),
+            gate: self.gate.clone(),
+            lease: self.elector.as_ref().map(Elector::reader),
+            routes: routes.clone(),
+            governor: Governor::new(options),
+            metrics: Arc::clone(metrics),
+            within: options.request_timeout,
+        };
+        let writer = Writer::new(hands, todo, self.inbox.clone(), options.parallel_writes);
+        self.tasks.spawn(named(WRITER, writer.run(self.halt.clone())));
+        let followers = Followers {
+            client: client.clone(),
+            routes,
+            kinds,
+            inbox: self.inbox.clone(),
+            metrics: Arc::clone(metrics),
+            options: options.clone(),
+        };
+        self.tasks.spawn(named("followers of implementations", followers.run()));
+        let identity = options.identity.clone();
+        let postman = Postman { client: client.clone(), gate: self.gate.clone(), identity, told };
+        self.tasks.spawn(named("sender of Events", postman.run()));
+        let (metrics, health) = (Arc::clone(metrics), Arc::clone(&self.health));
+        let owner = Owner::new(&options.system_namespace, events, jobs, follow, teller, metrics, health);
+        self.tasks.spawn(named("owner of the engine", owner.run(self.halt.clone())));
+    }
+
+    fn start_watches(&mut self) {
+        for kind in wire::kinds() {
+            let watch = Watch {
+                client: self.client.clone(),
+                reader: KindReader(kind),
+                route: wire::route(kind),
+                namespace: look::home(kind, &self.options.system_namespace),
+                label: None,
+                inbox: self.inbox.clone(),
+                metrics: Arc::clone(&self.metrics),
+                timeout: self.options.watch_timeout,
+                page_size: self.options.page_size,
+            };
+            self.tasks.spawn(named("watch", watch.follow()));
+        }
+    }
+
+    /// Leads as soon as it may, and goes on until it must not.
+    async fn work(&mut self) -> Error {
+        let (tasks, elector) = (&mut self.tasks, &mut self.elector);
+        let (inbox, gate, metrics) = (&self.inbox, &self.gate, &self.metrics);
+        let lead = async {
+            match elector {
+                Some(elector) => elector.acquire().await,
+                None => gate.open(),
+            }
+            metrics.leads(true);
+            // The owner ends before us only when everything ends.
+            let _ = inbox.send(Message::Leading).await;
+            match elector {
+                Some(elector) => {
+                    tracing::info!(lease = elector.name(), "this process leads");
+                    elector.hold().await
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            error = lead => error,
+            ended = tasks.join_next() => match ended {
+                Some(Ok(part)) => Error::PartEnded { part, why: "it returned".to_owned() },
+                Some(Err(error)) => Error::PartEnded { part: "controller", why: error.to_string() },
+                None => Error::PartEnded { part: "controller", why: "nothing runs".to_owned() },
+            },
+        }
+    }
+
+    /// Begins nothing more, waits a while for what is on its way, and gives the lease back.
+    async fn wind_down(mut self) {
+        tracing::info!("stopping: waiting for what is on its way");
+        self.halt.cancel();
+        let writers = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                if matches!(ended, Ok(WRITER)) {
+                    return;
+                }
+            }
+        };
+        let drain = self.options.drain;
+        if tokio::time::timeout(drain, writers).await.is_err() {
+            tracing::warn!(seconds = drain.as_secs_f32(), "some calls were not answered in time");
+        }
+        self.tasks.shutdown().await;
+        if let Some(elector) = self.elector.take() {
+            elector.release().await;
+        }
+    }
+}
+
+/// A part with its name, which it tells when it ends.
+async fn named<T>(name: &'static str, part: impl Future<Output = T>) -> &'static str {
+    part.await;
+    name
+}

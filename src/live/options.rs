@@ -1,0 +1,87 @@
+//! What the controller is told once, with defaults that suit a cluster. Where they come from is the caller's.
+
+use super::chance;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How the controller runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where resources and classes live.
+    pub system_namespace: String,
+    /// Who we are in the Lease and in Events; different for every process.
+    pub identity: String,
+    /// Leader election; without it this process takes itself for the only one.
+    pub lease: Option<LeaseOptions>,
+    /// Calls a second, in the long run.
+    pub writes_per_second: u32,
+    /// Calls at once, after a pause.
+    pub burst: u32,
+    /// Calls on their way at the same time.
+    pub parallel_writes: usize,
+    /// How long one call may take; after that nobody knows whether it was done.
+    pub request_timeout: Duration,
+    /// How long one watch lasts. A connection that died silently is noticed after a little more than this.
+    pub watch_timeout: Duration,
+    /// Objects on one page of a list.
+    pub page_size: u32,
+    /// Where health and metrics are served, if anywhere.
+    pub listen: Option<SocketAddr>,
+    /// How long calls on their way are waited for when asked to stop.
+    pub drain: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            system_namespace: "conductor-system".to_owned(),
+            identity: identity(),
+            lease: Some(LeaseOptions::default()),
+            writes_per_second: 2_000,
+            burst: 2_000,
+            // An API server that is busy does no more with 64 than with 32, but each call takes twice as long,
+            // and so does the next one that an application waits for.
+            parallel_writes: 32,
+            request_timeout: Duration::from_secs(10),
+            watch_timeout: Duration::from_secs(25),
+            page_size: 1_000,
+            listen: None,
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How the leader is elected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseOptions {
+    /// Where the Lease is.
+    pub namespace: String,
+    /// What it is called.
+    pub name: String,
+    /// How long others respect a Lease that is not renewed.
+    pub duration: Duration,
+    /// How long we lead without having renewed it. Shorter than `duration`, so that our last call has
+    /// ended when others begin.
+    pub renew_deadline: Duration,
+    /// How often it is looked at or renewed.
+    pub retry: Duration,
+}
+
+impl Default for LeaseOptions {
+    fn default() -> Self {
+        LeaseOptions {
+            namespace: "conductor-system".to_owned(),
+            name: "conductor".to_owned(),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A name for this process that no other has: the host's, where it is known, and something random.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_default();
+    let host = if host.is_empty() { "conductor".to_owned() } else { host };
+    format!("{host}-{:016x}", chance::number())
+}

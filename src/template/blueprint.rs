@@ -1,0 +1,291 @@
+//! A class's templates, compiled: which objects, in which order, when ready, and what the connection is made of.
+//! It says what should be; whether it is, and who makes it so, is decided elsewhere.
+
+use super::body::{Node, SIZE_MAX, refuse_expression, size_of};
+use super::dialect::Dialect;
+use super::expression::{Expression, Failure};
+use super::graph;
+use super::scope::{Scope, Shape};
+use super::value::to_cel;
+use crate::model::{FieldError, Name, ValueError};
+use kube_cel::cel::Context;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Most objects of one class.
+const OBJECTS_MAX: usize = 32;
+/// The id of the object of a single `template`.
+const MAIN: &str = "main";
+
+/// The fields of a class or a resource that templates are made of.
+#[derive(Clone, Debug, Default)]
+pub struct Source<'a> {
+    /// `template`.
+    pub template: Option<&'a Value>,
+    /// `templates`.
+    pub templates: Option<&'a Value>,
+    /// `ready`, for a single template.
+    pub ready: Option<&'a str>,
+    /// `connection`.
+    pub connection: Option<&'a Value>,
+}
+
+/// What expressions see.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs<'a> {
+    /// The claim: `metadata` and `spec`. Absent for a resource that an administrator made.
+    pub claim: Option<&'a Value>,
+    /// The class: its metadata and fields.
+    pub class: Option<&'a Value>,
+    /// The resource: `metadata` and `spec`.
+    pub resource: Option<&'a Value>,
+    /// The class's parameters with the claim's over them.
+    pub parameters: Option<&'a Value>,
+    /// The objects of the same resource that are there, by id.
+    pub objects: BTreeMap<Name, &'a Value>,
+}
+
+/// What became of one object of a blueprint.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rendered {
+    /// This object is to be there.
+    Made(Value),
+    /// Its `when` says no.
+    LeftOut,
+    /// Until these outputs of other objects are known.
+    Waits(String),
+    /// It cannot be made; waiting does not help.
+    Wrong(FieldError),
+}
+
+/// One object of a blueprint.
+struct Plan {
+    id: Name,
+    at: String,
+    when: Option<Expression>,
+    ready: Option<Expression>,
+    body: Node,
+}
+
+/// A class's templates, compiled.
+pub struct Blueprint {
+    /// In the order in which they are made.
+    plans: Vec<Plan>,
+    connection: Vec<(String, Node)>,
+}
+
+impl Blueprint {
+    /// Compiles templates.
+    ///
+    /// # Errors
+    /// The first thing that can never work: an expression that cannot be read or names what is not there, one in
+    /// a place where none may stand, objects without a kind, ids that are used twice, objects that need each other.
+    pub fn compile(source: &Source<'_>) -> Result<Blueprint, FieldError> {
+        let raw = objects(source)?;
+        let ids: Vec<&str> = raw.iter().map(|object| object.id).collect();
+        let scope = Dialect::shared().scope(&ids);
+        let plans = raw.iter().map(|object| object.compile(&scope)).collect::<Result<Vec<_>, _>>()?;
+        let needs: Vec<Vec<usize>> = plans.iter().map(|plan| plan.needs(&ids)).collect();
+        let order = graph::order(&needs).map_err(|way| {
+            let way = way.iter().map(|at| ids[*at]).collect::<Vec<_>>().join(" -> ");
+            ValueError::new(&way, "is a circle", "let one of them do without the other").in_field("templates")
+        })?;
+        let mut places: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
+        let plans = order.into_iter().filter_map(|at| places[at].take()).collect();
+        Ok(Blueprint { plans, connection: connection(source, &scope)? })
+    }
+
+    /// The ids of its objects, in the order in which they are made.
+    pub fn ids(&self) -> impl Iterator<Item = &Name> {
+        self.plans.iter().map(|plan| &plan.id)
+    }
+
+    /// What each object should be, in the order in which they are made.
+    pub fn render(&self, inputs: &Inputs<'_>) -> Vec<(Name, Rendered)> {
+        let context = context(inputs, None);
+        let render = |plan: &Plan| match &context {
+            Ok(context) => plan.render(context),
+            Err(error) => Rendered::Wrong(error.clone()),
+        };
+        self.plans.iter().map(|plan| (plan.id.clone(), render(plan))).collect()
+    }
+
+    /// Whether an object says that it is ready, where the class says how to tell.
+    ///
+    /// # Errors
+    /// What the expression lacks, where it cannot tell for good.
+    pub fn is_ready(
+        &self,
+        inputs: &Inputs<'_>,
+        id: &str,
+        object: &Value,
+    ) -> Option<Result<bool, FieldError>> {
+        let ready = self.plans.iter().find(|plan| &*plan.id == id)?.ready.as_ref()?;
+        Some(context(inputs, Some(object)).and_then(|context| match ready.flag(&context) {
+            Ok(flag) => Ok(flag),
+            // What is not there yet is not ready yet.
+            Err(Failure::Waits(_) | Failure::Unset(_)) => Ok(false),
+            Err(Failure::Wrong(error)) => Err(error),
+        }))
+    }
+
+    /// The connection, key by key. A key whose inputs are not known yet is left out.
+    ///
+    /// # Errors
+    /// The first key that cannot be had for good.
+    pub fn connection(&self, inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, FieldError> {
+        let context = context(inputs, None)?;
+        let mut connection = BTreeMap::new();
+        for (key, node) in &self.connection {
+            match node.render(&context, &format!("connection.{key}")) {
+                Ok(value) => drop(connection.insert(key.clone(), value)),
+                Err(Failure::Waits(_)) => {}
+                Err(Failure::Unset(error) | Failure::Wrong(error)) => return Err(error),
+            }
+        }
+        Ok(connection)
+    }
+}
+
+impl Plan {
+    fn needs(&self, ids: &[&str]) -> Vec<usize> {
+        let expressions = self.body.expressions().into_iter().chain(&self.when);
+        let named = expressions.flat_map(|e| &e.references).filter(|r| r.root == "objects");
+        let mut needs: Vec<usize> =
+            named.filter_map(|r| ids.iter().position(|id| r.path.first().is_some_and(|p| p == id))).collect();
+        needs.sort_unstable();
+        needs.dedup();
+        needs
+    }
+
+    fn render(&self, context: &Context<'_>) -> Rendered {
+        let rendered = match self.when.as_ref().map(|when| when.flag(context)).transpose() {
+            Ok(Some(false)) => return Rendered::LeftOut,
+            Ok(Some(true) | None) => self.body.render(context, &self.at),
+            Err(failure) => Err(failure),
+        };
+        match rendered {
+            Ok(object) => Rendered::Made(object),
+            Err(Failure::Waits(outputs)) => Rendered::Waits(outputs),
+            Err(Failure::Unset(error) | Failure::Wrong(error)) => Rendered::Wrong(error),
+        }
+    }
+}
+
+/// An object as its author wrote it.
+struct Raw<'a> {
+    id: &'a str,
+    at: String,
+    when: Option<&'a str>,
+    ready: Option<&'a str>,
+    template: &'a Map<String, Value>,
+}
+
+impl Raw<'_> {
+    fn compile(&self, scope: &Scope) -> Result<Plan, FieldError> {
+        let Raw { id, at, when, ready, template } = self;
+        for (path, required) in [("apiVersion", true), ("kind", true), ("metadata.namespace", false)] {
+            let pointer = format!("/{}", path.replace('.', "/"));
+            let whole = Value::Object((*template).clone());
+            let place = format!("{at}.{path}");
+            match whole.pointer(&pointer) {
+                Some(Value::String(text)) if !text.trim().is_empty() => {
+                    refuse_expression(text, &place, path)?
+                }
+                None if !required => {}
+                Some(_) | None => {
+                    let shown = whole.pointer(&pointer).map(Value::to_string).unwrap_or_default();
+                    return Err(ValueError::new(&shown, "is no text", "name it").in_field(place));
+                }
+            }
+        }
+        let compile = |text: &Option<&str>, field: &str, scope: &Scope| {
+            text.map(|text| Expression::compile(bare(text), &format!("{at}.{field}"), scope)).transpose()
+        };
+        let with_object: Scope =
+            scope.clone().into_iter().chain([("object".to_owned(), Shape::Open)]).collect();
+        Ok(Plan {
+            id: Name::from(*id),
+            at: at.clone(),
+            when: compile(when, "when", scope)?,
+            ready: compile(ready, "ready", &with_object)?,
+            body: Node::compile(&Value::Object((*template).clone()), at, scope)?,
+        })
+    }
+}
+
+/// `ready` and `when` are expressions by themselves; brackets around them are allowed.
+fn bare(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix("${").and_then(|inside| inside.strip_suffix('}')).unwrap_or(text)
+}
+
+fn objects<'a>(source: &Source<'a>) -> Result<Vec<Raw<'a>>, FieldError> {
+    let wrong = |at: &str, problem: &str, fix: &str| ValueError::new("", problem, fix).in_field(at);
+    let map = |value: &'a Value, at: &str| {
+        value.as_object().ok_or_else(|| wrong(at, "is no object", "write apiVersion, kind and the rest"))
+    };
+    match (source.template, source.templates) {
+        (Some(_), Some(_)) => Err(wrong("template", "stands beside templates", "keep one of the two")),
+        (None, None) => Ok(Vec::new()),
+        (Some(template), None) => {
+            let (at, template) = ("template".to_owned(), map(template, "template")?);
+            Ok(vec![Raw { id: MAIN, at, when: None, ready: source.ready, template }])
+        }
+        (None, Some(templates)) => {
+            let entries = templates.as_array().map(Vec::as_slice).unwrap_or_default();
+            if entries.len() > OBJECTS_MAX {
+                return Err(wrong("templates", "has more than 32 objects", "split the class"));
+            }
+            let mut raw: Vec<Raw<'a>> = Vec::new();
+            for (at, entry) in entries.iter().enumerate() {
+                let at = format!("templates[{at}]");
+                let text = |field: &str| entry.get(field).and_then(Value::as_str);
+                let id = text("id").ok_or_else(|| wrong(&at, "has no id", "name it"))?;
+                if raw.iter().any(|other| other.id == id) {
+                    return Err(ValueError::new(id, "is used twice", "give each object its own id")
+                        .in_field(format!("{at}.id")));
+                }
+                let inner = format!("{at}.template");
+                let template = map(entry.get("template").unwrap_or(&Value::Null), &inner)?;
+                raw.push(Raw { id, at: inner, when: text("when"), ready: text("ready"), template });
+            }
+            Ok(raw)
+        }
+    }
+}
+
+fn connection(source: &Source<'_>, scope: &Scope) -> Result<Vec<(String, Node)>, FieldError> {
+    let Some(fields) = source.connection.and_then(Value::as_object) else { return Ok(Vec::new()) };
+    let compile = |(key, value): (&String, &Value)| {
+        refuse_expression(key, "connection", "a key")?;
+        Ok((key.clone(), Node::compile(value, &format!("connection.{key}"), scope)?))
+    };
+    fields.iter().map(compile).collect()
+}
+
+/// What expressions see; `object` is the one that speaks of itself.
+///
+/// # Errors
+/// Inputs that are too large: how long an expression takes hangs on them, and a claim's author writes some.
+fn context(inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Context<'static>, FieldError> {
+    let objects: Map<String, Value> =
+        inputs.objects.iter().map(|(id, object)| (id.to_string(), (*object).clone())).collect();
+    let (objects, empty) = (Value::Object(objects), Value::Object(Map::new()));
+    let named = [
+        ("claim", inputs.claim.unwrap_or(&empty)),
+        ("class", inputs.class.unwrap_or(&empty)),
+        ("resource", inputs.resource.unwrap_or(&empty)),
+        ("parameters", inputs.parameters.unwrap_or(&empty)),
+        ("objects", &objects),
+        ("object", object.unwrap_or(&empty)),
+    ];
+    let mut context = Dialect::shared().context();
+    for (name, value) in named {
+        if size_of(value) > SIZE_MAX {
+            return Err(ValueError::new(name, "is larger than 256 KiB", "make it smaller").in_field("inputs"));
+        }
+        context.add_variable_from_value(name, to_cel(value));
+    }
+    Ok(context)
+}

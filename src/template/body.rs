@@ -1,0 +1,170 @@
+//! An object with expressions in its values: compiled into a tree, turned into JSON when its inputs are known.
+//! Only values are ever replaced: keys, and what says which object this is, stay as the class's author wrote them.
+
+use super::expression::{Expression, Failure};
+use super::scope::Scope;
+use super::text::{Piece, split};
+use crate::model::{FieldError, ValueError};
+use kube_cel::cel::Context;
+use serde_json::{Map, Value};
+
+/// Deepest nesting of an object.
+const DEPTH_MAX: usize = 64;
+/// Largest object that may come out, and most that may go in, in bytes of texts and some for each value.
+pub(super) const SIZE_MAX: usize = 256 * 1024;
+
+/// A value of a template.
+pub(super) enum Node {
+    /// No expression anywhere in it.
+    Plain(Value),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+    /// One expression and nothing else: its value keeps its type.
+    Whole(Expression),
+    /// Expressions between other text.
+    Text(Vec<Part>),
+}
+
+/// A part of a text.
+pub(super) enum Part {
+    Words(String),
+    Value(Expression),
+}
+
+impl Node {
+    /// Compiles a value that stands at `at`.
+    pub fn compile(value: &Value, at: &str, scope: &Scope) -> Result<Node, FieldError> {
+        Node::compile_at(value, at, scope, 0)
+    }
+
+    fn compile_at(value: &Value, at: &str, scope: &Scope, depth: usize) -> Result<Node, FieldError> {
+        if depth > DEPTH_MAX {
+            return Err(ValueError::new("", "is nested too deep", "keep it under 64 levels").in_field(at));
+        }
+        Ok(match value {
+            Value::String(text) => Node::compile_text(text, at, scope)?,
+            Value::Array(items) => {
+                let item = |(n, item)| Node::compile_at(item, &format!("{at}[{n}]"), scope, depth + 1);
+                Node::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?).simplified()
+            }
+            Value::Object(fields) => {
+                let field = |(key, value): (&String, &Value)| {
+                    refuse_expression(key, at, "a key")?;
+                    Ok((key.clone(), Node::compile_at(value, &join(at, key), scope, depth + 1)?))
+                };
+                Node::Map(fields.iter().map(field).collect::<Result<_, FieldError>>()?).simplified()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Node::Plain(value.clone()),
+        })
+    }
+
+    fn compile_text(text: &str, at: &str, scope: &Scope) -> Result<Node, FieldError> {
+        let mut pieces = split(text).map_err(|error| error.in_field(at))?;
+        match (&mut pieces[..], text) {
+            ([Piece::Words(words)], _) => Ok(Node::Plain(Value::from(std::mem::take(words)))),
+            ([Piece::Expression(inside)], _) => Ok(Node::Whole(Expression::compile(inside, at, scope)?)),
+            _ => {
+                let part = |piece| match piece {
+                    Piece::Words(words) => Ok(Part::Words(words)),
+                    Piece::Expression(inside) => Ok(Part::Value(Expression::compile(&inside, at, scope)?)),
+                };
+                Ok(Node::Text(pieces.into_iter().map(part).collect::<Result<_, FieldError>>()?))
+            }
+        }
+    }
+
+    /// A list or a map without any expression in it is a plain value.
+    fn simplified(self) -> Node {
+        let plain = |node: &Node| matches!(node, Node::Plain(_));
+        let value = |node: Node| match node {
+            Node::Plain(value) => value,
+            Node::List(_) | Node::Map(_) | Node::Whole(_) | Node::Text(_) => Value::Null,
+        };
+        match self {
+            Node::List(items) if items.iter().all(plain) => {
+                Node::Plain(items.into_iter().map(value).collect())
+            }
+            Node::Map(fields) if fields.iter().all(|(_, node)| plain(node)) => {
+                Node::Plain(Value::Object(fields.into_iter().map(|(key, node)| (key, value(node))).collect()))
+            }
+            other => other,
+        }
+    }
+
+    /// Every expression in it.
+    pub fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Node::Plain(_) => Vec::new(),
+            Node::List(items) => items.iter().flat_map(Node::expressions).collect(),
+            Node::Map(fields) => fields.iter().flat_map(|(_, node)| node.expressions()).collect(),
+            Node::Whole(expression) => vec![expression],
+            Node::Text(parts) => parts
+                .iter()
+                .filter_map(|part| match part {
+                    Part::Value(expression) => Some(expression),
+                    Part::Words(_) => None,
+                })
+                .collect(),
+        }
+    }
+
+    /// The value with every expression replaced.
+    pub fn render(&self, context: &Context<'_>, at: &str) -> Result<Value, Failure> {
+        let value = self.fill(context)?;
+        if size_of(&value) > SIZE_MAX {
+            let error = ValueError::new("", "comes out larger than 256 KiB", "make it smaller");
+            return Err(Failure::Wrong(error.in_field(at)));
+        }
+        Ok(value)
+    }
+
+    fn fill(&self, context: &Context<'_>) -> Result<Value, Failure> {
+        Ok(match self {
+            Node::Plain(value) => value.clone(),
+            Node::List(items) => {
+                Value::Array(items.iter().map(|item| item.fill(context)).collect::<Result<_, _>>()?)
+            }
+            Node::Map(fields) => {
+                let field = |(key, node): &(String, Node)| Ok((key.clone(), node.fill(context)?));
+                Value::Object(fields.iter().map(field).collect::<Result<Map<_, _>, Failure>>()?)
+            }
+            Node::Whole(expression) => expression.json(context)?,
+            Node::Text(parts) => {
+                let mut text = String::new();
+                for part in parts {
+                    match part {
+                        Part::Words(words) => text.push_str(words),
+                        Part::Value(expression) => text.push_str(&expression.text(context)?),
+                    }
+                }
+                Value::from(text)
+            }
+        })
+    }
+}
+
+/// Refuses an expression where none may stand.
+pub(super) fn refuse_expression(text: &str, at: &str, what: &str) -> Result<(), FieldError> {
+    match text.contains("${") {
+        true => {
+            let problem = format!("is an expression in {what}");
+            Err(ValueError::new(text, problem, "write it out: expressions stand in values only").in_field(at))
+        }
+        false => Ok(()),
+    }
+}
+
+pub(super) fn join(at: &str, key: &str) -> String {
+    if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") }
+}
+
+/// How large a value is.
+pub(super) fn size_of(value: &Value) -> usize {
+    const EACH: usize = 8;
+    EACH + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + size_of(value)).sum(),
+    }
+}

@@ -1,0 +1,63 @@
+//! The language: CEL with the Kubernetes functions, and the fields that claims and resources have. Made once and
+//! shared by all: it never changes. It holds no values.
+
+use super::scope::{Scope, Shape};
+use crate::api;
+use kube_cel::KubeCelExt;
+use kube_cel::cel::Context;
+use std::fmt;
+use std::sync::LazyLock;
+
+/// What expressions may call and name.
+pub struct Dialect {
+    root: Context<'static>,
+    names: Scope,
+}
+
+static SHARED: LazyLock<Dialect> = LazyLock::new(|| {
+    let names = [
+        ("claim", fields_of("RelationalDatabaseClaim")),
+        ("resource", fields_of("RelationalDatabase")),
+        ("class", Shape::Open),
+        ("parameters", Shape::Open),
+    ];
+    let names = names.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect();
+    Dialect { root: Context::default().with_all(), names }
+});
+
+impl Dialect {
+    /// The one that all share.
+    pub fn shared() -> &'static Dialect {
+        &SHARED
+    }
+
+    /// A context for one evaluation, with no variables yet.
+    pub(super) fn context(&self) -> Context<'_> {
+        self.root.new_inner_scope()
+    }
+
+    /// The names that expressions of a class with objects of these ids may use.
+    pub(super) fn scope(&self, ids: &[&str]) -> Scope {
+        let objects = Shape::of_fields(ids.iter().map(|id| ((*id).to_owned(), Shape::Open)));
+        self.names.clone().into_iter().chain([("objects".to_owned(), objects)]).collect()
+    }
+}
+
+/// The fields that the API gives a kind, its status left out: what is made must not hang on what came of it.
+fn fields_of(kind: &str) -> Shape {
+    let crds = api::crds();
+    let schema = crds.iter().find(|crd| crd.spec.names.kind == kind).and_then(|crd| {
+        serde_json::to_value(&crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema).ok()
+    });
+    let spec = schema.as_ref().and_then(|schema| schema.pointer("/properties/spec"));
+    Shape::of_fields([
+        ("metadata".to_owned(), Shape::Open),
+        ("spec".to_owned(), spec.map_or(Shape::Open, Shape::of_schema)),
+    ])
+}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dialect")
+    }
+}

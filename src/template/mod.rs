@@ -1,0 +1,22 @@
+//! Templates: JSON whose values may be expressions, `${...}` in CEL, over named inputs and nothing else.
+//! Compiled once, evaluated often. Creating what comes out of it is not done here.
+//!
+//! ```text
+//! source (template | templates, ready, connection)
+//!    -> compile: expressions parsed and checked, references found, order made (petgraph)
+//!    -> Blueprint
+//!    -> render(inputs): each object Made, Left out, or Waiting for an output of another
+//! ```
+
+mod blueprint;
+mod body;
+mod dialect;
+mod expression;
+mod graph;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+
+pub use blueprint::{Blueprint, Inputs, Rendered, Source};

@@ -1,0 +1,63 @@
+//! JSON to CEL and back. Whole numbers stay whole; what JSON cannot say is an error, never a guess.
+
+use kube_cel::cel::Value as Cel;
+use kube_cel::cel::objects::{Key, Map};
+use serde_json::{Number, Value};
+use std::collections::HashMap; // tidy-allow: CEL's own map; what leaves here is sorted
+use std::sync::Arc;
+
+/// A JSON value for an expression to read.
+pub(super) fn to_cel(json: &Value) -> Cel {
+    match json {
+        Value::Null => Cel::Null,
+        Value::Bool(flag) => Cel::Bool(*flag),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Cel::Int(whole),
+            (None, Some(large)) => Cel::UInt(large),
+            (None, None) => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
+        Value::Object(fields) => {
+            let pair = |(key, value): (&String, &Value)| (Key::String(Arc::new(key.clone())), to_cel(value));
+            let map = fields.iter().map(pair).collect::<HashMap<_, _>>(); // tidy-allow: CEL's own map
+            Cel::Map(Map { map: Arc::new(map) })
+        }
+    }
+}
+
+/// What an expression gave, as JSON; or why it has no JSON form.
+pub(super) fn to_json(cel: &Cel) -> Result<Value, &'static str> {
+    Ok(match cel {
+        Cel::Null => Value::Null,
+        Cel::Bool(flag) => Value::Bool(*flag),
+        Cel::Int(whole) => Value::from(*whole),
+        Cel::UInt(whole) => Value::from(*whole),
+        Cel::Float(number) => {
+            Number::from_f64(*number).map(Value::Number).ok_or("gives a number that is none")?
+        }
+        Cel::String(text) => Value::from(text.as_str()),
+        Cel::List(items) => items.iter().map(to_json).collect::<Result<Vec<_>, _>>()?.into(),
+        Cel::Map(map) => {
+            let field = |(key, value): (&Key, &Cel)| match key {
+                Key::String(key) => Ok((key.as_str().to_owned(), to_json(value)?)),
+                Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err("gives a map with keys that are not text"),
+            };
+            Value::Object(map.map.iter().map(field).collect::<Result<_, _>>()?)
+        }
+        // A quantity, a version, a time: each can be turned into text or a number by a function.
+        Cel::Bytes(_) | Cel::Duration(_) | Cel::Timestamp(_) | Cel::Opaque(_) | Cel::Function(..) => {
+            return Err("gives a value that has no JSON form");
+        }
+    })
+}
+
+/// What a value looks like between other text.
+pub(super) fn to_text(cel: &Cel) -> Result<String, &'static str> {
+    match to_json(cel)? {
+        Value::String(text) => Ok(text),
+        number @ (Value::Number(_) | Value::Bool(_)) => Ok(number.to_string()),
+        Value::Null => Err("gives nothing, and stands between other text"),
+        Value::Array(_) | Value::Object(_) => Err("gives a list or a map, and stands between other text"),
+    }
+}

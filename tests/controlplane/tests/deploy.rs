@@ -1,0 +1,349 @@
+//! The install manifests on a real API server: all of it is accepted as it would be installed, and the rights
+//! are those that the table names, by the server's own authoriser. No image is built and no pod runs here.
+
+use conductor_controlplane::{ControlPlane, Part};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+const CONTROLLER: &str = "system:serviceaccount:conductor-system:conductor";
+const SYSTEM: &str = "conductor-system";
+const STORAGE: &str = "storage.conductor.io";
+const OURS: &str = "conductor.io";
+const CLAIMS: &str = "relationaldatabaseclaims";
+const RESOURCES: &str = "relationaldatabases";
+const CLASSES: &str = "relationaldatabaseclasses";
+
+fn root(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
+}
+
+fn path(under: &str) -> String {
+    root(under).display().to_string()
+}
+
+/// Every YAML file under `deploy/`, the optional ones too, as (file, object).
+fn manifests() -> Vec<(String, Value)> {
+    let folders = ["deploy", "deploy/optional"];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(root(folder)).unwrap());
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml"));
+    files.sort();
+    files
+        .iter()
+        .flat_map(|file| {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            let objects: Vec<Value> =
+                serde_saphyr::from_multiple(&fs::read_to_string(file).unwrap()).unwrap();
+            objects.into_iter().map(move |object| (name.clone(), object))
+        })
+        .collect()
+}
+
+#[test]
+fn no_rule_has_a_wildcard_and_none_gives_secrets() {
+    let mut rules = 0;
+    for (file, object) in manifests() {
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            rules += 1;
+            for word in ["apiGroups", "resources", "verbs", "resourceNames"] {
+                for value in rule[word].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    assert!(!value.contains('*'), "{file}: {word} has a wildcard: {rule}");
+                    assert_ne!(value, "secrets", "{file}: {rule}");
+                    let grabs = ["escalate", "bind", "impersonate"].contains(&value);
+                    assert!(!grabs, "{file}: {value} gives every other right: {rule}");
+                }
+            }
+        }
+    }
+    assert!(rules > 15, "only {rules} rules were found");
+}
+
+#[test]
+fn kustomize_lists_every_file_that_is_not_optional() {
+    let list: Value =
+        serde_saphyr::from_str(&fs::read_to_string(root("deploy/Kustomization")).unwrap()).unwrap();
+    let listed = list["resources"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let mut listed: Vec<String> = listed.filter(|name| *name != "../crds").map(str::to_owned).collect();
+    let files = fs::read_dir(root("deploy")).unwrap().map(|file| file.unwrap().file_name());
+    let files = files.map(|name| name.to_string_lossy().into_owned());
+    let mut files: Vec<String> = files.filter(|name| name.ends_with(".yaml")).collect();
+    listed.sort();
+    files.sort();
+    assert_eq!(listed, files);
+}
+
+/// One control plane serves all of it.
+#[test]
+fn a_real_api_server_takes_the_installation_and_gives_the_least_rights() {
+    let mut plane = ControlPlane::start().unwrap();
+    // Roles are aggregated by Kubernetes' own controllers.
+    plane.start_part(Part::ControllerManager).unwrap();
+    run(&plane, &["apply", "--server-side", "-k", &path("crds")]);
+    run(&plane, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]);
+    run(&plane, &["apply", "--server-side", "-f", &path("deploy/namespace.yaml")]);
+    dry_run(&plane);
+    for file in ["controller-roles.yaml", "implementation-roles.yaml", "people-roles.yaml"] {
+        run(&plane, &["apply", "--server-side", "-f", &path(&format!("deploy/{file}"))]);
+    }
+    rights(&plane, "the controller", &controller_rights());
+    bind_people(&plane);
+    eventually(&plane, "people", &people_rights());
+    run(&plane, &["apply", "-f", &path("deploy/optional/implementation-cloudnative-pg.yaml")]);
+    eventually(&plane, "an implementation that was added", &implementation_rights());
+}
+
+#[track_caller]
+fn run(plane: &ControlPlane, arguments: &[&str]) -> String {
+    let output = plane.kubectl(arguments).unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "kubectl {}: {err}{out}", arguments.join(" "));
+    format!("{out}{err}")
+}
+
+/// The server validates, defaults and admits everything, and stores nothing. Both ways of installing.
+fn dry_run(plane: &ControlPlane) {
+    let server = ["apply", "--server-side", "--dry-run=server", "--validate=strict"];
+    let by_kustomize = run(plane, &[&server[..], &["-k", &path("deploy")]].concat());
+    let by_file = run(plane, &[&server[..], &["-f", &path("deploy")]].concat());
+    let optional = path("deploy/optional/implementation-cloudnative-pg.yaml");
+    run(plane, &[&server[..], &["-f", &optional]].concat());
+    for object in ["deployment.apps/conductor", "poddisruptionbudget.policy/conductor", "service/conductor"] {
+        assert!(by_kustomize.contains(object), "{object} is not in:\n{by_kustomize}");
+        assert!(by_file.contains(object), "{object} is not in:\n{by_file}");
+    }
+    // The namespace's own admission would refuse the pods: it warns about their template.
+    for said in [&by_kustomize, &by_file] {
+        assert!(!said.to_lowercase().contains("warning"), "{said}");
+    }
+    service_monitor(plane, &server);
+}
+
+/// Its kind belongs to the Prometheus Operator: a definition with the same names stands in.
+fn service_monitor(plane: &ControlPlane, server: &[&str]) {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+        "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"}},
+    });
+    let output = plane.kubectl_with_input(&["create", "-f", "-"], &definition.to_string()).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run(plane, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]);
+    let file = path("deploy/optional/service-monitor.yaml");
+    run(plane, &[server, &["-f", &file]].concat());
+    let selector = |object: &Value| object["spec"]["selector"]["matchLabels"].clone();
+    let objects: BTreeMap<String, Value> =
+        manifests().into_iter().map(|(_, o)| (o["kind"].as_str().unwrap().to_owned(), o)).collect();
+    // What no server checks: that the parts mean each other.
+    let pod = &objects["Deployment"]["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(&selector(&objects["PodDisruptionBudget"]), pod);
+    assert_eq!(&objects["Service"]["spec"]["selector"], pod);
+    assert_eq!(&objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"], pod);
+    assert_eq!(selector(&objects["ServiceMonitor"]), objects["Service"]["metadata"]["labels"]);
+    assert_eq!(objects["Deployment"]["spec"]["replicas"], 2);
+}
+
+/// One question to the authoriser, and the answer that is wanted.
+#[derive(Clone, Copy)]
+struct Right {
+    user: &'static str,
+    verb: &'static str,
+    group: &'static str,
+    resource: &'static str,
+    /// Empty asks for the whole cluster.
+    namespace: &'static str,
+    name: &'static str,
+    allowed: bool,
+}
+
+/// `(verbs, group, resources, namespace, name, allowed)` for one user, spread out.
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, bool);
+
+fn spread(user: &'static str, rows: &[Row]) -> Vec<Right> {
+    let mut rights = Vec::new();
+    for &(verbs, group, resources, namespace, name, allowed) in rows {
+        for resource in resources.split(' ') {
+            let right = |verb| Right { user, verb, group, resource, namespace, name, allowed };
+            rights.extend(verbs.split(' ').map(right));
+        }
+    }
+    rights
+}
+
+const READ: &str = "get list watch";
+const WRITE: &str = "create update patch delete deletecollection";
+const EVERYTHING: &str = "get list watch create update patch delete deletecollection";
+
+fn controller_rights() -> Vec<Right> {
+    spread(
+        CONTROLLER,
+        &[
+            // What it lives on.
+            ("get list watch patch", STORAGE, CLAIMS, "", "", true),
+            ("patch", STORAGE, "relationaldatabaseclaims/status", "", "", true),
+            (READ, OURS, "claimquotas clusterclaimquotas claimlimits schedulingprofiles", "", "", true),
+            ("patch", OURS, "claimquotas/status clusterclaimquotas/status", "", "", true),
+            (READ, "", "namespaces", "", "", true),
+            ("create patch", "events.k8s.io", "events", "shop", "", true),
+            ("get list watch create patch delete", STORAGE, RESOURCES, SYSTEM, "", true),
+            ("patch", STORAGE, "relationaldatabases/status", SYSTEM, "", true),
+            ("get list watch patch", STORAGE, CLASSES, SYSTEM, "", true),
+            ("create", "coordination.k8s.io", "leases", SYSTEM, "", true),
+            ("get update patch", "coordination.k8s.io", "leases", SYSTEM, "conductor", true),
+            // Claims are their owners' to make and remove.
+            ("create update delete deletecollection", STORAGE, CLAIMS, "shop", "", false),
+            // Resources and classes elsewhere are not its own.
+            (EVERYTHING, STORAGE, RESOURCES, "shop", "", false),
+            (READ, STORAGE, CLASSES, "shop", "", false),
+            ("deletecollection update", STORAGE, RESOURCES, SYSTEM, "", false),
+            ("create update delete", STORAGE, CLASSES, SYSTEM, "", false),
+            (WRITE, OURS, "claimquotas clusterclaimquotas claimlimits schedulingprofiles", "shop", "", false),
+            (WRITE, "", "namespaces", "", "", false),
+            // Other people's leases, above all those of Kubernetes itself.
+            ("get update patch delete", "coordination.k8s.io", "leases", SYSTEM, "other", false),
+            (EVERYTHING, "coordination.k8s.io", "leases", "kube-system", "conductor", false),
+            ("delete list", "coordination.k8s.io", "leases", SYSTEM, "conductor", false),
+            // What nobody should hand to a binder.
+            (EVERYTHING, "", "secrets", "", "", false),
+            (EVERYTHING, "", "secrets", SYSTEM, "", false),
+            (EVERYTHING, "", "pods configmaps serviceaccounts", SYSTEM, "", false),
+            ("create", "", "pods/exec serviceaccounts/token", SYSTEM, "", false),
+            (EVERYTHING, "apps", "deployments", SYSTEM, "", false),
+            (EVERYTHING, "rbac.authorization.k8s.io", "roles rolebindings", SYSTEM, "", false),
+            (EVERYTHING, "rbac.authorization.k8s.io", "clusterroles clusterrolebindings", "", "", false),
+            (EVERYTHING, "apiextensions.k8s.io", "customresourcedefinitions", "", "", false),
+            (WRITE, "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", false),
+            (EVERYTHING, "postgresql.cnpg.io", "clusters", SYSTEM, "", false),
+            ("*", "*", "*", "", "", false),
+            ("*", "*", "*", SYSTEM, "", false),
+            ("*", STORAGE, "*", SYSTEM, "", false),
+        ],
+    )
+}
+
+/// A viewer and an editor of the namespace `shop`, an administrator of classes in the system namespace.
+fn bind_people(plane: &ControlPlane) {
+    run(plane, &["create", "namespace", "shop"]);
+    for (role, user, namespace) in [
+        ("view", "viewer", "shop"),
+        ("edit", "editor", "shop"),
+        ("admin", "owner", "shop"),
+        ("conductor-class-administrator", "dba", SYSTEM),
+    ] {
+        let (role, user) = (format!("--clusterrole={role}"), format!("--user={user}"));
+        run(plane, &["create", "rolebinding", &user[7..], &role, &user, "-n", namespace]);
+    }
+}
+
+fn people_rights() -> Vec<Right> {
+    let viewer = spread(
+        "viewer",
+        &[
+            (READ, STORAGE, CLAIMS, "shop", "", true),
+            (READ, OURS, "claimquotas claimlimits", "shop", "", true),
+            (WRITE, STORAGE, CLAIMS, "shop", "", false),
+            (READ, STORAGE, CLAIMS, "other", "", false),
+        ],
+    );
+    let writers = ["editor", "owner"].into_iter().flat_map(|user| {
+        spread(
+            user,
+            &[
+                (EVERYTHING, STORAGE, CLAIMS, "shop", "", true),
+                (READ, OURS, "claimquotas claimlimits", "shop", "", true),
+                // Its status is the controller's word; quotas and limits bind the writer.
+                ("update patch", STORAGE, "relationaldatabaseclaims/status", "shop", "", false),
+                (WRITE, OURS, "claimquotas claimlimits", "shop", "", false),
+                (EVERYTHING, STORAGE, "relationaldatabases relationaldatabaseclasses", "shop", "", false),
+                (WRITE, STORAGE, CLAIMS, "other", "", false),
+            ],
+        )
+    });
+    let administrator = spread(
+        "dba",
+        &[
+            (EVERYTHING, STORAGE, "relationaldatabaseclasses relationaldatabases", SYSTEM, "", true),
+            ("update patch", STORAGE, "relationaldatabases/status", SYSTEM, "", false),
+            (READ, "", "secrets", SYSTEM, "", false),
+            (WRITE, STORAGE, CLAIMS, "shop", "", false),
+        ],
+    );
+    viewer.into_iter().chain(writers).chain(administrator).collect()
+}
+
+fn implementation_rights() -> Vec<Right> {
+    let clusters = "clusters";
+    spread(
+        CONTROLLER,
+        &[
+            ("get list watch create delete", "postgresql.cnpg.io", clusters, SYSTEM, "", true),
+            ("update patch deletecollection", "postgresql.cnpg.io", clusters, SYSTEM, "", false),
+            (EVERYTHING, "postgresql.cnpg.io", clusters, "shop", "", false),
+            (EVERYTHING, "postgresql.cnpg.io", "backups poolers", SYSTEM, "", false),
+        ],
+    )
+}
+
+/// Roles are aggregated, and the authoriser told, a little later than they are written.
+fn eventually(plane: &ControlPlane, whose: &str, table: &[Right]) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !wrong(plane, table).is_empty() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(200));
+    }
+    rights(plane, whose, table);
+}
+
+fn rights(plane: &ControlPlane, whose: &str, table: &[Right]) {
+    let wrong = wrong(plane, table);
+    println!("rights of {whose}: {} asked", table.len());
+    assert!(wrong.is_empty(), "rights of {whose}:\n{}", wrong.join("\n"));
+}
+
+/// The questions whose answer is not the one wanted. `kubectl auth can-i`, all in one call.
+fn wrong(plane: &ControlPlane, table: &[Right]) -> Vec<String> {
+    let list =
+        json!({"apiVersion": "v1", "kind": "List", "items": table.iter().map(review).collect::<Vec<_>>()});
+    let output = plane.kubectl_with_input(&["create", "-f", "-", "-o", "json"], &list.to_string()).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let answers: Vec<Value> = answers.map(Result::unwrap).collect();
+    assert_eq!(answers.len(), table.len());
+    let pairs = table.iter().zip(&answers);
+    pairs
+        .filter(|(right, answer)| answer["status"]["allowed"] != right.allowed)
+        .map(|(right, answer)| {
+            let Right { user, verb, group, resource, namespace, name, allowed } = right;
+            let wanted = if *allowed { "must" } else { "must not" };
+            format!(
+                "{user} {wanted} {verb} {resource}.{group} in '{namespace}' '{name}': {}",
+                answer["status"]
+            )
+        })
+        .collect()
+}
+
+fn review(right: &Right) -> Value {
+    let Right { user, verb, group, resource, namespace, name, allowed: _ } = right;
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let groups = match user.strip_prefix("system:serviceaccount:") {
+        Some(_) => json!([
+            "system:serviceaccounts",
+            format!("system:serviceaccounts:{SYSTEM}"),
+            "system:authenticated"
+        ]),
+        None => json!(["system:authenticated"]),
+    };
+    json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": {
+            "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+            "namespace": namespace, "name": name,
+        }},
+    })
+}

@@ -1,0 +1,71 @@
+//! A tower layer that writes down every call of a client and changes none of them.
+
+use http::{Method, Request};
+use kube::client::Body;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+/// One call as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// GET, PATCH and so on.
+    pub method: Method,
+    /// The path, without the query.
+    pub path: String,
+}
+
+impl Call {
+    /// Whether it changes something that people declared: not the Lease, not an Event.
+    pub fn is_write(&self) -> bool {
+        let aside = ["/apis/coordination.k8s.io/", "/apis/events.k8s.io/"];
+        self.method != Method::GET && !aside.iter().any(|prefix| self.path.starts_with(prefix))
+    }
+}
+
+/// Every call so far; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Arc<Mutex<Vec<Call>>>);
+
+impl Calls {
+    /// All of them, in the order in which they were sent.
+    pub fn all(&self) -> Vec<Call> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The writes among them.
+    pub fn writes(&self) -> Vec<Call> {
+        self.all().into_iter().filter(Call::is_write).collect()
+    }
+}
+
+impl<S> Layer<S> for Calls {
+    type Service = Listening<S>;
+
+    fn layer(&self, inner: S) -> Listening<S> {
+        Listening { inner, calls: self.clone() }
+    }
+}
+
+/// A service whose calls are written down.
+#[derive(Clone, Debug)]
+pub struct Listening<S> {
+    inner: S,
+    calls: Calls,
+}
+
+impl<S: Service<Request<Body>>> Service<Request<Body>> for Listening<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> S::Future {
+        let call = Call { method: request.method().clone(), path: request.uri().path().to_owned() };
+        self.calls.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        self.inner.call(request)
+    }
+}

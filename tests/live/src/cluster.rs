@@ -1,0 +1,222 @@
+//! The control plane that the tests of one binary share, one test at a time: a controller sees every claim of
+//! its cluster, so two of them would write on each other's.
+
+use conductor::api;
+use conductor::live;
+use conductor::model::{Kind, TypeId};
+use conductor_controlplane::ControlPlane;
+use http::Request;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::client::{Body, ClientBuilder};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tower::{BoxError, Layer, Service};
+
+/// Where resources and classes live.
+pub const SYSTEM: &str = "conductor-system";
+
+static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+
+#[derive(Debug)]
+struct Cluster {
+    plane: Mutex<ControlPlane>,
+    free: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// One test's turn on the control plane: clean when it begins.
+pub struct Turn {
+    // Given back before the cluster may go.
+    _busy: tokio::sync::OwnedMutexGuard<()>,
+    cluster: Arc<Cluster>,
+    config: Config,
+    client: Client,
+}
+
+/// A path of the repository.
+pub fn root(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
+}
+
+/// Waits for this test's turn on the control plane, which is started for the first and ends with the last.
+///
+/// # Panics
+/// When the control plane does not start.
+pub async fn turn() -> Turn {
+    let cluster = shared();
+    let busy = Arc::clone(&cluster.free).lock_owned().await;
+    let kubeconfig = cluster.plane().kubeconfig().to_owned();
+    let config = live::find_cluster(Some(&kubeconfig), None).await.expect("the kubeconfig is ours");
+    // The test's own calls are not what is tested: a server that is still warming up is asked again.
+    let mut patient = config.clone();
+    patient.default_retry = true;
+    let client = Client::try_from(patient).expect("its certificates are ours");
+    let turn = Turn { _busy: busy, cluster, config, client };
+    turn.clear().await;
+    turn.namespace(SYSTEM).await;
+    turn
+}
+
+fn shared() -> Arc<Cluster> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cluster) = shared.upgrade() {
+        return cluster;
+    }
+    let plane = ControlPlane::start().expect("the control plane starts");
+    let crds = root("crds").display().to_string();
+    kubectl(&plane, &["apply", "--server-side", "-f", &crds], "");
+    kubectl(&plane, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], "");
+    let cluster = Arc::new(Cluster { plane: Mutex::new(plane), free: Arc::default() });
+    *shared = Arc::downgrade(&cluster);
+    cluster
+}
+
+#[track_caller]
+fn kubectl(plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
+    let output = plane.kubectl_with_input(arguments, input).expect("kubectl runs");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "kubectl {}: {err}{out}", arguments.join(" "));
+    out.into_owned()
+}
+
+impl Cluster {
+    fn plane(&self) -> MutexGuard<'_, ControlPlane> {
+        self.plane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// The control plane itself, to kill and pause its parts.
+    pub fn plane(&self) -> MutexGuard<'_, ControlPlane> {
+        self.cluster.plane()
+    }
+
+    /// Runs kubectl as the administrator and gives what it printed.
+    ///
+    /// # Panics
+    /// When it fails; the message has what it said.
+    #[track_caller]
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        kubectl(&self.plane(), arguments, "")
+    }
+
+    /// The administrator's client for the test's own calls; it tries again what the server is not ready for.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client for a controller: it tries nothing twice.
+    pub fn controller_client(&self) -> Client {
+        live::connect(self.config.clone()).expect("its certificates are ours")
+    }
+
+    /// A client through a layer of the test's, on connections of its own.
+    pub fn client_through<L>(&self, layer: &L) -> Client
+    where
+        L: Layer<BoxService>,
+        L::Service: Service<Request<Body>, Response = http::Response<Body>> + Send + 'static,
+        <L::Service as Service<Request<Body>>>::Future: Send + 'static,
+        <L::Service as Service<Request<Body>>>::Error: Into<BoxError>,
+    {
+        let builder = ClientBuilder::try_from(self.config.clone()).expect("its certificates are ours");
+        let client = builder.build();
+        let send = move |request: Request<Body>| {
+            let client = client.clone();
+            async move { client.send(request).await.map_err(BoxError::from) }
+        };
+        let service = BoxService::new(tower::service_fn(send));
+        Client::new(layer.layer(service), "default")
+    }
+
+    /// Makes a namespace, where it is not there.
+    pub async fn namespace(&self, name: &str) {
+        self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+    }
+
+    /// The objects of a kind, in a namespace.
+    pub fn objects(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+        let resource = resource(&kind.api_version(), kind.name());
+        match kind.is_cluster_scoped() {
+            true => Api::all_with(self.client(), &resource),
+            false => Api::namespaced_with(self.client(), namespace, &resource),
+        }
+    }
+
+    /// Applies an object, as `kubectl apply` does; gives it as it is then.
+    ///
+    /// # Panics
+    /// When the API refuses it.
+    pub async fn put(&self, object: Value) -> DynamicObject {
+        let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let resource = resource(&text("/apiVersion"), &text("/kind"));
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let api: Api<DynamicObject> = match namespace.is_empty() {
+            true => Api::all_with(self.client(), &resource),
+            false => Api::namespaced_with(self.client(), &namespace, &resource),
+        };
+        let parameters = PatchParams::apply("test").force();
+        api.patch(&name, &parameters, &Patch::Apply(&object)).await.expect("the API takes it")
+    }
+
+    /// Makes an object that must be new.
+    ///
+    /// # Panics
+    /// When the API refuses it.
+    pub async fn create(&self, kind: Kind, namespace: &str, object: Value) -> DynamicObject {
+        let object = serde_json::from_value(object).expect("it has metadata");
+        self.objects(kind, namespace).create(&PostParams::default(), &object).await.expect("the API takes it")
+    }
+
+    /// A claim, as the API has it now.
+    pub async fn claim(&self, namespace: &str, name: &str) -> Option<DynamicObject> {
+        let api = self.objects(Kind::Claim(TypeId::RELATIONAL_DATABASE), namespace);
+        api.get_opt(name).await.expect("the API answers")
+    }
+
+    /// A resource, as the API has it now.
+    pub async fn resource(&self, name: &str) -> Option<DynamicObject> {
+        let api = self.objects(Kind::Resource(TypeId::RELATIONAL_DATABASE), SYSTEM);
+        api.get_opt(name).await.expect("the API answers")
+    }
+
+    /// Removes every object of ours, finalizers or not. Namespaces stay: nobody here ends them.
+    pub async fn clear(&self) {
+        let ty = TypeId::RELATIONAL_DATABASE;
+        let kinds = [Kind::Claim(ty), Kind::Resource(ty), Kind::Class(ty)];
+        let others = [Kind::Quota, Kind::ClusterQuota, Kind::Limits, Kind::Profile];
+        for kind in kinds.into_iter().chain(others) {
+            let all: Api<DynamicObject> =
+                Api::all_with(self.client(), &resource(&kind.api_version(), kind.name()));
+            let listed = all.list(&ListParams::default()).await.expect("the API lists");
+            for object in listed {
+                let name = object.metadata.name.unwrap_or_default();
+                let api = self.objects(kind, &object.metadata.namespace.unwrap_or_default());
+                let bare = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                // Gone already is gone.
+                let _ = api.patch(&name, &PatchParams::default(), &bare).await;
+                let _ = api.delete(&name, &DeleteParams::default()).await;
+            }
+        }
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/conductor-system/leases/conductor";
+        let request = Request::delete(lease).body(Vec::new()).expect("it is a path");
+        let _ = self.client().request::<Value>(request).await;
+    }
+}
+
+/// The innermost service of a client that goes through a test's layer.
+pub type BoxService = tower::util::BoxService<Request<Body>, http::Response<Body>, BoxError>;
+
+fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let crds = api::crds();
+    let known = crds.iter().find(|crd| crd.spec.names.kind == kind && crd.spec.group == group);
+    let plural = known.map_or_else(|| format!("{}s", kind.to_lowercase()), |c| c.spec.names.plural.clone());
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        plural,
+    }
+}

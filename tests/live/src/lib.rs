@@ -1,0 +1,40 @@
+//! What the tests of the live controller share: one control plane per test binary, clients that are listened to,
+//! controllers that can be stopped or killed, and waiting; a wire that goes wrong, trials of workflows over it, an
+//! observer and the invariants. What is true of them is the tests' to say.
+
+mod calls;
+mod cluster;
+mod controller;
+pub mod fault;
+pub mod invariants;
+pub mod kinds;
+pub mod normal;
+pub mod observer;
+pub mod operator;
+pub mod scope;
+pub mod trial;
+pub mod workflow;
+
+pub use calls::{Call, Calls};
+pub use cluster::{Turn, root, turn};
+pub use controller::Controller;
+
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything. Generous: tests share the machine with builds.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks until there is an answer.
+///
+/// # Panics
+/// When there is none for [`PATIENCE`]; `what` says what was waited for.
+pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < end, "waited {} s in vain: {what}", PATIENCE.as_secs());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

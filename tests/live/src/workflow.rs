@@ -1,0 +1,269 @@
+//! The stories that are told again and again, each time with something else going wrong. A story is data: what
+//! is there before, what sets it off, and how one knows that it is over.
+
+use crate::kinds::{CLAIM, CLASS, NAMESPACE, QUOTA, RESOURCE};
+use crate::observer::State;
+use serde_json::{Value, json};
+
+/// What somebody does who is not the controller. `NS` is the trial's namespace, `NS-system` the other.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Creates an object.
+    Create(Value),
+    /// Changes one: kind, name, merge patch.
+    Patch(&'static str, &'static str, Value),
+    /// Deletes one: kind, name.
+    Delete(&'static str, &'static str),
+    /// Waits for something, and for the controller to come to rest.
+    Wait(&'static str, fn(&State) -> bool),
+}
+
+/// One story.
+#[derive(Clone, Debug)]
+pub struct Workflow {
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether the controller starts only with the trigger: its first lists are part of the story then.
+    pub begins_cold: bool,
+    /// What has happened before.
+    pub before: Vec<Act>,
+    /// What sets it off.
+    pub trigger: Vec<Act>,
+    /// Whether it is over.
+    pub done: fn(&State) -> bool,
+}
+
+/// A story that the caller tells himself.
+pub fn untold(begins_cold: bool) -> Workflow {
+    Workflow { name: "untold", begins_cold, before: vec![], trigger: vec![], done: |_| true }
+}
+
+/// Every workflow that needs no controller of Kubernetes' own.
+pub fn all() -> Vec<Workflow> {
+    vec![
+        start(),
+        static_bind(),
+        release_retain(),
+        release_delete(),
+        rebind(),
+        quota_change(),
+        provision(),
+        class_edit(),
+        release_provisioned(),
+    ]
+}
+
+/// The phase of an object.
+pub fn phase<'a>(state: &'a State, kind: &str, name: &str) -> Option<&'a str> {
+    let found = state.iter().find(|((k, _, n), _)| k == kind && n == name)?;
+    found.1["status"]["phase"].as_str()
+}
+
+/// Whether there is no such object.
+pub fn is_gone(state: &State, kind: &str, name: &str) -> bool {
+    !state.keys().any(|(k, _, n)| k == kind && n == name)
+}
+
+/// Whether a claim is Bound.
+pub fn is_bound(state: &State, claim: &str) -> bool {
+    phase(state, CLAIM, claim) == Some("Bound")
+}
+
+/// A claim is created.
+pub fn claim(name: &str, spec: Value) -> Act {
+    Act::Create(json!({"kind": CLAIM, "metadata": {"name": name, "namespace": "NS"}, "spec": spec}))
+}
+
+/// The spec of a claim for so much storage.
+pub fn wants(storage: &str) -> Value {
+    json!({"engine": "mysql", "version": "8.0", "resources": {"requests": {"storage": storage}}})
+}
+
+/// A resource is created.
+pub fn resource(name: &str, policy: &str, storage: &str) -> Act {
+    Act::Create(json!({
+        "kind": RESOURCE, "metadata": {"name": name, "namespace": "NS-system"},
+        "spec": {"engine": "mysql", "version": "8.0.36", "reclaimPolicy": policy, "capacity": {"storage": storage}},
+    }))
+}
+
+/// A class that makes databases without an implementation of their own kind would group only: this one has a template.
+fn class(most: &str) -> Value {
+    json!({
+        "kind": CLASS, "metadata": {"name": "small", "namespace": "NS-system"},
+        "reclaimPolicy": "Delete", "engine": "mysql", "versions": ["8.0.36"],
+        "capacity": {"storage": {"min": "1Gi", "max": most, "step": "1Gi"}},
+        "template": {"apiVersion": "database.aws.conductor.io/v1alpha1", "kind": "RDSInstance",
+            "spec": {"class": "db.t2.small"}},
+    })
+}
+
+fn wants_class(storage: &str) -> Value {
+    let mut spec = wants(storage);
+    spec["class"] = Value::from("small");
+    spec
+}
+
+/// Everything is there before the controller is.
+fn start() -> Workflow {
+    Workflow {
+        name: "start",
+        begins_cold: true,
+        before: vec![resource("db-1", "Retain", "10Gi"), claim("app", wants("5Gi"))],
+        trigger: vec![],
+        done: |state| is_bound(state, "app") && phase(state, RESOURCE, "db-1") == Some("Bound"),
+    }
+}
+
+fn static_bind() -> Workflow {
+    Workflow {
+        name: "static bind",
+        begins_cold: false,
+        before: vec![
+            resource("db-1", "Retain", "10Gi"),
+            Act::Wait("db-1 is offered", |state| phase(state, RESOURCE, "db-1") == Some("Available")),
+        ],
+        trigger: vec![claim("app", wants("5Gi"))],
+        done: |state| is_bound(state, "app") && phase(state, RESOURCE, "db-1") == Some("Bound"),
+    }
+}
+
+fn bound(policy: &str) -> Vec<Act> {
+    vec![
+        resource("db-1", policy, "10Gi"),
+        claim("app", wants("5Gi")),
+        Act::Wait("app is bound", |state| is_bound(state, "app")),
+    ]
+}
+
+fn release_retain() -> Workflow {
+    Workflow {
+        name: "release Retain",
+        begins_cold: false,
+        before: bound("Retain"),
+        trigger: vec![Act::Delete(CLAIM, "app")],
+        done: |state| is_gone(state, CLAIM, "app") && phase(state, RESOURCE, "db-1") == Some("Released"),
+    }
+}
+
+fn release_delete() -> Workflow {
+    Workflow {
+        name: "release Delete",
+        begins_cold: false,
+        before: bound("Delete"),
+        trigger: vec![Act::Delete(CLAIM, "app")],
+        done: |state| is_gone(state, CLAIM, "app") && is_gone(state, RESOURCE, "db-1"),
+    }
+}
+
+/// An administrator gives a retained resource to a claim by name, and the claim comes.
+fn rebind() -> Workflow {
+    let mut before = bound("Retain");
+    before.push(Act::Delete(CLAIM, "app"));
+    before.push(Act::Wait("db-1 is released", |state| {
+        is_gone(state, CLAIM, "app") && phase(state, RESOURCE, "db-1") == Some("Released")
+    }));
+    let reservation = json!({"spec": {"claimRefs": [{"namespace": "NS", "name": "next"}]}});
+    Workflow {
+        name: "rebind",
+        begins_cold: false,
+        before,
+        trigger: vec![
+            Act::Patch(RESOURCE, "db-1", reservation),
+            // Whether the claim or the reservation is seen first is chance: here it is the reservation.
+            Act::Wait("db-1 is reserved", |state| phase(state, RESOURCE, "db-1") == Some("Available")),
+            claim("next", wants("5Gi")),
+        ],
+        done: |state| is_bound(state, "next") && phase(state, RESOURCE, "db-1") == Some("Bound"),
+    }
+}
+
+fn quota_change() -> Workflow {
+    let limits = |claims: u64| json!({"limits": [{"claims": claims}]});
+    let quota = json!({"kind": QUOTA, "metadata": {"name": "quota", "namespace": "NS"}, "spec": limits(1)});
+    Workflow {
+        name: "quota change",
+        begins_cold: false,
+        before: vec![
+            Act::Create(quota),
+            resource("db-1", "Retain", "5Gi"),
+            resource("db-2", "Retain", "10Gi"),
+            claim("app", wants("5Gi")),
+            Act::Wait("app is bound", |state| is_bound(state, "app")),
+            claim("late", wants("10Gi")),
+            Act::Wait("late waits", |state| phase(state, CLAIM, "late") == Some("Pending")),
+        ],
+        trigger: vec![Act::Patch(QUOTA, "quota", json!({"spec": limits(2)}))],
+        done: |state| is_bound(state, "late") && phase(state, RESOURCE, "db-2") == Some("Bound"),
+    }
+}
+
+fn provision() -> Workflow {
+    Workflow {
+        name: "provision",
+        begins_cold: false,
+        before: vec![Act::Create(class("10Gi"))],
+        trigger: vec![claim("app", wants_class("5Gi"))],
+        done: |state| is_bound(state, "app"),
+    }
+}
+
+/// A class that could not make what was asked for, and now can.
+fn class_edit() -> Workflow {
+    let edit = json!({"capacity": {"storage": {"min": "1Gi", "max": "20Gi", "step": "1Gi"}}});
+    Workflow {
+        name: "class edit",
+        begins_cold: false,
+        before: vec![
+            Act::Create(class("10Gi")),
+            claim("big", wants_class("20Gi")),
+            Act::Wait("big waits", |state| phase(state, CLAIM, "big") == Some("Pending")),
+        ],
+        trigger: vec![Act::Patch(CLASS, "small", edit)],
+        done: |state| is_bound(state, "big"),
+    }
+}
+
+fn release_provisioned() -> Workflow {
+    Workflow {
+        name: "release provisioned",
+        begins_cold: false,
+        before: vec![
+            Act::Create(class("10Gi")),
+            claim("app", wants_class("5Gi")),
+            Act::Wait("app is bound", |state| is_bound(state, "app")),
+        ],
+        trigger: vec![Act::Delete(CLAIM, "app")],
+        done: |state| {
+            is_gone(state, CLAIM, "app")
+                && !state.keys().any(|(kind, _, _)| kind == RESOURCE || kind == "RDSInstance")
+        },
+    }
+}
+
+/// Needs the controllers of Kubernetes: they empty the namespace.
+pub fn namespace_deletion() -> Workflow {
+    let mut keep = wants("5Gi");
+    keep["resourceName"] = Value::from("kept");
+    let mut lose = wants("5Gi");
+    lose["resourceName"] = Value::from("lost");
+    Workflow {
+        name: "namespace deletion",
+        begins_cold: false,
+        before: vec![
+            resource("kept", "Retain", "5Gi"),
+            resource("lost", "Delete", "5Gi"),
+            claim("keep", keep),
+            claim("lose", lose),
+            Act::Wait("both are bound", |state| is_bound(state, "keep") && is_bound(state, "lose")),
+        ],
+        trigger: vec![Act::Delete(NAMESPACE, "")],
+        done: |state| {
+            // Two namespaces a trial: the one with the resources stays.
+            let namespaces = state.keys().filter(|(kind, _, _)| kind == NAMESPACE).count();
+            namespaces == 1
+                && phase(state, RESOURCE, "kept") == Some("Released")
+                && is_gone(state, RESOURCE, "lost")
+        },
+    }
+}
