@@ -4,7 +4,7 @@
 use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use crate::model::{
     Capacity, ClaimPhase, ClaimRef, Kind, Name, Object, ObjectKey, Part, PartKey, PartKind, PartRef,
-    ResourcePhase, Revision, Uid, WriteId, meta::ConditionView,
+    ResourcePhase, Revision, Uid, WriteId, meta::ConditionView, record_json,
 };
 use serde_json::{Map, Value, json};
 
@@ -40,6 +40,11 @@ pub enum Action {
         /// Where it is.
         key: ObjectKey,
     },
+    /// Watch every object of a kind that carries the label [`crate::api::names::PART`], in the system namespace,
+    /// from now on. Asked for once; a second time changes nothing. Answered by
+    /// [`crate::event::PartEvent::Listed`] or [`crate::event::PartEvent::KindMissing`], and by the other one
+    /// whenever that changes.
+    Follow(PartKind),
     /// Something about the objects that implement a resource.
     Part(PartAction),
     /// Tell people, as a Kubernetes Event.
@@ -48,20 +53,42 @@ pub enum Action {
     WakeAt(crate::model::Time),
 }
 
+impl Action {
+    /// The id that its answer repeats; nothing where it has no answer, or is no write.
+    pub fn write_id(&self) -> Option<WriteId> {
+        match self {
+            Action::Write(write) => Some(write.id),
+            Action::Create { id, .. } | Action::Delete { id, .. } => Some(*id),
+            Action::Part(
+                PartAction::Create { id, .. } | PartAction::Update { id, .. } | PartAction::Delete { id, .. },
+            ) => Some(*id),
+            Action::Read { .. } | Action::Part(PartAction::Read { .. }) => None,
+            Action::Follow(_) | Action::Tell(_) | Action::WakeAt(_) => None,
+        }
+    }
+}
+
 /// One thing to be done about parts, the objects that implement resources.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartAction {
-    /// Watch every object of a kind that carries the label [`crate::api::names::PART`], in the system namespace,
-    /// from now on. Asked for once; a second time changes nothing. Answered by
-    /// [`crate::event::PartEvent::Listed`] or [`crate::event::PartEvent::KindMissing`], and by the other one
-    /// whenever that changes.
-    Follow(PartKind),
     /// Create a part.
     Create {
         /// To be repeated in the answer.
         id: WriteId,
         /// The new part.
         part: Box<Part>,
+    },
+    /// Bring a part in line with what it is made from now, if it is still the one we mean. Fields that
+    /// we made and no longer want go; everybody else's stay.
+    Update {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// The part as it should be.
+        part: Box<Part>,
+        /// Which life of that name.
+        uid: Uid,
+        /// As we last saw it.
+        revision: Revision,
     },
     /// Delete a part, if it is still the one we mean.
     Delete {
@@ -136,7 +163,7 @@ pub enum Change {
         /// The generation that this speaks of.
         observed_generation: i64,
         /// What implements it; absent leaves what is recorded.
-        implementation: Option<PartRef>,
+        implementation: Option<Vec<PartRef>>,
     },
     /// The claim's own record of its resource, and its protection.
     ClaimSpec {
@@ -195,8 +222,8 @@ impl Change {
                         "observedGeneration": observed_generation,
                     },
                 });
-                if let Some(part) = implementation {
-                    patch["status"]["implementationRef"] = part.to_json();
+                if let Some(parts) = implementation {
+                    patch["status"]["implementationRef"] = record_json(parts);
                 }
                 patch
             }

@@ -18,9 +18,12 @@ use crate::cache::{QuotaKey, State};
 use crate::event::Event;
 use crate::framework::Refusal;
 use crate::model::WriteId;
-use crate::model::{Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Time, TypeId, Uid};
+use crate::model::{
+    FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Time, TypeId, Uid,
+};
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
+use crate::template::{Adapters, Blueprint};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -37,6 +40,8 @@ pub struct Config {
     pub makes_parts: bool,
     /// How many claims are decided about in one turn before events are looked at again.
     pub decisions_per_turn: usize,
+    /// What is known of well-known kinds of implementation.
+    pub adapters: Arc<Adapters>,
 }
 
 impl Default for Config {
@@ -46,6 +51,7 @@ impl Default for Config {
             absent_phase_is_available: false,
             makes_parts: true,
             decisions_per_turn: 1_000,
+            adapters: Arc::default(),
         }
     }
 }
@@ -178,6 +184,8 @@ pub struct Engine {
     gone_order: VecDeque<Uid>,
     /// Who a resource is being made for, by the resource's name.
     makers: BTreeMap<(TypeId, Name), Uid>,
+    /// What resources are made from, compiled, by its text: resources of one class share it.
+    blueprints: BTreeMap<String, Result<Blueprint, FieldError>>,
     /// Claims to be kept as written when they are read, and those that were, until their resource is made.
     claims_to_keep: BTreeSet<Uid>,
     written_claims: BTreeMap<Uid, serde_json::Value>,
@@ -215,6 +223,7 @@ impl Engine {
             gone: BTreeSet::new(),
             gone_order: VecDeque::new(),
             makers: BTreeMap::new(),
+            blueprints: BTreeMap::new(),
             claims_to_keep: BTreeSet::new(),
             written_claims: BTreeMap::new(),
             doubted: BTreeMap::new(),

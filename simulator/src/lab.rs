@@ -2,7 +2,7 @@
 //! until nothing moves. Time is virtual. Faults are not here: a test that wants them drives both by hand.
 
 use crate::world::World;
-use conductor::action::{Action, Note, PartAction};
+use conductor::action::{Action, Note};
 use conductor::engine::{Config, Engine};
 use conductor::event::Event;
 use conductor::model::{Kind, Object, ObjectKey, Time};
@@ -104,15 +104,6 @@ impl Lab {
 
     fn carry_out(&mut self, action: Action) -> Vec<Event> {
         match action {
-            Action::Read { kind, key } => {
-                let found = self.world.get(kind, &key).cloned();
-                vec![Event::Read { kind, key, found }]
-            }
-            Action::Part(action) => {
-                let writes = matches!(action, PartAction::Create { .. } | PartAction::Delete { .. });
-                self.writes += usize::from(writes);
-                self.world.carry_out(&action)
-            }
             Action::Tell(note) => {
                 self.notes.push(note);
                 Vec::new()
@@ -122,11 +113,9 @@ impl Lab {
                 self.wakes.insert(at);
                 Vec::new()
             }
-            Action::Write(_) | Action::Create { .. } | Action::Delete { .. } => {
-                self.writes += 1;
-                let Some((id, outcome)) = self.world.apply(&action) else { return Vec::new() };
-                let answered = Event::Answered { id, answer: outcome.answer };
-                std::iter::once(answered).chain(outcome.seen).collect()
+            action => {
+                self.writes += usize::from(action.write_id().is_some());
+                self.world.carry_out(&action)
             }
         }
     }

@@ -18,6 +18,9 @@ pub const PART: &str = "conductor.io/part";
 /// Annotation on every part of a resource's implementation: the UID of the resource that it belongs to.
 pub const RESOURCE_UID: &str = "conductor.io/resource-uid";
 
+/// Annotation on every part of a resource's implementation: a digest of what it was last made from.
+pub const RENDERED: &str = "conductor.io/rendered";
+
 /// The profile that applies where no annotation names one.
 pub const DEFAULT_PROFILE: &str = "default";
 

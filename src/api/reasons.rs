@@ -92,6 +92,8 @@ pub mod resource {
     pub const KIND_NOT_ALLOWED: &str = "KindNotAllowed";
     /// False: the implementation was ready once and is gone; it is not replaced by an empty one.
     pub const IMPLEMENTATION_GONE: &str = "ImplementationGone";
+    /// False: the implementation says that it has failed.
+    pub const IMPLEMENTATION_FAILED: &str = "ImplementationFailed";
     /// False: an object of the implementation's name exists and is not ours.
     pub const NAME_CONFLICT: &str = "NameConflict";
     /// False: the template cannot be rendered.

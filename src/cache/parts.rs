@@ -2,7 +2,7 @@
 //! A part is believed gone only on the word of a live read: a watch by label says the same of a lost label.
 
 use crate::model::part::WhyMissing;
-use crate::model::{Name, PartId, PartKey, PartKind, PartView, Resource, Revision, Template, Uid};
+use crate::model::{Name, PartId, PartKey, PartKind, PartView, Resource, Revision, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of the objects that implement resources.
@@ -142,17 +142,16 @@ impl Parts {
         of_kind.map(|(_, id)| id.clone()).collect()
     }
 
-    /// Notes the names of a resource's part: the recorded one, and the one that its template would have.
+    /// Notes the names of a resource's parts: the recorded ones, and those that its templates would have.
     pub(super) fn note_user(&mut self, resource: &Resource) {
-        for key in keys_of(resource) {
-            let id = PartId::main(resource.ty, &resource.meta.key.name);
-            self.users.insert(key.clone(), id);
+        for (part, key) in names_of(resource) {
+            self.users.insert(key.clone(), PartId::new(resource.ty, &resource.meta.key.name, part));
         }
     }
 
-    /// Forgets the names of a resource's part. What is known of the part itself stays: it may be retained.
+    /// Forgets the names of a resource's parts. What is known of the parts themselves stays: they may be retained.
     pub(super) fn forget_user(&mut self, resource: &Resource) {
-        for key in keys_of(resource) {
+        for (_, key) in names_of(resource) {
             self.users.remove(key);
         }
     }
@@ -163,10 +162,7 @@ fn first_of(kind: &PartKind) -> PartKey {
     PartKey { kind: kind.clone(), namespace: Name::from(""), name: Name::from("") }
 }
 
-fn keys_of(resource: &Resource) -> impl Iterator<Item = &PartKey> {
-    let made = match &resource.template {
-        Template::One(template) => Some(&template.key),
-        Template::Absent | Template::Several | Template::Unreadable(_) => None,
-    };
-    resource.part_key().into_iter().chain(made)
+/// A template that was edited since its part was recorded gives it another name.
+fn names_of(resource: &Resource) -> impl Iterator<Item = (&Name, &PartKey)> {
+    resource.parts().chain(resource.template.objects().iter().map(|part| (&part.id, &part.key)))
 }

@@ -406,10 +406,12 @@ impl Engine {
         }
         let holders = self.holders(id);
         let class = self.class_of(id);
+        let entry = self.state.resource(id);
+        let parts = entry.into_iter().flat_map(|entry| entry.resource.parts());
+        let parts = parts.map(|(part, _)| Target::Part(PartId::new(ty, name, part)));
+        let targets: Vec<Target> = parts.chain([Target::Resource(ty, name.clone())]).collect();
         self.state.remove_resource(id);
-        for target in [Target::Resource(ty, name.clone()), Target::Part(PartId::main(ty, name))] {
-            self.abandon(&target);
-        }
+        targets.iter().for_each(|target| self.abandon(target));
         self.destroys.remove(&(ty, name.clone()));
         let named = self.queue.lanes().waiting_for(&Wait::Resource(name.clone()));
         self.queue.wake_lanes(named);

@@ -5,11 +5,14 @@ use super::{Effect, Engine, Target};
 use crate::action::{Action, PartAction};
 use crate::cache::{ResourceEntry, Sight};
 use crate::event::{Answer, PartEvent};
-use crate::lifecycle::{Implementation, PartStep, judge, make_part, readiness};
-use crate::model::{
-    Name, Part, PartId, PartKey, PartKind, PartView, Record, Revision, Template, Time, TypeId, Uid,
-};
+use crate::lifecycle::{Implementation, PartSight, PartStep, View, judge};
+use crate::model::{Name, Part, PartId, PartKey, PartKind, PartView, Revision, Time, TypeId, Uid};
+use crate::template::{Blueprint, Source};
+use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// Compiled templates that are kept: as many as there are classes, and then some.
+const BLUEPRINTS_MAX: usize = 1_024;
 
 impl Engine {
     pub(super) fn observe_parts(&mut self, event: PartEvent, now: Time) {
@@ -43,25 +46,19 @@ impl Engine {
     /// How a kind stands has changed: whoever has parts of it is looked at again.
     fn free_users_of(&mut self, kind: &PartKind) {
         for part in self.state.parts.users_of_kind(kind) {
-            let asked = self.state.find_resource(part.ty, &part.resource);
-            let asked = asked.and_then(|id| self.state.resource(id)?.resource.part_key());
-            if !asked.is_some_and(|key| self.part_reads.contains_key(key)) {
+            let asked = self.key_of_part(&part);
+            if !asked.is_some_and(|key| self.part_reads.contains_key(&key)) {
                 self.free(Target::Part(part));
             }
         }
     }
 
     fn observe_part(&mut self, part: &Part) {
-        let mut view = PartView::read(part);
+        let view = PartView::read(part);
         if self.gone.contains(&view.uid) || !self.state.parts.is_followed(&view.key.kind) {
             return;
         }
         let user = self.state.parts.user_of(&view.key).cloned();
-        let resource = user.as_ref().and_then(|user| self.state.find_resource(user.ty, &user.resource));
-        let resource = resource.and_then(|id| self.state.resource(id)).map(|entry| &entry.resource);
-        if let Some(told) = resource.and_then(|resource| readiness(resource, part)) {
-            view.readiness = told;
-        }
         self.state.parts.set(view);
         self.dirty.extend(user.map(Target::Part));
     }
@@ -87,16 +84,23 @@ impl Engine {
         }
     }
 
+    /// Where a part of a resource is, or is to be.
+    fn key_of_part(&self, part: &PartId) -> Option<PartKey> {
+        let entry = self.state.resource(self.state.find_resource(part.ty, &part.resource)?)?;
+        let mut parts = entry.resource.parts();
+        parts.find(|(id, _)| **id == part.part).map(|(_, key)| key.clone())
+    }
+
     fn sight_of(&self, part: &PartId) -> Option<Sight<'_>> {
         let entry = self.state.resource(self.state.find_resource(part.ty, &part.resource)?)?;
-        Some(self.sight(entry))
+        let (id, key) = entry.resource.parts().find(|(id, _)| **id == part.part)?;
+        Some(self.sight(entry, id, key))
     }
 
     /// What is known of a resource's part.
-    fn sight(&self, entry: &ResourceEntry) -> Sight<'_> {
+    fn sight(&self, entry: &ResourceEntry, id: &Name, key: &PartKey) -> Sight<'_> {
         let resource = &entry.resource;
-        let Some(key) = resource.part_key() else { return Sight::Unknown };
-        let target = Target::Part(PartId::main(resource.ty, &resource.meta.key.name));
+        let target = Target::Part(PartId::new(resource.ty, &resource.meta.key.name, id));
         if self.flying.contains(&target) {
             return Sight::InFlight;
         }
@@ -111,58 +115,91 @@ impl Engine {
     /// How a resource's implementation stands.
     pub(super) fn implementation(&self, entry: &ResourceEntry) -> Implementation {
         let resource = &entry.resource;
-        if !self.config.makes_parts {
-            return Implementation::by_phase(self.state.is_implemented(resource));
+        match self.config.makes_parts {
+            true => judge(entry, &self.view(entry)),
+            false => Implementation::by_phase(self.state.is_implemented(resource)),
         }
-        let target = Target::Part(PartId::main(resource.ty, &resource.meta.key.name));
+    }
+
+    /// What is seen of a resource's parts.
+    pub(super) fn view<'a>(&'a self, entry: &'a ResourceEntry) -> View<'a> {
+        let resource = &entry.resource;
         let effect = if resource.meta.deleting { Effect::Destruction } else { Effect::Change };
-        let trouble = self.troubles.get(&(target, effect));
-        judge(entry, &self.sight(entry), trouble.map(String::as_str))
+        let seen = |(id, key): (&'a Name, &PartKey)| {
+            let target = Target::Part(PartId::new(resource.ty, &resource.meta.key.name, id));
+            let trouble = self.troubles.get(&(target, effect)).map(String::as_str);
+            (id, PartSight { sight: self.sight(entry, id, key), trouble })
+        };
+        let script = resource.script.as_ref();
+        let blueprint = script.and_then(|script| self.blueprints.get(script.text.as_str()));
+        View {
+            parts: resource.parts().map(seen).collect(),
+            blueprint: blueprint.map(Result::as_ref),
+            adapters: &self.config.adapters,
+        }
+    }
+
+    /// Compiles what is computed for a resource, unless another of its class has had it compiled.
+    pub(super) fn compile_script(&mut self, ty: TypeId, name: &Name) {
+        let entry = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
+        let script = entry.and_then(|entry| entry.resource.script.as_deref());
+        let Some(script) = script.filter(|_| self.config.makes_parts) else { return };
+        if self.blueprints.contains_key(script.text.as_str()) {
+            return;
+        }
+        if self.blueprints.len() >= BLUEPRINTS_MAX {
+            self.blueprints.clear();
+        }
+        let of = |name: &str| script.source.get(name);
+        let source = Source {
+            template: of("template"),
+            templates: of("templates"),
+            ready: of("ready").and_then(Value::as_str),
+            connection: of("connection"),
+        };
+        self.blueprints.insert(script.text.clone(), Blueprint::compile(&source));
     }
 
     /// Asks once for every kind of which a resource has, or is to have, a part.
-    pub(super) fn follow_part_of(&mut self, ty: TypeId, name: &Name) {
+    pub(super) fn follow_parts_of(&mut self, ty: TypeId, name: &Name) {
         let entry = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
         let Some(entry) = entry.filter(|_| self.config.makes_parts) else { return };
-        let recorded = match &entry.resource.status.implementation {
-            Record::Ours(record) => Some(record.key.kind.clone()),
-            Record::Absent | Record::Foreign => None,
-        };
-        let made = match &entry.resource.template {
-            Template::One(template) => Some(template.key.kind.clone()),
-            Template::Absent | Template::Several | Template::Unreadable(_) => None,
-        };
-        for kind in recorded.into_iter().chain(made) {
+        let made = entry.resource.template.objects().iter().map(|part| &part.key.kind);
+        let kinds: Vec<PartKind> =
+            entry.resource.parts().map(|(_, key)| &key.kind).chain(made).cloned().collect();
+        for kind in kinds {
             if self.state.parts.follow(&kind) {
-                self.actions.push(Action::Part(PartAction::Follow(kind)));
+                self.actions.push(Action::Follow(kind));
             }
         }
     }
 
-    pub(super) fn sync_part(&mut self, ty: TypeId, name: &Name, step: PartStep) {
-        if !matches!(step, PartStep::Delete { .. }) {
+    pub(super) fn sync_parts(&mut self, ty: TypeId, name: &Name, steps: Vec<(Name, PartStep)>) {
+        if !steps.iter().any(|(_, step)| matches!(step, PartStep::Delete { .. })) {
             self.destroys.remove(&(ty, name.clone()));
         }
-        match step {
-            PartStep::Rest => {}
-            PartStep::Create => self.create_part(ty, name),
-            PartStep::Read(key) => self.read_part(&key, None),
-            PartStep::Delete { key, uid, revision } => {
-                if self.has_read_all(ty, name, Some(&key)) {
-                    let id = self.send(Target::Part(PartId::main(ty, name)), Effect::Destruction);
-                    self.actions.push(Action::Part(PartAction::Delete { id, key, uid, revision }));
+        for (id, step) in steps {
+            let target = Target::Part(PartId::new(ty, name, &id));
+            match step {
+                PartStep::Read(key) => self.read_part(&key, None),
+                PartStep::Create(part) => {
+                    // That it was not there says nothing any more.
+                    self.state.parts.forget(&part.key());
+                    let id = self.send(target, Effect::Change);
+                    self.actions.push(Action::Part(PartAction::Create { id, part }));
+                }
+                PartStep::Update { part, uid, revision } => {
+                    let id = self.send(target, Effect::Change);
+                    self.actions.push(Action::Part(PartAction::Update { id, part, uid, revision }));
+                }
+                PartStep::Delete { key, uid, revision } => {
+                    if self.has_read_all(ty, name, Some(&key)) {
+                        let id = self.send(target, Effect::Destruction);
+                        self.actions.push(Action::Part(PartAction::Delete { id, key, uid, revision }));
+                    }
                 }
             }
         }
-    }
-
-    fn create_part(&mut self, ty: TypeId, name: &Name) {
-        let entry = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
-        let Some(part) = entry.and_then(|entry| make_part(&entry.resource).ok()?) else { return };
-        // That it was not there says nothing any more.
-        self.state.parts.forget(&part.key());
-        let id = self.send(Target::Part(PartId::main(ty, name)), Effect::Change);
-        self.actions.push(Action::Part(PartAction::Create { id, part: Box::new(part) }));
     }
 
     pub(super) fn part_answered(&mut self, part: PartId, effect: Effect, answer: Answer, now: Time) {
@@ -193,8 +230,7 @@ impl Engine {
 
     /// Reads a resource's part live. Its target stays busy until the answer.
     pub(super) fn read_part_again(&mut self, part: &PartId) {
-        let entry = self.state.find_resource(part.ty, &part.resource);
-        let key = entry.and_then(|id| self.state.resource(id)?.resource.part_key().cloned());
+        let key = self.key_of_part(part);
         match key.filter(|key| !self.state.parts.is_missing(&key.kind)) {
             Some(key) => {
                 self.busy.insert(Target::Part(part.clone()), ());

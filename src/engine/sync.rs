@@ -174,7 +174,8 @@ impl Engine {
     }
 
     pub(super) fn sync_resource(&mut self, ty: TypeId, name: &Name, now: Time) {
-        self.follow_part_of(ty, name);
+        self.follow_parts_of(ty, name);
+        self.compile_script(ty, name);
         let Some(id) = self.state.find_resource(ty, name) else { return };
         let Some(entry) = self.state.resource(id) else { return };
         let implementation = self.implementation(entry);
@@ -188,7 +189,7 @@ impl Engine {
         match step {
             // Whether it is held or released is being asked: until then its status says what it said.
             Step::Write(change) if unresolved && change.is_status() => {}
-            Step::Rest => self.sync_part(ty, name, implementation.step),
+            Step::Rest => self.sync_parts(ty, name, implementation.steps),
             Step::Write(change) => {
                 let meta = entry.resource.meta.clone();
                 self.actions.extend(note_about(&entry.resource, &change).map(Action::Tell));

@@ -12,7 +12,7 @@ mod resource;
 
 pub use claim::{ClaimSide, plan_claim};
 pub use class::plan_class;
-pub use part::{Implementation, PartStep, Says, judge, make_part, readiness, with_checked_templates};
+pub use part::{Implementation, PartSight, PartStep, Says, View, judge, with_checked_templates};
 pub use provision::{make_resource, provisioned_name};
 pub use quota::plan_quota;
 pub use resource::{Step, plan_resource};

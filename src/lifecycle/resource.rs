@@ -155,7 +155,7 @@ fn desired_status(
         return says(phase, false, reason::INVALID_SPEC, error.to_string());
     }
     if resource.meta.deleting && !live {
-        return desired_end(implementation);
+        return desired_end(resource.status.phase, implementation);
     }
     if has_failed(resource) {
         return None;
@@ -177,12 +177,20 @@ fn desired_status(
     }
 }
 
-fn desired_end(implementation: &Implementation) -> Option<Desired> {
+fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) -> Option<Desired> {
     match &implementation.says {
         Says::Failed { reason, message } => says(ResourcePhase::Failed, false, reason, message.clone()),
         Says::Nothing | Says::Ready | Says::NotReady { .. } => {
-            let message = if implementation.protects { "its implementation is settled first" } else { "" };
-            says(ResourcePhase::Deleting, false, reason::DELETING, message.to_owned())
+            let message = match (implementation.waits.as_str(), implementation.protects) {
+                ("", false) => String::new(),
+                // What it waits for is not known for the moment: what it says already may well be true.
+                ("", true) if phase == Some(ResourcePhase::Deleting) => {
+                    return Some(Desired { phase: ResourcePhase::Deleting, ready: None });
+                }
+                ("", true) => "its implementation is settled first".to_owned(),
+                (waits, _) => format!("it waits for {waits}"),
+            };
+            says(ResourcePhase::Deleting, false, reason::DELETING, message)
         }
     }
 }
@@ -207,7 +215,7 @@ fn desired_release(resource: &Resource, trouble: Option<&str>) -> Option<Desired
 /// that could not be read, an implementation that is gone, a policy that nobody knew, a failed destruction.
 fn has_failed(resource: &Resource) -> bool {
     let mended = match reason_of(&resource.status.conditions, reasons::READY) {
-        Some(reason::INVALID_SPEC | reason::IMPLEMENTATION_GONE) => true,
+        Some(reason::INVALID_SPEC | reason::IMPLEMENTATION_GONE | reason::IMPLEMENTATION_FAILED) => true,
         Some(reason::RECLAIM_FAILED) => !matches!(resource.reclaim, ReclaimPolicy::Unknown(_)),
         _ => false,
     };

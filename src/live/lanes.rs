@@ -51,8 +51,7 @@ fn lane(job: &Job) -> usize {
             | Change::ClassFinalizers { .. }
             | Change::QuotaStatus { .. } => 2,
         },
-        Job::Create { .. } | Job::Delete { .. } | Job::Read { .. } => 1,
-        Job::CreatePart { .. } | Job::DeletePart { .. } | Job::ReadPart { .. } => 1,
+        Job::Create { .. } | Job::Delete { .. } | Job::Read { .. } | Job::Part { .. } => 1,
     }
 }
 

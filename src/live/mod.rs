@@ -10,6 +10,7 @@
 //! ```
 
 mod answer;
+mod apply;
 mod call;
 mod chance;
 mod clock;

@@ -7,7 +7,7 @@ use super::notes::Teller;
 use super::serve::Health;
 use super::wire;
 use super::writer::Job;
-use crate::action::{Action, PartAction};
+use crate::action::Action;
 use crate::engine::{Config, Engine, Stats};
 use crate::event::{Answer, Event};
 use crate::model::{Kind, Name, Object, PartKind, Time};
@@ -157,15 +157,11 @@ impl Owner {
             Action::Create { id, object } => Job::Create { id, object },
             Action::Delete { id, kind, key, uid, revision } => Job::Delete { id, kind, key, uid, revision },
             Action::Read { kind, key } => Job::Read { kind, key, failures: 0 },
-            Action::Part(action) => match action {
-                PartAction::Follow(kind) => {
-                    let _ = self.follow.send(kind);
-                    return;
-                }
-                PartAction::Create { id, part } => Job::CreatePart { id, part },
-                PartAction::Delete { id, key, uid, revision } => Job::DeletePart { id, key, uid, revision },
-                PartAction::Read { key } => Job::ReadPart { key, failures: 0 },
-            },
+            Action::Follow(kind) => {
+                let _ = self.follow.send(kind);
+                return;
+            }
+            Action::Part(action) => Job::Part { action, failures: 0 },
             Action::Tell(note) => return self.teller.tell(note),
             // The engine names the next time whenever it changes: only the last one counts.
             Action::WakeAt(at) => return self.wake = Some(at),

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 /// Whose the fields are that we write.
+const MANAGER: &str = "conductor";
 const FIELD_MANAGER: &str = "fieldManager=conductor";
 
 /// Where the objects of a kind are served.
@@ -105,6 +106,44 @@ pub(super) fn create_request(object: &Object) -> Option<Request<Vec<u8>>> {
 /// A POST of a new object.
 pub(super) fn post_request(collection: &str, body: &Value) -> Option<Request<Vec<u8>>> {
     request(Method::POST, &format!("{collection}?{FIELD_MANAGER}"), Some(("application/json", body)))
+}
+
+/// A server-side apply: fields that we have and others want are ours, and those that we no longer name go.
+pub(super) fn apply_request(path: &str, body: &Value) -> Option<Request<Vec<u8>>> {
+    let uri = format!("{path}?{FIELD_MANAGER}&force=true");
+    request(Method::PATCH, &uri, Some(("application/apply-patch+yaml", body)))
+}
+
+/// A patch by steps.
+pub(super) fn json_patch_request(path: &str, steps: &Value) -> Option<Request<Vec<u8>>> {
+    let uri = format!("{path}?{FIELD_MANAGER}");
+    request(Method::PATCH, &uri, Some(("application/json-patch+json", steps)))
+}
+
+/// The patch that hands the fields which we made by a POST over to server-side apply; nothing where there are
+/// none. Tied to the revision of `object`.
+pub(super) fn hand_over(object: &Value) -> Option<Value> {
+    let managers = object.pointer("/metadata/managedFields")?.as_array()?;
+    let text =
+        |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_ours = |entry: &Value| {
+        text(entry, "manager") == MANAGER
+            && text(entry, "operation") == "Update"
+            && text(entry, "subresource").is_empty()
+    };
+    let handed = |entry: &Value| {
+        let mut entry = entry.clone();
+        if is_ours(&entry) {
+            entry["operation"] = Value::from("Apply");
+        }
+        entry
+    };
+    managers.iter().any(is_ours).then(|| {
+        json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": object.pointer("/metadata/resourceVersion")},
+            {"op": "replace", "path": "/metadata/managedFields", "value": managers.iter().map(handed).collect::<Vec<_>>()},
+        ])
+    })
 }
 
 /// A DELETE of the very object that is meant, as it was last seen.

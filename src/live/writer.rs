@@ -10,11 +10,11 @@ use super::lease::LeaseReader;
 use super::metrics::{CallLabels, Metrics};
 use super::options::Options;
 use super::owner::Message;
-use super::parts::{METRIC, NoRoute, Routes};
-use super::wire::{self, Route};
-use crate::action::Write;
-use crate::event::{Answer, Event, PartEvent};
-use crate::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Revision, Uid, WriteId};
+use super::parts::Routes;
+use super::wire;
+use crate::action::{PartAction, Write};
+use crate::event::{Answer, Event};
+use crate::model::{Kind, Object, ObjectKey, Revision, Uid, WriteId};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -52,24 +52,15 @@ pub(super) enum Job {
         key: ObjectKey,
         failures: u32,
     },
-    CreatePart {
-        id: WriteId,
-        part: Box<Part>,
-    },
-    DeletePart {
-        id: WriteId,
-        key: PartKey,
-        uid: Uid,
-        revision: Revision,
-    },
-    ReadPart {
-        key: PartKey,
+    /// Anything about a part but following its kind.
+    Part {
+        action: PartAction,
         failures: u32,
     },
 }
 
 /// What became of a job.
-enum Outcome {
+pub(super) enum Outcome {
     Happened(Event),
     Again(Job, Duration),
 }
@@ -148,7 +139,7 @@ impl Governor {
         Governor { limiter, quiet_until: Mutex::new(None) }
     }
 
-    async fn wait_turn(&self) {
+    pub(super) async fn wait_turn(&self) {
         self.limiter.until_ready().await;
         let quiet = *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(until) = quiet {
@@ -194,9 +185,7 @@ impl Hands {
                 (id, self.write(Ask::Delete, kind, request).await)
             }
             Job::Read { kind, key, failures } => return self.read(kind, key, failures).await,
-            Job::CreatePart { id, part } => (id, self.create_part(&part).await),
-            Job::DeletePart { id, key, uid, revision } => (id, self.delete_part(&key, &uid, revision).await),
-            Job::ReadPart { key, failures } => return self.read_part(key, failures).await,
+            Job::Part { action, failures } => return self.carry_out_part(action, failures).await,
         };
         Outcome::Happened(Event::Answered { id, answer })
     }
@@ -215,71 +204,15 @@ impl Hands {
     }
 
     /// Sends what changes something, if we may.
-    async fn send(&self, ask: Ask, kind: &'static str, request: Request<Vec<u8>>) -> Result<Reply, String> {
+    pub(super) async fn send(
+        &self,
+        ask: Ask,
+        kind: &'static str,
+        request: Request<Vec<u8>>,
+    ) -> Result<Reply, String> {
         self.governor.wait_turn().await;
         self.may_write(ask).await?;
         Ok(self.call(kind, request).await)
-    }
-
-    async fn create_part(&self, part: &Part) -> Answer {
-        let kind = &part.kind;
-        let body = part.to_json();
-        let namespace = part.metadata.namespace.as_deref();
-        self.write_part(Ask::Create, kind, |route| {
-            namespace.and_then(|namespace| wire::post_request(&route.collection(Some(namespace)), &body))
-        })
-        .await
-    }
-
-    async fn delete_part(&self, key: &PartKey, uid: &str, revision: Revision) -> Answer {
-        self.write_part(Ask::Delete, &key.kind, |route| {
-            wire::delete_request(&route.object(&place(key))?, uid, revision)
-        })
-        .await
-    }
-
-    async fn write_part(
-        &self,
-        ask: Ask,
-        kind: &PartKind,
-        request: impl FnOnce(&Route) -> Option<Request<Vec<u8>>>,
-    ) -> Answer {
-        let route = match self.routes.find(kind).await {
-            Ok(route) => route,
-            Err(NoRoute::Missing(why)) => return Answer::Invalid(format!("kind {kind}: {why:?}")),
-            Err(NoRoute::Unknown(why)) => return Answer::Unknown(why),
-        };
-        let Some(request) = request(&route) else {
-            return Answer::Invalid("it has no namespace, or a name that is none".to_owned());
-        };
-        match self.send(ask, METRIC, request).await {
-            Ok(reply) => answer::to_part_write(ask, kind, reply),
-            Err(why) => Answer::Unknown(why),
-        }
-    }
-
-    async fn read_part(&self, key: PartKey, failures: u32) -> Outcome {
-        match self.find_part(&key).await {
-            Ok(found) => {
-                let found = found.map(Box::new);
-                Outcome::Happened(Event::Part(PartEvent::Read { key, found }))
-            }
-            Err(why) => {
-                let (failures, pause) = ask_again(key.kind.to_string(), key.name.to_string(), failures, &why);
-                Outcome::Again(Job::ReadPart { key, failures }, pause)
-            }
-        }
-    }
-
-    /// A part as it is now. A kind that is not served does not say that its objects are gone for good.
-    async fn find_part(&self, key: &PartKey) -> Result<Option<Part>, String> {
-        let route = self.routes.find(&key.kind).await.map_err(|no_route| format!("{no_route:?}"))?;
-        let Some(request) = route.object(&place(key)).and_then(|path| wire::get_request(&path)) else {
-            return Ok(None);
-        };
-        self.governor.wait_turn().await;
-        let found = answer::to_part_read(&key.kind, self.call(METRIC, request).await);
-        found.inspect_err(|_| self.routes.forget(&key.kind))
     }
 
     /// Whether we still lead. Before anything is destroyed the Lease itself is read: a clock can stand
@@ -311,7 +244,7 @@ impl Hands {
         }
     }
 
-    async fn call(&self, kind: &'static str, request: Request<Vec<u8>>) -> Reply {
+    pub(super) async fn call(&self, kind: &'static str, request: Request<Vec<u8>>) -> Reply {
         let verb = verb(&request);
         let begun = Instant::now();
         let reply = call(&self.client, request, self.within).await;
@@ -326,16 +259,12 @@ impl Hands {
 }
 
 /// Counts one more failed read, and says how long to wait.
-fn ask_again(kind: String, object: String, failures: u32, why: &str) -> (u32, Duration) {
+pub(super) fn ask_again(kind: String, object: String, failures: u32, why: &str) -> (u32, Duration) {
     let failures = failures.saturating_add(1);
     if failures.is_power_of_two() {
         tracing::warn!(kind, object, failures, why, "cannot read, asking again");
     }
     (failures, chance::backoff(failures, READ_AGAIN_FIRST, PAUSE_MAX))
-}
-
-fn place(key: &PartKey) -> ObjectKey {
-    ObjectKey { namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
 fn verb(request: &Request<Vec<u8>>) -> &'static str {

@@ -9,9 +9,8 @@ use super::meta::Meta;
 use super::object::Object;
 use super::part::{MAIN, Part, PartKey, PartKind};
 use super::types::TypeId;
-use crate::api::names::RESOURCE_UID;
+use crate::api::names::{RENDERED, RESOURCE_UID};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is to implement a resource.
@@ -19,68 +18,101 @@ use std::sync::Arc;
 pub enum Template {
     /// Nothing: it stands for something that exists.
     Absent,
-    /// One object.
-    One(Arc<PartTemplate>),
-    /// Several objects. They are kept as written, and made by nobody yet.
-    Several,
+    /// These objects, in the order in which they are written.
+    Objects(Box<[PartTemplate]>),
     /// Something that cannot be made, and why.
     Unreadable(FieldError),
 }
 
-/// A part before it is made.
-#[derive(Clone, Debug, PartialEq)]
+/// An object before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartTemplate {
+    /// What it is called among the objects of its resource.
+    pub id: Name,
     /// Where it will be. The template has no say in that: its own name and namespace are not honoured.
     pub key: PartKey,
-    /// The template's labels, as far as they are texts.
-    pub labels: BTreeMap<String, String>,
-    /// The template's annotations, as far as they are texts.
-    pub annotations: BTreeMap<String, String>,
-    /// Every other field but the status, which is for its controller to write.
-    pub body: Value,
-    /// What is computed when it is made; absent where nothing is.
-    pub computed: Option<Computed>,
 }
 
-/// A template with expressions, or whose class says when its object is ready.
+/// What is computed for a resource: its templates, when their objects are ready, how it is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Computed {
-    /// The template as written.
-    pub template: Value,
+pub struct Script {
+    /// `template` or `templates`, `ready` and `connection` as written.
+    pub source: Value,
+    /// The same as text: resources of one class share what is compiled from it.
+    pub text: String,
     /// What expressions see: resource, claim, class, parameters.
     pub inputs: Value,
 }
 
-impl Computed {
-    fn read(template: &Value, resource: &Object) -> Option<Computed> {
-        let given = resource.body.pointer("/spec/inputs").and_then(Value::as_object);
-        if given.is_none() && !inputs::has_expressions(template) {
+impl Script {
+    /// Reads what is computed for a resource; nothing where nothing is.
+    pub(super) fn read(spec: &Field<'_>, object: &Object) -> Option<Script> {
+        let own = |name| spec.at(name).value();
+        let mut inputs = own("inputs").and_then(Value::as_object).cloned().unwrap_or_default();
+        let class = |name: &str| inputs.get("class").and_then(|class| class.get(name));
+        let connection = own("connection").or_else(|| class("connection"));
+        let fields = [
+            ("template", own("template")),
+            ("templates", own("templates")),
+            ("ready", class("ready")),
+            ("connection", connection),
+        ];
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.clone())));
+        let source: Map<String, Value> = given.filter(|(_, value)| !value.is_null()).collect();
+        if source.is_empty() {
             return None;
         }
-        let mut inputs = given.cloned().unwrap_or_default();
-        inputs.insert("resource".to_owned(), inputs::of_resource(resource));
-        Some(Computed { template: template.clone(), inputs: Value::Object(inputs) })
+        inputs.insert("resource".to_owned(), inputs::of_resource(object));
+        let source = Value::Object(source);
+        Some(Script { text: source.to_string(), source, inputs: Value::Object(inputs) })
     }
 }
 
 impl Template {
     /// Reads what is to implement a resource from its spec.
-    pub(super) fn read(ty: TypeId, meta: &Meta, spec: &Field<'_>, object: &Object) -> Template {
+    pub(super) fn read(ty: TypeId, meta: &Meta, spec: &Field<'_>) -> Template {
         let (one, many) = (spec.at("template"), spec.at("templates"));
-        match (one.value(), many.value()) {
-            (None, None) => Template::Absent,
-            (None, Some(_)) => Template::Several,
-            (Some(_), Some(_)) => {
-                Template::Unreadable(many.error("stands beside `template`", "keep one of the two"))
-            }
-            (Some(value), None) => match read_kind(&one) {
-                Ok(kind) => {
-                    let computed = Computed::read(value, object);
-                    Template::One(Arc::new(PartTemplate::new(part_key(ty, meta, kind), value, computed)))
-                }
-                Err(error) => Template::Unreadable(error),
-            },
+        let objects = match (one.value(), many.value()) {
+            (None, None) => return Template::Absent,
+            (Some(_), Some(_)) => Err(many.error("stands beside `template`", "keep one of the two")),
+            (Some(_), None) => PartTemplate::read(ty, meta, Name::from(MAIN), &one).map(|part| vec![part]),
+            (None, Some(_)) => read_several(ty, meta, &many),
+        };
+        match objects {
+            Ok(objects) => Template::Objects(objects.into()),
+            Err(error) => Template::Unreadable(error),
         }
+    }
+
+    /// The objects that are to be made.
+    pub fn objects(&self) -> &[PartTemplate] {
+        match self {
+            Template::Objects(objects) => objects,
+            Template::Absent | Template::Unreadable(_) => &[],
+        }
+    }
+}
+
+fn read_several(ty: TypeId, meta: &Meta, many: &Field<'_>) -> Result<Vec<PartTemplate>, FieldError> {
+    let mut parts: Vec<PartTemplate> = Vec::new();
+    for entry in many.items()? {
+        let field = entry.at("id");
+        let id = field.name()?.ok_or_else(|| field.error("is missing", "name the object"))?;
+        if parts.iter().any(|part| part.id == id) {
+            return Err(field.error("is used twice", "give each object its own id"));
+        }
+        parts.push(PartTemplate::read(ty, meta, id, &entry.at("template"))?);
+    }
+    match parts.is_empty() {
+        true => Err(many.error("is empty", "write at least one object, or leave it out")),
+        false => Ok(parts),
+    }
+}
+
+impl PartTemplate {
+    fn read(ty: TypeId, meta: &Meta, id: Name, template: &Field<'_>) -> Result<PartTemplate, FieldError> {
+        let key = part_key(ty, meta, &id, read_kind(template)?);
+        Ok(PartTemplate { id, key })
     }
 }
 
@@ -102,42 +134,25 @@ pub(super) fn read_kind(template: &Field<'_>) -> Result<PartKind, FieldError> {
     Ok(kind)
 }
 
-impl PartTemplate {
-    /// What a template without expressions makes.
-    pub fn new(key: PartKey, template: &Value, computed: Option<Computed>) -> PartTemplate {
-        let texts = |field: &str| {
-            let map = template.get("metadata").and_then(|m| m.get(field)).and_then(Value::as_object);
-            let pairs =
-                map.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
-            pairs.collect()
-        };
-        let fields = template.as_object().into_iter().flatten();
-        let own =
-            fields.filter(|(name, _)| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
-        let body: Map<String, Value> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
-        PartTemplate {
-            key,
-            labels: texts("labels"),
-            annotations: texts("annotations"),
-            body: Value::Object(body),
-            computed,
-        }
-    }
-}
-
 /// How long a part's name may be before the digest: operators add to the names of what they make.
 const NAME_CHARS_MAX: usize = 40;
+/// How much of that its id may take, where there are several.
+const ID_CHARS_MAX: usize = 12;
 
-/// Where a resource's only part is. The name derives from the resource's name, for people, and from its UID,
+/// Where a resource's part is. The name derives from the resource's name, for people, and from its UID,
 /// so that a create that is tried again meets itself, and a successor of the resource's name does not.
-fn part_key(ty: TypeId, meta: &Meta, kind: PartKind) -> PartKey {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = meta.key.name.chars().map(plain).take(NAME_CHARS_MAX).collect();
-    let name = name.trim_matches('-');
+fn part_key(ty: TypeId, meta: &Meta, id: &str, kind: PartKind) -> PartKey {
+    let plain = |text: &str, most: usize| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let text: String = text.chars().map(plain).take(most).collect();
+        text.trim_matches('-').to_owned()
+    };
+    let called = if id == MAIN { String::new() } else { plain(id, ID_CHARS_MAX) };
+    let name = plain(&meta.key.name, NAME_CHARS_MAX - called.len());
     // Some kinds want a name that begins with a letter.
     let prefix = if name.starts_with(|c: char| c.is_ascii_alphabetic()) { "" } else { ty.rules().short };
-    let digest = digest(&format!("{}/{MAIN}", meta.uid));
-    let words = [prefix, name, &digest].into_iter().filter(|word| !word.is_empty());
+    let digest = digest(&format!("{}/{id}", meta.uid));
+    let words = [prefix, &name, &called, &digest].into_iter().filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
     PartKey { kind, namespace: meta.key.namespace.clone(), name: Name::from(name) }
 }
@@ -155,8 +170,8 @@ pub enum Record {
     /// Nothing yet.
     #[default]
     Absent,
-    /// A part that we make or have made.
-    Ours(PartRef),
+    /// Parts that we make or have made, in the order in which they are made.
+    Ours(Vec<PartRef>),
     /// Something that somebody else made: it is theirs to look after.
     Foreign,
 }
@@ -165,6 +180,8 @@ pub enum Record {
 /// afterwards, what may exist is known. The UID follows once the part has been seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRef {
+    /// Which of the resource's parts.
+    pub id: Name,
     /// Where it is.
     pub key: PartKey,
     /// Which life of that name.
@@ -175,27 +192,65 @@ impl Record {
     /// Reads a status. A reference is ours where it leads to the name that we would give.
     pub(super) fn read(ty: TypeId, meta: &Meta, status: &Field<'_>) -> Record {
         let field = status.at("implementationRef");
-        if field.value().is_none() {
-            return Record::Absent;
-        }
-        let text = |name: &'static str| field.at(name).name().ok().flatten();
-        let key = text("apiVersion").zip(text("kind")).map(|(v, k)| part_key(ty, meta, PartKind::new(v, k)));
-        let found = text("namespace").zip(text("name"));
-        match key.filter(|key| found.is_some_and(|(ns, name)| (&ns, &name) == (&key.namespace, &key.name))) {
-            Some(key) => Record::Ours(PartRef { key, uid: text("uid") }),
-            None => Record::Foreign,
+        let parts = match field.value() {
+            None => return Record::Absent,
+            Some(Value::Array(items)) if items.is_empty() => return Record::Absent,
+            Some(Value::Array(_)) => field.items().ok().and_then(|items| {
+                items.iter().map(|item| PartRef::read(ty, meta, item)).collect::<Option<Vec<_>>>()
+            }),
+            Some(_) => PartRef::read(ty, meta, &field).map(|part| vec![part]),
+        };
+        parts.map_or(Record::Foreign, Record::Ours)
+    }
+
+    /// The parts that are ours.
+    pub fn parts(&self) -> &[PartRef] {
+        match self {
+            Record::Ours(parts) => parts,
+            Record::Absent | Record::Foreign => &[],
         }
     }
 }
 
 impl PartRef {
-    /// The reference as it stands in a status. An unknown UID is taken out of what was written before.
-    pub fn to_json(&self) -> Value {
-        let PartRef { key: PartKey { kind, namespace, name }, uid } = self;
-        json!({
+    fn read(ty: TypeId, meta: &Meta, field: &Field<'_>) -> Option<PartRef> {
+        let text = |name: &'static str| field.at(name).name().ok().flatten();
+        let id = text("id").unwrap_or_else(|| Name::from(MAIN));
+        let key = part_key(ty, meta, &id, PartKind::new(text("apiVersion")?, text("kind")?));
+        let is_ours = text("namespace")? == key.namespace && text("name")? == key.name;
+        is_ours.then(|| PartRef { id, key, uid: text("uid") })
+    }
+
+    /// The reference as it stands in a status.
+    fn to_json(&self) -> Value {
+        let PartRef { id, key: PartKey { kind, namespace, name }, uid } = self;
+        let mut json = json!({
             "apiVersion": &*kind.api_version, "kind": &*kind.kind,
             "namespace": &**namespace, "name": &**name, "uid": uid.as_deref(),
-        })
+        });
+        if &**id != MAIN {
+            json["id"] = Value::from(&**id);
+        }
+        json
+    }
+}
+
+/// What a status says of these parts: one reference, or a list. An unknown UID is taken out of what was
+/// written before.
+pub fn record_json(parts: &[PartRef]) -> Value {
+    match parts {
+        [main] if &*main.id == MAIN => main.to_json(),
+        parts => parts.iter().map(PartRef::to_json).map(without_nulls).collect(),
+    }
+}
+
+/// A list is replaced whole by a merge patch, so that nothing in it has to be taken out.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().filter(|(_, value)| !value.is_null()).collect())
+        }
+        other => other,
     }
 }
 
@@ -212,8 +267,10 @@ pub struct PartView {
     pub deleting: bool,
     /// The UID of the resource that it belongs to, where it says so.
     pub owner: Option<Uid>,
-    /// Whether it can be used.
-    pub readiness: Readiness,
+    /// A digest of what it was last made from, where we wrote one.
+    pub rendered: Option<Name>,
+    /// All of it as JSON: what expressions ask of it is read when they ask.
+    pub text: Arc<str>,
 }
 
 /// Whether a part can be used, by its own word.
@@ -223,21 +280,30 @@ pub enum Readiness {
     Ready,
     /// Not yet; what it says instead.
     NotReady(Name),
+    /// It has failed, and waiting does not help; what it says.
+    Failed(Name),
 }
 
 impl PartView {
     /// Reads a part.
     pub fn read(part: &Part) -> PartView {
         let meta = Meta::read(&part.metadata);
-        let owner = part.metadata.annotations.as_ref().and_then(|a| a.get(RESOURCE_UID));
+        let annotation = |name| part.metadata.annotations.as_ref().and_then(|a| a.get(name));
+        let (owner, rendered) = (annotation(RESOURCE_UID), annotation(RENDERED));
         PartView {
             key: part.key(),
             uid: meta.uid,
             revision: meta.revision,
             deleting: meta.deleting,
             owner: owner.map(|uid| Uid::from(uid.as_str())),
-            readiness: Readiness::read(&part.kind, &part.body),
+            rendered: rendered.map(|digest| Name::from(digest.as_str())),
+            text: part.to_json().to_string().into(),
         }
+    }
+
+    /// All of it, as expressions see it.
+    pub fn object(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
@@ -245,7 +311,7 @@ impl PartView {
 const READY_PHASES: &[&str] = &["ready", "available", "running", "bound"];
 
 impl Readiness {
-    /// What a part says of itself, first form; a class will be able to say better:
+    /// What a part says of itself, where neither its class nor an adapter says better:
     ///
     /// 1. a condition `Ready` decides, where its status has one;
     /// 2. else its `status.phase`, else its `status.state`: Ready, Available, Running or Bound, in any case;

@@ -26,7 +26,7 @@ pub use capacity::{Capacity, Dim};
 pub use claim::{Claim, ClaimPhase, ClassWant, FieldWant, Wants};
 pub use class::{Class, FieldOffer, Recipe};
 pub use error::{FieldError, ValueError};
-pub use implementation::{Computed, PartRef, PartTemplate, PartView, Readiness, Record, Template};
+pub use implementation::{PartRef, PartTemplate, PartView, Readiness, Record, Script, Template, record_json};
 pub use key::{Name, ObjectKey, Revision, Time, Uid, WriteId};
 pub use lookup::Lookup;
 pub use meta::{Labels, Meta};

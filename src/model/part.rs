@@ -50,7 +50,7 @@ pub enum WhyMissing {
     NotAllowed(String),
 }
 
-/// Which part of which resource. A resource has one, [`MAIN`], until it may have several.
+/// Which part of which resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartId {
     /// The resource's type.
@@ -65,9 +65,9 @@ pub struct PartId {
 pub const MAIN: &str = "main";
 
 impl PartId {
-    /// The only part of a resource.
-    pub fn main(ty: TypeId, resource: &Name) -> PartId {
-        PartId { ty, resource: resource.clone(), part: Name::from(MAIN) }
+    /// A part of a resource.
+    pub fn new(ty: TypeId, resource: &Name, part: &Name) -> PartId {
+        PartId { ty, resource: resource.clone(), part: part.clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use super::capacity::Capacity;
 use super::claim::{canonical_name, read_capacity, read_conditions};
 use super::error::FieldError;
 use super::fields::Field;
-use super::implementation::{Record, Template};
+use super::implementation::{PartTemplate, Record, Script, Template};
 use super::key::{Name, ObjectKey, Uid};
 use super::meta::{ConditionView, Labels, Meta};
 use super::object::Object;
@@ -29,6 +29,8 @@ pub struct Resource {
     pub reclaim: ReclaimPolicy,
     /// What is to implement it.
     pub template: Template,
+    /// What is computed for it; absent where nothing is.
+    pub script: Option<Arc<Script>>,
     /// The UID of the claim it was made for, where it was made for one.
     pub provisioned_for: Option<Uid>,
     /// What its status says.
@@ -204,7 +206,8 @@ impl Resource {
             offer,
             claim_refs,
             reclaim,
-            template: Template::read(ty, &meta, &spec, object),
+            template: Template::read(ty, &meta, &spec),
+            script: Script::read(&spec, object).map(Arc::new),
             provisioned_for: annotations
                 .and_then(|a| a.get(PROVISIONED_FOR))
                 .map(|uid| Uid::from(uid.as_str())),
@@ -221,14 +224,16 @@ impl Resource {
         self.template != Template::Absent
     }
 
-    /// Where its part is, or is to be. What was recorded counts: a template may be edited later.
-    pub fn part_key(&self) -> Option<&PartKey> {
-        match (&self.status.implementation, &self.template) {
-            (Record::Ours(record), _) => Some(&record.key),
-            (Record::Absent | Record::Foreign, Template::One(template)) => Some(&template.key),
-            (Record::Absent | Record::Foreign, Template::Absent | Template::Several) => None,
-            (Record::Absent | Record::Foreign, Template::Unreadable(_)) => None,
-        }
+    /// Its parts, made or to be made, and where each is. What was recorded counts: a template may be edited later.
+    pub fn parts(&self) -> impl Iterator<Item = (&Name, &PartKey)> {
+        let recorded = self.status.implementation.parts();
+        let unrecorded = |part: &&PartTemplate| !recorded.iter().any(|r| r.id == part.id);
+        let templates = match self.status.implementation {
+            Record::Absent | Record::Ours(_) => self.template.objects(),
+            Record::Foreign => &[],
+        };
+        let planned = templates.iter().filter(unrecorded).map(|part| (&part.id, &part.key));
+        recorded.iter().map(|part| (&part.id, &part.key)).chain(planned)
     }
 
     /// Whether its phase is one in which claims can have it.

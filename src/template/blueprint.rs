@@ -2,6 +2,7 @@
 //! It says what should be; whether it is, and who makes it so, is decided elsewhere.
 
 use super::body::{Node, SIZE_MAX, refuse_expression, size_of};
+use super::connection::Connection;
 use super::dialect::Dialect;
 use super::expression::{Expression, Failure};
 use super::graph;
@@ -11,6 +12,7 @@ use crate::model::{FieldError, Name, ValueError};
 use kube_cel::cel::Context;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Most objects of one class.
 const OBJECTS_MAX: usize = 32;
@@ -71,7 +73,7 @@ struct Plan {
 pub struct Blueprint {
     /// In the order in which they are made.
     plans: Vec<Plan>,
-    connection: Vec<(String, Node)>,
+    connection: Option<Connection>,
 }
 
 impl Blueprint {
@@ -92,7 +94,19 @@ impl Blueprint {
         })?;
         let mut places: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
         let plans = order.into_iter().filter_map(|at| places[at].take()).collect();
-        Ok(Blueprint { plans, connection: connection(source, &scope)? })
+        let connection = source.connection.map(|fields| Connection::compile(fields, &ids)).transpose()?;
+        Ok(Blueprint { plans, connection })
+    }
+
+    /// Whether any object is made from what others say.
+    pub fn speaks_of_objects(&self) -> bool {
+        let expressions = |plan: &Plan| plan.expressions().any(|e| e.names("objects"));
+        self.plans.iter().any(expressions)
+    }
+
+    /// How the resource is reached, where its author says so.
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
     }
 
     /// The ids of its objects, in the order in which they are made.
@@ -128,29 +142,16 @@ impl Blueprint {
             Err(Failure::Wrong(error)) => Err(error),
         }))
     }
-
-    /// The connection, key by key. A key whose inputs are not known yet is left out.
-    ///
-    /// # Errors
-    /// The first key that cannot be had for good.
-    pub fn connection(&self, inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, FieldError> {
-        let context = context(inputs, None)?;
-        let mut connection = BTreeMap::new();
-        for (key, node) in &self.connection {
-            match node.render(&context, &format!("connection.{key}")) {
-                Ok(value) => drop(connection.insert(key.clone(), value)),
-                Err(Failure::Waits(_)) => {}
-                Err(Failure::Unset(error) | Failure::Wrong(error)) => return Err(error),
-            }
-        }
-        Ok(connection)
-    }
 }
 
 impl Plan {
+    /// What it is made from, and when.
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.body.expressions().into_iter().chain(&self.when)
+    }
+
     fn needs(&self, ids: &[&str]) -> Vec<usize> {
-        let expressions = self.body.expressions().into_iter().chain(&self.when);
-        let named = expressions.flat_map(|e| &e.references).filter(|r| r.root == "objects");
+        let named = self.expressions().flat_map(|e| &e.references).filter(|r| r.root == "objects");
         let mut needs: Vec<usize> =
             named.filter_map(|r| ids.iter().position(|id| r.path.first().is_some_and(|p| p == id))).collect();
         needs.sort_unstable();
@@ -255,20 +256,11 @@ fn objects<'a>(source: &Source<'a>) -> Result<Vec<Raw<'a>>, FieldError> {
     }
 }
 
-fn connection(source: &Source<'_>, scope: &Scope) -> Result<Vec<(String, Node)>, FieldError> {
-    let Some(fields) = source.connection.and_then(Value::as_object) else { return Ok(Vec::new()) };
-    let compile = |(key, value): (&String, &Value)| {
-        refuse_expression(key, "connection", "a key")?;
-        Ok((key.clone(), Node::compile(value, &format!("connection.{key}"), scope)?))
-    };
-    fields.iter().map(compile).collect()
-}
-
 /// What expressions see; `object` is the one that speaks of itself.
 ///
 /// # Errors
 /// Inputs that are too large: how long an expression takes hangs on them, and a claim's author writes some.
-fn context(inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Context<'static>, FieldError> {
+pub(super) fn context(inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Context<'static>, FieldError> {
     let objects: Map<String, Value> =
         inputs.objects.iter().map(|(id, object)| (id.to_string(), (*object).clone())).collect();
     let (objects, empty) = (Value::Object(objects), Value::Object(Map::new()));
@@ -280,12 +272,26 @@ fn context(inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Context<'stati
         ("objects", &objects),
         ("object", object.unwrap_or(&empty)),
     ];
+    variables(&named)
+}
+
+/// A context with these variables.
+///
+/// # Errors
+/// One that is too large.
+pub(super) fn variables(named: &[(&str, &Value)]) -> Result<Context<'static>, FieldError> {
     let mut context = Dialect::shared().context();
     for (name, value) in named {
         if size_of(value) > SIZE_MAX {
             return Err(ValueError::new(name, "is larger than 256 KiB", "make it smaller").in_field("inputs"));
         }
-        context.add_variable_from_value(name, to_cel(value));
+        context.add_variable_from_value(*name, to_cel(value));
     }
     Ok(context)
+}
+
+impl fmt::Debug for Blueprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.ids()).finish()
+    }
 }

@@ -18,6 +18,9 @@ const NODES_MAX: usize = 1_000;
 /// multiplies by the length of a list, and a claim's author may write a long one.
 const LOOPS_MAX: usize = 1;
 
+/// What is told by others, and may yet be told where it is not.
+const OUTPUTS: [&str; 2] = ["objects", "secret"];
+
 /// A way from a variable into its fields: `claim.spec.version`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reference {
@@ -90,6 +93,11 @@ impl Expression {
         ValueError::new(&self.text, problem, fix).in_field(&*self.at)
     }
 
+    /// Whether it uses a variable.
+    pub fn names(&self, root: &str) -> bool {
+        self.references.iter().any(|reference| reference.root == root)
+    }
+
     /// The value as JSON, of whatever type it has.
     pub fn json(&self, context: &Context<'_>) -> Result<Value, Failure> {
         self.read(context, to_json)
@@ -121,8 +129,8 @@ impl Expression {
 
     /// Puts an error into words that hold no value.
     fn explain(&self, error: &ExecutionError) -> Failure {
-        let outputs = self.references.iter().filter(|r| r.root == "objects");
-        let outputs: Vec<String> = outputs.map(|r| format!("objects.{}", r.path.join("."))).collect();
+        let outputs = self.references.iter().filter(|r| OUTPUTS.contains(&r.root.as_str()));
+        let outputs: Vec<String> = outputs.map(|r| format!("{}.{}", r.root, r.path.join("."))).collect();
         match error {
             ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_) if !outputs.is_empty() => {
                 Failure::Waits(outputs.join(", "))

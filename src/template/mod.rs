@@ -8,8 +8,10 @@
 //!    -> render(inputs): each object Made, Left out, or Waiting for an output of another
 //! ```
 
+mod adapter;
 mod blueprint;
 mod body;
+mod connection;
 mod dialect;
 mod expression;
 mod graph;
@@ -19,4 +21,6 @@ mod tests;
 mod text;
 mod value;
 
+pub use adapter::{Adapter, Adapters};
 pub use blueprint::{Blueprint, Inputs, Rendered, Source};
+pub use connection::{Connection, Prepared, SecretRef, complete};

@@ -1,6 +1,6 @@
 //! What class authors may write, what comes out of it, and what they are told where it cannot work.
 
-use super::{Blueprint, Inputs, Rendered, Source};
+use super::{Blueprint, Inputs, Rendered, Source, complete};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -338,9 +338,43 @@ fn a_connection_has_the_keys_that_are_known() {
     let (claim, object) = (claim(), json!({"status": {"endpoint": {"address": "db.example.org"}}}));
     let objects = BTreeMap::from([("main".into(), &object)]);
     let inputs = Inputs { claim: Some(&claim), objects, ..Inputs::default() };
-    let made = blueprint.connection(&inputs).expect("nothing is wrong with it");
-    let made: Vec<String> = made.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    assert_eq!(made, ["database=\"app-orders\"", "host=\"db.example.org\"", "provider=\"example\""]);
+    let connection = blueprint.connection().expect("it has one");
+    let made = connection.prepare(&inputs, None).expect("nothing is wrong with it");
+    let values: Vec<String> = made.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    assert_eq!(values, ["database=\"app-orders\"", "host=\"db.example.org\"", "provider=\"example\""]);
+    let waits: Vec<_> = made.waits.iter().map(|(key, outputs)| format!("{key} for {outputs}")).collect();
+    assert_eq!(waits, ["port for objects.main.status.endpoint.port"]);
+}
+
+#[test]
+fn what_needs_the_secret_is_left_for_later_and_nothing_else_travels_with_it() {
+    let template = single(json!({}));
+    let connection = json!({
+        "host": "${objects.main.status.host}",
+        "password": "${secret.password}",
+        "dsn": "pg://${secret.user}@${objects.main.status.host}/${claim.metadata.name}",
+        "secretRef": {"name": "${objects.main.metadata.name}-app"},
+    });
+    let source = Source { template: Some(&template), connection: Some(&connection), ..Source::default() };
+    let blueprint = Blueprint::compile(&source).expect("it can be read");
+    let object =
+        json!({"metadata": {"name": "db-1"}, "spec": {"big": 1}, "status": {"host": "h", "other": 2}});
+    let claim = claim();
+    let objects = BTreeMap::from([("main".into(), &object)]);
+    let inputs = Inputs { claim: Some(&claim), objects, ..Inputs::default() };
+    let connection = blueprint.connection().expect("it has one");
+    let prepared = connection.prepare(&inputs, None).expect("nothing is wrong with it");
+    assert_eq!(prepared.secret.as_ref().map(|s| s.name.as_str()), Some("db-1-app"));
+    assert_eq!(prepared.values.keys().collect::<Vec<_>>(), ["host"]);
+    let travels =
+        json!({"claim": {"metadata": {"name": "orders"}}, "objects": {"main": {"status": {"host": "h"}}}});
+    assert_eq!(prepared.inputs, travels);
+    let secret =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let whole = complete(&prepared, &secret(&[("user", "app"), ("password", "p")])).expect("complete");
+    assert_eq!(json!(whole), json!({"dsn": "pg://app@h/orders", "host": "h", "password": "p"}));
+    let part = complete(&prepared, &secret(&[("user", "app")])).expect("what is not there is left out");
+    assert_eq!(part.keys().collect::<Vec<_>>(), ["dsn", "host"]);
 }
 
 #[test]

@@ -62,22 +62,17 @@ impl Stage {
 
     fn carry_out(&mut self, action: Action) -> Vec<Event> {
         match &action {
-            Action::Read { kind, key } => {
-                let found = self.world.get(*kind, key).cloned();
-                vec![Event::Read { kind: *kind, key: key.clone(), found }]
-            }
+            Action::Read { .. } => self.world.carry_out(&action),
             Action::WakeAt(at) if *at <= self.now => vec![Event::Tick],
             Action::Write(Write { kind, key, .. }) | Action::Delete { kind, key, .. } => {
-                if self.world.get(*kind, key).is_some() { self.apply(&action) } else { Vec::new() }
+                if self.world.get(*kind, key).is_some() { self.world.carry_out(&action) } else { Vec::new() }
             }
-            Action::WakeAt(_) | Action::Create { .. } | Action::Part(_) | Action::Tell(_) => Vec::new(),
+            Action::WakeAt(_)
+            | Action::Create { .. }
+            | Action::Follow(_)
+            | Action::Part(_)
+            | Action::Tell(_) => Vec::new(),
         }
-    }
-
-    fn apply(&mut self, action: &Action) -> Vec<Event> {
-        let Some((id, outcome)) = self.world.apply(action) else { return Vec::new() };
-        let answered = Event::Answered { id, answer: outcome.answer };
-        std::iter::once(answered).chain(outcome.seen).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod parts;
 
-use conductor::action::{Action, Change};
+use conductor::action::{Action, Change, PartAction};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, WriteId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
@@ -100,6 +100,29 @@ impl World {
         self.store(key, object)
     }
 
+    /// Carries out what was asked for, and tells what its author and a watch would hear of it. Notes and alarms
+    /// are not the world's business.
+    pub fn carry_out(&mut self, action: &Action) -> Vec<Event> {
+        match action {
+            Action::Read { kind, key } => {
+                let (kind, key) = (*kind, key.clone());
+                let found = self.get(kind, &key).cloned();
+                vec![Event::Read { kind, key, found }]
+            }
+            Action::Follow(kind) => vec![self.follow(kind)],
+            Action::Part(PartAction::Read { key }) => self.read_part(key).into_iter().collect(),
+            Action::Write(_)
+            | Action::Create { .. }
+            | Action::Delete { .. }
+            | Action::Part(_)
+            | Action::Tell(_)
+            | Action::WakeAt(_) => {
+                let Some((id, outcome)) = self.apply(action) else { return Vec::new() };
+                std::iter::once(Event::Answered { id, answer: outcome.answer }).chain(outcome.seen).collect()
+            }
+        }
+    }
+
     /// Carries out a write, create or delete. Other actions change nothing and have no answer here.
     pub fn apply(&mut self, action: &Action) -> Option<(WriteId, Outcome)> {
         match action {
@@ -140,7 +163,7 @@ impl World {
                 Some((*id, outcome))
             }
             Action::Part(action) => self.apply_part(action),
-            Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => None,
+            Action::Read { .. } | Action::Follow(_) | Action::Tell(_) | Action::WakeAt(_) => None,
         }
     }
 

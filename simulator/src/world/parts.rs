@@ -113,42 +113,47 @@ impl World {
         served.then(|| Event::Part(PartEvent::Read { key: key.clone(), found }))
     }
 
-    /// Carries out what was asked about parts, and tells what its author and a watch would hear.
-    pub fn carry_out(&mut self, action: &PartAction) -> Vec<Event> {
-        match action {
-            PartAction::Follow(kind) => vec![self.follow(kind)],
-            PartAction::Read { key } => self.read_part(key).into_iter().collect(),
-            PartAction::Create { .. } | PartAction::Delete { .. } => {
-                let Some((id, outcome)) = self.apply_part(action) else { return Vec::new() };
-                std::iter::once(Event::Answered { id, answer: outcome.answer }).chain(outcome.seen).collect()
-            }
-        }
-    }
-
-    /// Carries out a create or a delete. Other actions have no answer here.
+    /// Carries out a write of a part.
     pub(super) fn apply_part(&mut self, action: &PartAction) -> Option<(WriteId, Outcome)> {
         match action {
             PartAction::Create { id, part } => Some((*id, self.create_part(part))),
+            PartAction::Update { id, part, uid, revision } => {
+                let refused = self.refuse(&part.key(), uid, *revision);
+                Some((*id, refused.unwrap_or_else(|| self.update_part(part))))
+            }
             PartAction::Delete { id, key, uid, revision } => {
-                let found = self.part(key).map(|part| &part.metadata);
-                let outcome = match found {
-                    None => Outcome::refused(Answer::Missing),
-                    Some(metadata)
-                        if metadata.uid.as_deref() != Some(&**uid)
-                            || metadata.resource_version != Some(revision.to_string()) =>
-                    {
-                        Outcome::refused(Answer::Conflict)
-                    }
-                    Some(_) => {
-                        let seen = self.delete_part(key);
-                        let left = self.part(key).cloned().map(Box::new);
-                        Outcome { answer: left.map_or(Answer::Deleted, Answer::PartWritten), seen }
-                    }
-                };
+                let outcome = self.refuse(key, uid, *revision).unwrap_or_else(|| {
+                    let seen = self.delete_part(key);
+                    let left = self.part(key).cloned().map(Box::new);
+                    Outcome { answer: left.map_or(Answer::Deleted, Answer::PartWritten), seen }
+                });
                 Some((*id, outcome))
             }
-            PartAction::Follow(_) | PartAction::Read { .. } => None,
+            PartAction::Read { .. } => None,
         }
+    }
+
+    /// Why a write that means one life of a part, as it was last seen, is refused; nothing where it is not.
+    fn refuse(&self, key: &PartKey, uid: &str, revision: Revision) -> Option<Outcome> {
+        let Some(part) = self.part(key) else { return Some(Outcome::refused(Answer::Missing)) };
+        let is_meant = part.metadata.uid.as_deref() == Some(uid)
+            && part.metadata.resource_version == Some(revision.to_string());
+        (!is_meant).then(|| Outcome::refused(Answer::Conflict))
+    }
+
+    /// Everything in a part's body but its status is ours here: nobody else writes specs in this world.
+    fn update_part(&mut self, wanted: &Part) -> Outcome {
+        let seen = self.edit_part(&wanted.key(), |part| {
+            let status = part.body.get("status").cloned();
+            part.body = wanted.body.clone();
+            if let (Some(status), Some(body)) = (status, part.body.as_object_mut()) {
+                body.insert("status".to_owned(), status);
+            }
+            part.metadata.labels = wanted.metadata.labels.clone();
+            part.metadata.annotations = wanted.metadata.annotations.clone();
+        });
+        let now = self.part(&wanted.key()).cloned().map(Box::new);
+        Outcome { answer: now.map_or(Answer::Missing, Answer::PartWritten), seen }
     }
 
     fn create_part(&mut self, part: &Part) -> Outcome {

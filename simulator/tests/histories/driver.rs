@@ -236,13 +236,10 @@ impl Run {
         for action in self.engine.handle(event, self.now) {
             match &action {
                 Action::Read { .. } | Action::Part(PartAction::Read { .. }) => self.reads.push(action),
-                Action::Part(PartAction::Follow(kind)) => self.part_watch.push_back(self.world.follow(kind)),
+                Action::Follow(kind) => self.part_watch.push_back(self.world.follow(kind)),
                 Action::Tell(_) => {}
                 Action::WakeAt(at) => drop(self.wakes.insert(*at)),
-                Action::Write(_)
-                | Action::Create { .. }
-                | Action::Delete { .. }
-                | Action::Part(PartAction::Create { .. } | PartAction::Delete { .. }) => {
+                Action::Write(_) | Action::Create { .. } | Action::Delete { .. } | Action::Part(_) => {
                     self.note(|| format!("    engine sends {}", describe_action(&action)));
                     self.writes += 1;
                     let (id, place) = target_of(&action);
@@ -457,7 +454,9 @@ pub fn target_of(action: &Action) -> (WriteId, Place) {
             (*id, Place::Object(object.kind, conductor_simulator::world::key_of(object)))
         }
         Action::Delete { id, kind, key, .. } => (*id, Place::Object(*kind, key.clone())),
-        Action::Part(PartAction::Create { id, part }) => (*id, Place::Part(part.key())),
+        Action::Part(PartAction::Create { id, part } | PartAction::Update { id, part, .. }) => {
+            (*id, Place::Part(part.key()))
+        }
         Action::Part(PartAction::Delete { id, key, .. }) => (*id, Place::Part(key.clone())),
         other => unreachable!("{other:?} is no write"),
     }

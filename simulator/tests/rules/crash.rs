@@ -282,8 +282,9 @@ fn short_name(action: &Action) -> String {
         Action::Create { object, .. } => format!("Create {}", key_of(object).name),
         Action::Delete { key, .. } => format!("Delete {}", key.name),
         Action::Part(PartAction::Create { part, .. }) => format!("Create {}", part.key()),
+        Action::Part(PartAction::Update { part, .. }) => format!("Update {}", part.key()),
         Action::Part(PartAction::Delete { key, .. }) => format!("Delete {key}"),
-        Action::Part(PartAction::Follow(_) | PartAction::Read { .. }) => String::new(),
+        Action::Follow(_) | Action::Part(PartAction::Read { .. }) => String::new(),
         Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => String::new(),
     }
 }

@@ -6,6 +6,7 @@ mod bound;
 mod cache;
 mod crash;
 mod deleting;
+mod graphs;
 mod matching;
 mod never_bound;
 mod part_end;

@@ -209,7 +209,8 @@ fn a_resource_waits_for_a_part_that_takes_its_time() {
     run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep)));
     run.delete(CLAIM, "c");
     assert_eq!(run.resource("r"), "Deleting by c");
-    assert_eq!(run.told("r"), "Deleting: its implementation is settled first");
+    let waits = format!("Deleting: it waits for {key} to be gone, which waits for example.com/keep");
+    assert_eq!(run.told("r"), waits);
     let writes = run.lab.writes();
     run.lab.advance(120_000);
     assert_eq!(run.lab.writes(), writes);

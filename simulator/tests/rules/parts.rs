@@ -83,7 +83,7 @@ fn the_finalizer_and_the_record_come_before_the_part() {
     let protected = at(|a| matches!(a, Action::Write(w) if matches!(w.change, Change::ResourceSpec { .. })));
     let recorded = at(|a| {
         matches!(a, Action::Write(w) if matches!(
-            &w.change, Change::ResourceStatus { implementation: Some(part), .. } if part.uid.is_none()))
+            &w.change, Change::ResourceStatus { implementation: Some(parts), .. } if parts[0].uid.is_none()))
     });
     assert!(protected < recorded && recorded < at(is_create), "{:#?}", driver.sent);
     // And not before their answers either.
@@ -205,14 +205,6 @@ fn a_class_of_a_kind_that_is_never_made_provisions_nothing() {
     let run = world().class("fast", template).claim("c", asks(1).with(json!({"class": "fast"}))).settle();
     assert_eq!((run.resources().len(), run.notes("fast")), (0, vec!["InvalidSpec"]));
     assert_ne!(run.outcome("c"), "Provisioning");
-}
-
-#[test]
-fn several_templates_are_told_and_not_made() {
-    let templates = json!({"templates": [{"id": "a", "template": makes("Retain")["template"]}]});
-    let run = world().resource("r", db(5).with(templates)).settle();
-    assert_eq!((run.resource("r").as_str(), run.lab.world.parts().count()), ("Creating", 0));
-    assert!(run.told("r").starts_with("TemplateError"), "{}", run.told("r"));
 }
 
 /// The key that the part of `r` will have.

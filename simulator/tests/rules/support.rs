@@ -1,7 +1,7 @@
 //! A world in a few words: objects are written as the JSON of their specs, and outcomes are read back as short
 //! lines. Also the driver that crashes engines. Nothing here knows a rule.
 
-use conductor::action::{Action, PartAction};
+use conductor::action::Action;
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::{Answer, Event};
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Time, TypeId, Uid};
@@ -534,24 +534,12 @@ impl Driver {
     /// Carries out one action.
     pub fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Read { kind, key } => {
-                let found = self.world.get(kind, &key).cloned();
-                self.inbox.push_back(Event::Read { kind, key, found });
-            }
-            Action::Part(action) => {
-                let events = self.world.carry_out(&action);
-                self.inbox.extend(events);
-            }
             Action::Tell(_) => {}
             Action::WakeAt(at) if at <= self.now => self.inbox.push_back(Event::Tick),
             Action::WakeAt(at) => {
                 self.wakes.insert(at);
             }
-            Action::Write(_) | Action::Create { .. } | Action::Delete { .. } => {
-                let (id, outcome) = self.world.apply(&action).unwrap();
-                self.inbox.push_back(Event::Answered { id, answer: outcome.answer });
-                self.inbox.extend(outcome.seen);
-            }
+            action => self.inbox.extend(self.world.carry_out(&action)),
         }
     }
 
@@ -639,23 +627,11 @@ impl Driver {
 
 /// Whether an action changes the world.
 pub fn is_write(action: &Action) -> bool {
-    match action {
-        Action::Write(_) | Action::Create { .. } | Action::Delete { .. } => true,
-        Action::Part(PartAction::Create { .. } | PartAction::Delete { .. }) => true,
-        Action::Part(PartAction::Follow(_) | PartAction::Read { .. }) => false,
-        Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => false,
-    }
+    action.write_id().is_some()
 }
 
 /// The id of a write, to answer it by hand.
 pub fn answer_to(action: &Action, answer: Answer) -> Event {
-    let id = match action {
-        Action::Write(write) => write.id,
-        Action::Create { id, .. } | Action::Delete { id, .. } => *id,
-        Action::Part(PartAction::Create { id, .. } | PartAction::Delete { id, .. }) => *id,
-        Action::Read { .. } | Action::Part(_) | Action::Tell(_) | Action::WakeAt(_) => {
-            panic!("not a write: {action:?}")
-        }
-    };
+    let Some(id) = action.write_id() else { panic!("not a write: {action:?}") };
     Event::Answered { id, answer }
 }

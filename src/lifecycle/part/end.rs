@@ -1,20 +1,20 @@
-//! The end of a part: with its resource, where the policy says Delete and the part is ours, and never otherwise.
-//! How the deletion is sent, and what is read before, is the engine's.
+//! The end of parts: with their resource, last made first, where the policy says Delete and they are ours, and
+//! never otherwise. How a deletion is sent, and what is read before, is the engine's.
 
-use super::{Implementation, PartStep, Says, failed};
+use super::{Implementation, PartSight, PartStep, Says, View};
 use crate::api::names::RESOURCE_PROTECTION;
 use crate::api::reasons::resource as reason;
 use crate::cache::Sight;
 use crate::model::part::WhyMissing;
-use crate::model::{PartKey, ReclaimPolicy, Record, Resource};
+use crate::model::{Name, PartKey, PartRef, PartView, ReclaimPolicy, Resource};
+use serde_json::Value;
 
-/// The resource is going. Its part goes first, where the policy says Delete and the part is ours.
-pub(super) fn judge_end(resource: &Resource, sight: &Sight<'_>, trouble: Option<&str>) -> Implementation {
+/// The resource is going. Its parts go first, where the policy says Delete and they are ours.
+pub(super) fn judge_end(resource: &Resource, view: &View<'_>) -> Implementation {
     let free = Implementation::of(Says::Nothing);
-    let Some(key) = resource.part_key() else { return free };
-    if *sight == Sight::InFlight {
+    if view.parts.values().any(|part| part.sight == Sight::InFlight) {
         // Whatever the policy: what is being made is brought to a known end first.
-        return free.protected();
+        return protected(String::new());
     }
     let destroys = match resource.reclaim {
         ReclaimPolicy::Delete => resource.meta.has_finalizer(RESOURCE_PROTECTION),
@@ -23,32 +23,62 @@ pub(super) fn judge_end(resource: &Resource, sight: &Sight<'_>, trouble: Option<
     if !destroys {
         return free;
     }
-    let recorded = match &resource.status.implementation {
-        Record::Ours(record) => Some(record),
-        Record::Absent | Record::Foreign => None,
-    };
+    let mut parts: Vec<(&Name, &PartKey)> = resource.parts().collect();
+    parts.reverse();
+    parts.into_iter().find_map(|(id, key)| end_of(resource, view, id, key)).unwrap_or(free)
+}
+
+/// The resource stays for now; `waits` says for what, where that may take its time.
+fn protected(waits: String) -> Implementation {
+    Implementation { protects: true, waits, ..Implementation::of(Says::Nothing) }
+}
+
+/// What is to be done about one part; nothing where it is gone, or is not ours to remove.
+fn end_of(resource: &Resource, view: &View<'_>, id: &Name, key: &PartKey) -> Option<Implementation> {
+    let PartSight { sight, trouble } = view.parts.get(id)?;
+    let record = resource.status.implementation.parts().iter().find(|part| part.id == *id);
     match sight {
-        Sight::Unknown | Sight::InFlight => free.protected(),
-        Sight::KindMissing(_) if recorded.is_none() => free,
-        Sight::KindMissing(why) => stuck(key, &missing_word(why)),
-        Sight::Taken | Sight::Absent { confirmed: true } => free,
-        Sight::Absent { confirmed: false } => free.protected().then(PartStep::Read(key.clone())),
-        Sight::Present(part) if recorded.is_some_and(|r| r.uid.as_ref().is_some_and(|u| *u != part.uid)) => {
-            free
+        Sight::Unknown | Sight::InFlight => Some(protected(String::new())),
+        Sight::KindMissing(_) if record.is_none() => None,
+        Sight::KindMissing(why) => Some(stuck(key, &missing_word(why))),
+        Sight::Taken | Sight::Absent { confirmed: true } => None,
+        Sight::Absent { confirmed: false } => {
+            Some(then(protected(String::new()), id, PartStep::Read(key.clone())))
         }
-        Sight::Present(part) if part.deleting => free.protected(),
+        Sight::Present(part) if is_another(record, part) => None,
+        Sight::Present(part) if part.deleting => Some(protected(leaving(part))),
         Sight::Present(part) => {
-            let judged = trouble.map_or(free.protected(), |why| stuck(key, why));
+            let judged = trouble.map_or_else(|| protected(String::new()), |why| stuck(key, why));
             let (key, uid, revision) = (part.key.clone(), part.uid.clone(), part.revision);
-            judged.then(PartStep::Delete { key, uid, revision })
+            Some(then(judged, id, PartStep::Delete { key, uid, revision }))
         }
+    }
+}
+
+fn is_another(record: Option<&PartRef>, part: &PartView) -> bool {
+    record.and_then(|record| record.uid.as_ref()).is_some_and(|uid| *uid != part.uid)
+}
+
+fn then(judged: Implementation, id: &Name, step: PartStep) -> Implementation {
+    Implementation { steps: vec![(id.clone(), step)], ..judged }
+}
+
+/// What keeps a part that is being deleted, for people.
+fn leaving(part: &PartView) -> String {
+    let object = part.object();
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+    match names.is_empty() {
+        true => format!("{} to be gone", part.key),
+        false => format!("{} to be gone, which waits for {}", part.key, names.join(", ")),
     }
 }
 
 fn stuck(key: &PartKey, why: &str) -> Implementation {
     let message =
         format!("{key} cannot be deleted: {why}. It is tried again; with reclaimPolicy Retain it would stay");
-    failed(reason::RECLAIM_FAILED, message).protected()
+    let says = Says::Failed { reason: reason::RECLAIM_FAILED, message };
+    Implementation { protects: true, ..Implementation::of(says) }
 }
 
 fn missing_word(why: &WhyMissing) -> String {

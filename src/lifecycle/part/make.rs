@@ -1,32 +1,119 @@
-//! A new part from a resource's template: what it is called and whose it says it is.
-//! When it is made is judged elsewhere.
+//! What a resource's parts should be, computed from its templates, and whether one that is there can be used.
+//! When a part is made is judged elsewhere.
 
-use crate::api::names::{PART, RESOURCE, RESOURCE_UID};
+use super::View;
+use crate::api::names::{PART, RENDERED, RESOURCE, RESOURCE_UID};
+use crate::cache::Sight;
 use crate::model::implementation::digest;
-use crate::model::part::MAIN;
 use crate::model::{
-    Class, Computed, FieldError, Name, Part, PartTemplate, Readiness, Resource, Template, ValueError,
+    Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
 };
 use crate::template::{Blueprint, Inputs, Rendered, Source};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The part that a resource's template makes. It has no owner reference: were it collected as garbage with
-/// its resource, a retained database would go too.
-///
-/// # Errors
-/// What is wrong with an expression of the template, or with what it was given.
-pub fn make_part(resource: &Resource) -> Result<Option<Part>, FieldError> {
-    let Template::One(template) = &resource.template else { return Ok(None) };
-    let filled = template.computed.as_ref().map(|computed| fill(template, computed)).transpose()?;
-    let PartTemplate { key, labels, annotations, body, computed: _ } = filled.as_ref().unwrap_or(template);
-    let mut labels = labels.clone();
+/// What the parts of a resource should be.
+#[derive(Default)]
+pub(super) struct Makings {
+    /// Their ids, in the order in which they are made.
+    pub order: Vec<Name>,
+    pub parts: BTreeMap<Name, Making>,
+}
+
+/// What one part should be.
+pub(super) enum Making {
+    /// This.
+    Part(Box<Part>),
+    /// Nothing: its `when` says no.
+    LeftOut,
+    /// Not known until these outputs of others are.
+    Waits(String),
+    /// It cannot be made; waiting does not help.
+    Wrong(FieldError),
+}
+
+/// Computes what each part of a resource should be, from what is seen of the others.
+pub(super) fn render(resource: &Resource, view: &View<'_>) -> Makings {
+    let (Some(script), Some(blueprint)) = (&resource.script, view.blueprint) else {
+        return Makings::default();
+    };
+    let objects = resource.template.objects();
+    let blueprint = match blueprint {
+        Ok(blueprint) => blueprint,
+        Err(error) => {
+            let wrong = |id: &Name| (id.clone(), Making::Wrong(error.clone()));
+            let order: Vec<Name> = objects.iter().map(|part| part.id.clone()).collect();
+            return Makings { parts: order.iter().map(wrong).collect(), order };
+        }
+    };
+    let present = if blueprint.speaks_of_objects() { present(view) } else { BTreeMap::new() };
+    let inputs = inputs_of(script, &present);
+    let mut makings = Makings::default();
+    for (id, rendered) in blueprint.render(&inputs) {
+        let Some(template) = objects.iter().find(|part| part.id == id) else { continue };
+        makings.order.push(id.clone());
+        makings.parts.insert(id, making(resource, &template.id, &template.key, rendered));
+    }
+    makings
+}
+
+/// The parts that are there, as expressions see them.
+pub(super) fn present(view: &View<'_>) -> BTreeMap<Name, Value> {
+    let there = |(id, part): (&&Name, &super::PartSight<'_>)| match &part.sight {
+        Sight::Present(part) => Some(((*id).clone(), part.object())),
+        Sight::Unknown | Sight::InFlight | Sight::KindMissing(_) | Sight::Absent { .. } | Sight::Taken => {
+            None
+        }
+    };
+    view.parts.iter().filter_map(there).collect()
+}
+
+pub(super) fn inputs_of<'a>(script: &'a Script, objects: &'a BTreeMap<Name, Value>) -> Inputs<'a> {
+    let of = |name: &str| script.inputs.get(name);
+    Inputs {
+        claim: of("claim"),
+        class: of("class"),
+        resource: of("resource"),
+        parameters: of("parameters"),
+        objects: objects.iter().map(|(id, object)| (id.clone(), object)).collect(),
+    }
+}
+
+fn making(resource: &Resource, id: &Name, key: &PartKey, rendered: Rendered) -> Making {
+    match rendered {
+        Rendered::Made(object) => Making::Part(Box::new(make(resource, id, key, &object))),
+        Rendered::LeftOut => Making::LeftOut,
+        // A single object that speaks of itself would wait for ever.
+        Rendered::Waits(_) if resource.template.objects().len() == 1 => Making::Wrong(
+            ValueError::new("", "speaks of itself", "use what is known before it is made")
+                .in_field("template"),
+        ),
+        Rendered::Waits(outputs) => Making::Waits(outputs),
+        Rendered::Wrong(error) => Making::Wrong(error),
+    }
+}
+
+/// A part: the template's labels, annotations and fields under a name of ours, and whose it is. It has no owner
+/// reference: were it collected as garbage with its resource, a retained database would go too.
+fn make(resource: &Resource, id: &Name, key: &PartKey, object: &Value) -> Part {
+    let texts = |field: &str| {
+        let map = object.get("metadata").and_then(|m| m.get(field)).and_then(Value::as_object);
+        let pairs = map.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
+        pairs.collect::<BTreeMap<String, String>>()
+    };
+    let (mut labels, mut annotations) = (texts("labels"), texts("annotations"));
     labels.insert(RESOURCE.to_owned(), label_of(&resource.meta.key.name));
-    labels.insert(PART.to_owned(), MAIN.to_owned());
-    let mut annotations = annotations.clone();
+    labels.insert(PART.to_owned(), id.to_string());
     annotations.insert(RESOURCE_UID.to_owned(), resource.meta.uid.to_string());
-    Ok(Some(Part {
+    let fields = object.as_object().into_iter().flatten();
+    let own =
+        fields.filter(|(name, _)| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
+    let body: Map<String, Value> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let body = Value::Object(body);
+    let rendered = digest(&json!([labels, annotations, body]).to_string());
+    annotations.insert(RENDERED.to_owned(), rendered);
+    Part {
         kind: key.kind.clone(),
         metadata: ObjectMeta {
             name: Some(key.name.to_string()),
@@ -35,50 +122,29 @@ pub fn make_part(resource: &Resource) -> Result<Option<Part>, FieldError> {
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        body: body.clone(),
-    }))
-}
-
-/// A template with its expressions replaced.
-fn fill(template: &PartTemplate, computed: &Computed) -> Result<PartTemplate, FieldError> {
-    let Computed { template: written, inputs } = computed;
-    let blueprint = Blueprint::compile(&Source { template: Some(written), ..Source::default() })?;
-    match blueprint.render(&inputs_of(inputs)).into_iter().next().map(|(_, rendered)| rendered) {
-        Some(Rendered::Made(object)) => Ok(PartTemplate::new(template.key.clone(), &object, None)),
-        Some(Rendered::Wrong(error)) => Err(error),
-        // A single object waits for nobody and is never left out.
-        Some(Rendered::LeftOut | Rendered::Waits(_)) | None => {
-            Err(ValueError::new("", "speaks of itself", "use what is known before it is made")
-                .in_field("template"))
-        }
+        body,
     }
 }
 
-fn inputs_of(inputs: &Value) -> Inputs<'_> {
-    Inputs {
-        claim: inputs.get("claim"),
-        class: inputs.get("class"),
-        resource: inputs.get("resource"),
-        parameters: inputs.get("parameters"),
-        objects: BTreeMap::new(),
-    }
+/// The digest of what a part is made from.
+pub(super) fn digest_of(part: &Part) -> Option<Name> {
+    part.metadata.annotations.as_ref()?.get(RENDERED).map(|digest| Name::from(digest.as_str()))
 }
 
-/// Whether a part is ready by the word of its class, where the class says how to tell.
-pub fn readiness(resource: &Resource, part: &Part) -> Option<Readiness> {
-    let Template::One(template) = &resource.template else { return None };
-    let Computed { template, inputs } = template.computed.as_ref()?;
-    let ready = inputs.pointer("/class/ready").and_then(Value::as_str)?;
-    let source = Source { template: Some(template), ready: Some(ready), ..Source::default() };
-    let told = match Blueprint::compile(&source) {
-        Ok(blueprint) => blueprint.is_ready(&inputs_of(inputs), MAIN, &part.to_json())?,
-        Err(error) => Err(error),
-    };
-    Some(match told {
-        Ok(true) => Readiness::Ready,
-        Ok(false) => Readiness::NotReady(Name::from("it is not ready by the class's word")),
-        Err(error) => Readiness::NotReady(Name::from(error.to_string())),
-    })
+/// Whether a part can be used: by the word of its class, else of the adapter for its kind, else by its own.
+pub(super) fn readiness(resource: &Resource, view: &View<'_>, id: &Name, part: &PartView) -> Readiness {
+    let object = part.object();
+    if let (Some(script), Some(Ok(blueprint))) = (&resource.script, view.blueprint)
+        && let Some(told) = blueprint.is_ready(&inputs_of(script, &present(view)), id, &object)
+    {
+        return match told {
+            Ok(true) => Readiness::Ready,
+            Ok(false) => Readiness::NotReady(Name::from("it is not ready by the class's word")),
+            Err(error) => Readiness::NotReady(Name::from(error.to_string())),
+        };
+    }
+    let told = view.adapters.find(&part.key.kind).and_then(|adapter| adapter.readiness(&object));
+    told.unwrap_or_else(|| Readiness::read(&part.key.kind, &object))
 }
 
 /// A class whose templates can never work makes nothing, and is told so.

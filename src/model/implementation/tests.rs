@@ -19,7 +19,7 @@ fn templated(template: Value) -> Template {
 fn key_of(name: &str, uid: &str) -> String {
     let template = json!({"apiVersion": "example.com/v1", "kind": "Instance"});
     match resource(name, uid, json!({"spec": {"template": template}})).template {
-        Template::One(template) => template.key.name.to_string(),
+        Template::Objects(objects) => objects[0].key.name.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -112,19 +112,23 @@ fn a_template_that_cannot_be_made_names_the_field() {
 }
 
 #[test]
-fn a_template_keeps_its_labels_and_loses_its_name_its_namespace_and_its_status() {
-    let template = templated(json!({
-        "apiVersion": "example.com/v1", "kind": "Instance",
-        "metadata": {"name": "mine", "namespace": "kube-system", "label": "foo",
-                     "labels": {"tier": "gold", "odd": 5}, "annotations": "none",
-                     "ownerReferences": [{"name": "x"}], "finalizers": ["x"]},
-        "spec": {"size": 1}, "status": {"phase": "Ready"},
-    }));
-    let Template::One(template) = template else { panic!("{template:?}") };
-    assert_eq!(template.labels, BTreeMap::from([("tier".to_owned(), "gold".to_owned())]));
-    assert_eq!((template.annotations.len(), &template.body), (0, &json!({"spec": {"size": 1}})));
-    assert_eq!(&*template.key.namespace, "conductor-system");
-    assert!(template.key.name.starts_with("db-"), "{}", template.key.name);
+fn several_objects_have_their_own_names_and_ids_are_used_once() {
+    let entry =
+        |id: &str, kind: &str| json!({"id": id, "template": {"apiVersion": "example.com/v1", "kind": kind}});
+    let several = |entries: Value| resource("db", "u-1", json!({"spec": {"templates": entries}})).template;
+    let template = several(json!([entry("main", "Instance"), entry("read_replica", "Instance")]));
+    let names: Vec<&str> = template.objects().iter().map(|part| &*part.key.name).collect();
+    assert_eq!(names[0], key_of("db", "u-1"));
+    assert!(names[1].starts_with("db-read-replica-"), "{names:?}");
+    for (entries, field) in [
+        (json!([entry("a", "Instance"), entry("a", "Instance")]), "spec.templates[1].id"),
+        (json!([{"template": {"apiVersion": "v1", "kind": "ConfigMap"}}]), "spec.templates[0].id"),
+        (json!([entry("a", "")]), "spec.templates[0].template.kind"),
+        (json!([]), "spec.templates"),
+    ] {
+        let Template::Unreadable(error) = several(entries.clone()) else { panic!("{entries}") };
+        assert_eq!(error.field, field, "{error}");
+    }
 }
 
 #[test]
@@ -148,7 +152,7 @@ fn a_record_is_ours_only_where_it_leads_to_the_name_that_we_give() {
     let ours = json!({"apiVersion": "example.com/v1", "kind": "Instance", "namespace": "conductor-system",
                       "name": key_of("db", "u-1"), "uid": "p-1"});
     let Record::Ours(found) = record(ours.clone()) else { panic!("{ours}") };
-    assert_eq!((found.uid.as_deref(), found.to_json()), (Some("p-1"), ours.clone()));
+    assert_eq!((found[0].uid.as_deref(), record_json(&found)), (Some("p-1"), ours.clone()));
     let mut other = ours.clone();
     other["name"] = json!("db");
     assert_eq!(record(other), Record::Foreign);

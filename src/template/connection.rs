@@ -1,0 +1,237 @@
+//! How a resource is reached, key by key: compiled once, prepared from what is known of its objects, completed with
+//! the content of one Secret. The first step never sees a secret, the second sees nothing but what it needs.
+//!
+//! ```text
+//! connection:
+//!   host: ${objects.main.status.endpoint}       known to the engine
+//!   secretRef: {name: "${objects.main.metadata.name}-app"}
+//!   password: ${secret.password}                known only to whoever publishes
+//! ```
+
+use super::blueprint::{Inputs, context, variables};
+use super::body::{Node, refuse_expression};
+use super::dialect::Dialect;
+use super::expression::{Failure, Reference};
+use super::scope::{Scope, Shape};
+use crate::model::{FieldError, ValueError};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// The key that names a Secret instead of a value.
+const SECRET_REF: &str = "secretRef";
+/// The variable that holds the Secret's content.
+const SECRET: &str = "secret";
+/// Most keys of a connection.
+const KEYS_MAX: usize = 64;
+
+/// How a resource is reached, compiled.
+pub struct Connection {
+    keys: Vec<(String, Node, Value)>,
+    secret: Option<Node>,
+    labels: Vec<(String, Node)>,
+}
+
+/// A connection as far as it is known without any secret.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prepared {
+    /// Keys that are known.
+    pub values: BTreeMap<String, Value>,
+    /// Keys that are not known yet, and what they wait for.
+    pub waits: BTreeMap<String, String>,
+    /// The Secret that has the rest, where there is a rest.
+    pub secret: Option<SecretRef>,
+    /// What is to be computed with the Secret's content, as written.
+    pub later: Map<String, Value>,
+    /// What that needs beside the Secret.
+    pub inputs: Value,
+}
+
+/// A Secret in the system namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretRef {
+    /// Its name.
+    pub name: String,
+    /// Labels by which it is known to belong to the implementation.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Connection {
+    /// Compiles a connection over objects of these ids.
+    ///
+    /// # Errors
+    /// The first key that can never work.
+    pub fn compile(fields: &Value, ids: &[&str]) -> Result<Connection, FieldError> {
+        let scope: Scope = Dialect::shared().scope(ids).into_iter().chain(open("object")).collect();
+        let with_secret: Scope = scope.clone().into_iter().chain(open(SECRET)).collect();
+        let Some(fields) = fields.as_object() else {
+            return Err(ValueError::new("", "is no map", "write `host: ...`").in_field("connection"));
+        };
+        if fields.len() > KEYS_MAX {
+            return Err(ValueError::new("", "has more than 64 keys", "keep fewer").in_field("connection"));
+        }
+        let mut connection = Connection { keys: Vec::new(), secret: None, labels: Vec::new() };
+        for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            let at = format!("connection.{key}");
+            if key == SECRET_REF {
+                connection.refer(value, &scope)?;
+                continue;
+            }
+            check_key(key)?;
+            connection.keys.push((key.clone(), Node::compile(value, &at, &with_secret)?, value.clone()));
+        }
+        let of_secret = connection.keys.iter().find(|(_, node, _)| needs_secret(node));
+        match (of_secret, &connection.secret) {
+            (Some((key, ..)), None) => {
+                Err(ValueError::new(key, "uses secret, and no Secret is named", "add secretRef")
+                    .in_field(format!("connection.{key}")))
+            }
+            _ => Ok(connection),
+        }
+    }
+
+    /// Reads `secretRef`: a name, or a map with the name.
+    fn refer(&mut self, value: &Value, scope: &Scope) -> Result<(), FieldError> {
+        let at = "connection.secretRef";
+        let name = if value.is_object() { value.get("name").unwrap_or(&Value::Null) } else { value };
+        if !name.is_string() {
+            return Err(ValueError::new("", "names no Secret", "write its name").in_field(at));
+        }
+        self.secret = Some(Node::compile(name, at, scope)?);
+        let labels = value.get("labels").and_then(Value::as_object).into_iter().flatten();
+        for (key, value) in labels {
+            self.labels.push((key.clone(), Node::compile(value, &format!("{at}.labels.{key}"), scope)?));
+        }
+        Ok(())
+    }
+
+    /// What is known without any secret. `object` is the object that an adapter speaks of.
+    ///
+    /// # Errors
+    /// The first key that cannot be had for good.
+    pub fn prepare(&self, inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Prepared, FieldError> {
+        let context = context(inputs, object)?;
+        let mut prepared = Prepared { inputs: json!({}), ..Prepared::default() };
+        for (key, node, written) in &self.keys {
+            if needs_secret(node) {
+                prepared.later.insert(key.clone(), written.clone());
+                let references = node.expressions().into_iter().flat_map(|e| &e.references);
+                references.for_each(|r| copy(&mut prepared.inputs, r, inputs, object));
+                continue;
+            }
+            match node.render(&context, &format!("connection.{key}")) {
+                Ok(value) => drop(prepared.values.insert(key.clone(), value)),
+                Err(Failure::Waits(outputs)) => drop(prepared.waits.insert(key.clone(), outputs)),
+                Err(Failure::Unset(_)) if object.is_some() => {
+                    prepared.waits.insert(key.clone(), "what the implementation has not told yet".to_owned());
+                }
+                Err(Failure::Unset(error) | Failure::Wrong(error)) => return Err(error),
+            }
+        }
+        if let Some(node) = &self.secret {
+            let text = |node: &Node| match node.render(&context, "connection.secretRef") {
+                Ok(Value::String(text)) => Ok(Some(text)),
+                Ok(_) => {
+                    Err(ValueError::new("", "is no text", "write a name").in_field("connection.secretRef"))
+                }
+                Err(Failure::Waits(_) | Failure::Unset(_)) => Ok(None),
+                Err(Failure::Wrong(error)) => Err(error),
+            };
+            let mut labels = BTreeMap::new();
+            for (key, node) in &self.labels {
+                labels.extend(text(node)?.map(|value| (key.clone(), value)));
+            }
+            match text(node)? {
+                Some(name) if labels.len() == self.labels.len() => {
+                    prepared.secret = Some(SecretRef { name, labels })
+                }
+                Some(_) | None => {
+                    prepared
+                        .waits
+                        .insert(SECRET_REF.to_owned(), "the implementation to name its Secret".to_owned());
+                }
+            }
+        }
+        Ok(prepared)
+    }
+}
+
+/// Computes what was left for later with the content of the Secret. What it does not have is left out.
+///
+/// # Errors
+/// The first key that cannot be had for good. Never says what the Secret holds.
+pub fn complete(
+    prepared: &Prepared,
+    secret: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Value>, FieldError> {
+    let scope: Scope = ["claim", "class", "resource", "parameters", "objects", "object", SECRET]
+        .into_iter()
+        .flat_map(open)
+        .collect();
+    let (secret, empty) = (json!(secret), json!({}));
+    let of = |name| prepared.inputs.get(name).unwrap_or(&empty);
+    let named =
+        ["claim", "class", "resource", "parameters", "objects", "object"].map(|name| (name, of(name)));
+    let named: Vec<(&str, &Value)> = named.into_iter().chain([(SECRET, &secret)]).collect();
+    let context = variables(&named)?;
+    let mut values = prepared.values.clone();
+    for (key, written) in &prepared.later {
+        let at = format!("connection.{key}");
+        match Node::compile(written, &at, &scope)?.render(&context, &at) {
+            Ok(value) => drop(values.insert(key.clone(), value)),
+            Err(Failure::Waits(_) | Failure::Unset(_)) => {}
+            Err(Failure::Wrong(error)) => return Err(error),
+        }
+    }
+    Ok(values)
+}
+
+fn open(name: &str) -> Option<(String, Shape)> {
+    Some((name.to_owned(), Shape::Open))
+}
+
+fn needs_secret(node: &Node) -> bool {
+    node.expressions().iter().any(|expression| expression.names(SECRET))
+}
+
+/// Keys of a Secret are names of files where an application reads them.
+fn check_key(key: &str) -> Result<(), FieldError> {
+    refuse_expression(key, "connection", "a key")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match !key.is_empty()
+        && key.len() <= 253
+        && key.chars().all(plain)
+        && !key.starts_with("..")
+        && key != "."
+    {
+        true => Ok(()),
+        false => Err(ValueError::new(key, "cannot be a key of a Secret", "use letters, digits, - _ and .")
+            .in_field("connection")),
+    }
+}
+
+/// Copies the one value that a reference leads to, so that nothing else travels along.
+fn copy(target: &mut Value, reference: &Reference, inputs: &Inputs<'_>, object: Option<&Value>) {
+    let Reference { root, path } = reference;
+    let (found, path) = match (root.as_str(), path.as_slice()) {
+        ("claim", path) => (inputs.claim, path),
+        ("class", path) => (inputs.class, path),
+        ("resource", path) => (inputs.resource, path),
+        ("parameters", path) => (inputs.parameters, path),
+        ("object", path) => (object, path),
+        ("objects", [id, path @ ..]) => (inputs.objects.get(id.as_str()).copied(), path),
+        _ => (None, path.as_slice()),
+    };
+    let Some(value) = path.iter().try_fold(found, |value, step| value.map(|v| v.get(step))).flatten() else {
+        return;
+    };
+    let whole = reference.path.iter().map(String::as_str);
+    let mut place = target;
+    for step in std::iter::once(root.as_str()).chain(whole) {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        let Value::Object(fields) = place else { return };
+        place = fields.entry(step.to_owned()).or_insert_with(|| json!({}));
+    }
+    *place = value.clone();
+}
