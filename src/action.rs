@@ -4,7 +4,7 @@
 use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use crate::model::{
     Capacity, ClaimPhase, ClaimRef, Kind, Name, Object, ObjectKey, Part, PartKey, PartKind, PartRef,
-    ResourcePhase, Revision, Uid, WriteId, meta::ConditionView, record_json,
+    Publication, ResourcePhase, Revision, Slot, Uid, WriteId, meta::ConditionView, record_json,
 };
 use serde_json::{Map, Value, json};
 
@@ -47,6 +47,25 @@ pub enum Action {
     Follow(PartKind),
     /// Something about the objects that implement a resource.
     Part(PartAction),
+    /// Publish a connection to its claim: read the Secret that it comes from, compute what is missing, and write
+    /// what is not yet as it should be. Whoever does it is the only one who sees the secret.
+    Publish {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// What is to be published.
+        publication: Box<Publication>,
+    },
+    /// Take something back that was published, if it is still the one we mean.
+    Withdraw {
+        /// To be repeated in the answer.
+        id: WriteId,
+        /// What it is.
+        slot: Slot,
+        /// Where it is.
+        key: ObjectKey,
+        /// Which life of that name.
+        uid: Uid,
+    },
     /// Tell people, as a Kubernetes Event.
     Tell(Note),
     /// Call again at this time with [`crate::event::Event::Tick`].
@@ -59,6 +78,7 @@ impl Action {
         match self {
             Action::Write(write) => Some(write.id),
             Action::Create { id, .. } | Action::Delete { id, .. } => Some(*id),
+            Action::Publish { id, .. } | Action::Withdraw { id, .. } => Some(*id),
             Action::Part(
                 PartAction::Create { id, .. } | PartAction::Update { id, .. } | PartAction::Delete { id, .. },
             ) => Some(*id),
@@ -182,6 +202,8 @@ pub enum Change {
         conditions: Vec<ConditionView>,
         /// The generation that this speaks of.
         observed_generation: i64,
+        /// The Secret with the connection, once it is published.
+        binding: Option<Name>,
     },
     /// A class's protection while it is in use.
     ClassFinalizers {
@@ -234,7 +256,7 @@ impl Change {
                 }
                 patch
             }
-            Change::ClaimStatus { phase, resource, conditions, observed_generation } => json!({
+            Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => json!({
                 "status": {
                     "phase": phase.name(),
                     "resourceRef": resource.as_ref().map(|(key, uid)| json!({
@@ -242,6 +264,7 @@ impl Change {
                     })),
                     "conditions": conditions_json(conditions),
                     "observedGeneration": observed_generation,
+                    "binding": binding.as_ref().map(|name| json!({"name": &**name})),
                 },
             }),
             Change::ClassFinalizers { finalizers } => json!({"metadata": {"finalizers": finalizers}}),

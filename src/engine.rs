@@ -8,6 +8,7 @@ mod answer;
 mod decide;
 mod observe;
 mod parts;
+mod publish;
 mod settle;
 mod sync;
 #[cfg(test)]
@@ -17,9 +18,9 @@ use crate::action::{Action, Note};
 use crate::cache::{QuotaKey, State};
 use crate::event::Event;
 use crate::framework::Refusal;
-use crate::model::WriteId;
 use crate::model::{
-    FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Time, TypeId, Uid,
+    FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Slot, Time, TypeId, Uid,
+    WriteId,
 };
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
@@ -110,6 +111,10 @@ enum Target {
     Class(TypeId, Name),
     Quota(QuotaKey),
     Part(PartId),
+    /// What is published for a claim.
+    Publication(Uid),
+    /// One thing that was published for a claim, and is taken back.
+    Published(Uid, Slot, ObjectKey),
 }
 
 /// A write that is on its way.
@@ -184,6 +189,9 @@ pub struct Engine {
     gone_order: VecDeque<Uid>,
     /// Who a resource is being made for, by the resource's name.
     makers: BTreeMap<(TypeId, Name), Uid>,
+    /// Connections that are being published, by their digest, and those that could not be.
+    publishing: BTreeMap<Uid, Name>,
+    unpublished: BTreeMap<Uid, publish::Unpublished>,
     /// What resources are made from, compiled, by its text: resources of one class share it.
     blueprints: BTreeMap<String, Result<Blueprint, FieldError>>,
     /// Claims to be kept as written when they are read, and those that were, until their resource is made.
@@ -223,6 +231,8 @@ impl Engine {
             gone: BTreeSet::new(),
             gone_order: VecDeque::new(),
             makers: BTreeMap::new(),
+            publishing: BTreeMap::new(),
+            unpublished: BTreeMap::new(),
             blueprints: BTreeMap::new(),
             claims_to_keep: BTreeSet::new(),
             written_claims: BTreeMap::new(),
@@ -249,6 +259,7 @@ impl Engine {
             Event::Answered { id, answer } => self.answered(id, answer, now),
             Event::Read { kind, key, found } => self.read_answered(kind, &key, found, now),
             Event::Part(event) => self.observe_parts(event, now),
+            Event::Publish(event) => self.observe_published(event),
             Event::Tick => self.tick(now),
         }
         if self.synced {

@@ -1,7 +1,9 @@
 //! Everything that can happen to the engine, as one closed enum. Nothing here says what to do about it.
 
 pub use crate::model::part::WhyMissing;
-use crate::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Revision, Uid, WriteId};
+use crate::model::{
+    Kind, Object, ObjectKey, Part, PartKey, PartKind, PublishedView, Revision, Slot, SourceView, Uid, WriteId,
+};
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub enum Event {
     },
     /// Something happened to the objects that implement resources.
     Part(PartEvent),
+    /// Something happened to what is published for claims, or to what it is published from.
+    Publish(PublishEvent),
     /// Time has passed.
     Tick,
 }
@@ -81,6 +85,30 @@ pub enum PartEvent {
     },
 }
 
+/// One thing that happened to what is published for claims, or to what it is published from.
+#[derive(Clone, Debug)]
+pub enum PublishEvent {
+    /// Everything of a kind that is published for claims.
+    Listed {
+        /// The kind.
+        slot: Slot,
+        /// All of them.
+        published: Vec<PublishedView>,
+        /// The list's own revision.
+        revision: Revision,
+    },
+    /// Something published is new or has changed.
+    Seen(PublishedView),
+    /// Something published is gone, or has lost its label.
+    Gone(PublishedView),
+    /// Every Secret in the system namespace.
+    SourcesListed(Vec<SourceView>),
+    /// A Secret in the system namespace is new or has changed.
+    SourceSeen(SourceView),
+    /// A Secret in the system namespace is gone.
+    SourceGone(SourceView),
+}
+
 /// Which object is gone.
 #[derive(Clone, Debug)]
 pub struct Gone {
@@ -99,6 +127,12 @@ pub enum Answer {
     Written(Box<Object>),
     /// Done; this is the part now.
     PartWritten(Box<Part>),
+    /// Done; this is published now.
+    Published(Vec<PublishedView>),
+    /// Not done: this is missing of the connection.
+    Incomplete(String),
+    /// Not done: an object of that name is there and is not ours.
+    Taken(String),
     /// Done; the object is gone.
     Deleted,
     /// Refused: the object has changed since, or is another one of that name.

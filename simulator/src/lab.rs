@@ -33,6 +33,7 @@ impl Lab {
             notes: Vec::new(),
         };
         let mut events: Vec<Event> = lab.world.objects().cloned().map(Event::Seen).collect();
+        events.extend(lab.world.published());
         events.push(Event::Synced);
         lab.deliver(events);
         lab

@@ -33,3 +33,17 @@ pub const CLASS_PROTECTION: &str = "conductor.io/class-protection";
 
 /// The short name that all kinds share: `kubectl get conductor`.
 pub const CATEGORY: &str = "conductor";
+
+/// Label on everything that is published for a claim.
+pub const PUBLISHED: &str = "conductor.io/published";
+/// Annotation on everything that is published for a claim: the claim's UID.
+pub const CLAIM_UID: &str = "conductor.io/claim-uid";
+/// Annotation on everything that is published for a claim: a digest of what it was made from.
+pub const MADE_FROM: &str = "conductor.io/made-from";
+/// Annotation on everything that is published for a claim: how many objects were published together.
+pub const TOGETHER: &str = "conductor.io/published-together";
+/// Annotation on everything that is published for a claim: a hash of its content, so that workloads can roll with it.
+pub const CONTENT_HASH: &str = "conductor.io/content-hash";
+/// Label that an administrator puts on a Secret in the system namespace: `"true"` lets it be published to the claims
+/// of a resource that names it.
+pub const PUBLISHABLE: &str = "conductor.io/publishable";

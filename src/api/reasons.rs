@@ -74,7 +74,11 @@ pub mod ready {
     pub const NOT_BOUND: &str = "NotBound";
     /// False: the implementation has not told everything that the connection needs.
     pub const CONNECTION_INCOMPLETE: &str = "ConnectionIncomplete";
-    /// False: a Secret of that name exists and is not ours.
+    /// False: the connection is on its way to the claim.
+    pub const PUBLISHING: &str = "Publishing";
+    /// False: the Secret that the connection comes from may not be published.
+    pub const SECRET_NOT_ALLOWED: &str = "SecretNotAllowed";
+    /// False: an object of that name exists and is not ours.
     pub const SECRET_CONFLICT: &str = "SecretConflict";
 }
 

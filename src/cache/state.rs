@@ -4,6 +4,7 @@
 use super::index::{Index, ResourceId, Standing};
 use super::ledger::Ledger;
 use super::parts::Parts;
+use super::publications::Publications;
 use crate::model::quota::Bounds;
 use crate::model::{
     Capacity, Claim, ClaimRef, Class, FieldWant, Labels, Limits, Lookup, Name, ObjectKey, ProfileObject,
@@ -107,6 +108,8 @@ pub struct State {
     pub ledger: Ledger,
     /// The objects that implement resources.
     pub parts: Parts,
+    /// What is published for claims.
+    pub publications: Publications,
     indexes: Vec<Index>,
     /// Resources that hold a claim, by the claim's UID.
     holders: Lookup<Uid, ResourceIds>,
@@ -137,6 +140,7 @@ impl State {
             limits: BTreeMap::new(),
             ledger: Ledger::default(),
             parts: Parts::default(),
+            publications: Publications::default(),
             indexes: TypeId::all().map(Index::new).collect(),
             holders: Lookup::default(),
             reserved: BTreeMap::new(),

@@ -17,9 +17,14 @@ const FAILURES_TOLD: u32 = 3;
 impl Engine {
     pub(super) fn answered(&mut self, id: WriteId, answer: Answer, now: Time) {
         let Some(Flight { target, effect }) = self.landed(id) else { return };
-        if let Target::Part(part) = target {
-            return self.part_answered(part, effect, answer, now);
-        }
+        let target = match target {
+            Target::Part(part) => return self.part_answered(part, effect, answer, now),
+            Target::Publication(claim) => return self.publication_answered(claim, answer, now),
+            published @ Target::Published(..) => return self.withdrawal_answered(published, answer, now),
+            target @ (Target::Claim(_) | Target::Resource(..) | Target::Class(..) | Target::Quota(_)) => {
+                target
+            }
+        };
         if let Target::Resource(ty, name) = &target {
             self.dirty_maker(*ty, name);
         }
@@ -29,7 +34,9 @@ impl Engine {
                 self.observe(*object, now);
                 self.dirty.insert(target);
             }
-            Answer::PartWritten(_) => self.free(target),
+            Answer::PartWritten(_) | Answer::Published(_) | Answer::Incomplete(_) | Answer::Taken(_) => {
+                self.free(target);
+            }
             Answer::Deleted => {
                 self.succeeded(&target, effect);
                 self.read_target(&target);
@@ -143,7 +150,7 @@ impl Engine {
                     (None, None) => return,
                 }
             }
-            Target::Class(..) | Target::Quota(_) => return,
+            Target::Class(..) | Target::Quota(_) | Target::Publication(_) | Target::Published(..) => return,
         };
         self.tell(
             kind,
@@ -173,6 +180,7 @@ impl Engine {
                 (kind, ObjectKey::new(key.namespace.clone(), key.name.clone()))
             }
             Target::Part(part) => return self.read_part_again(&part.clone()),
+            Target::Publication(_) | Target::Published(..) => return self.try_publishing_again(target),
         };
         self.busy.insert(target.clone(), ());
         self.read(kind, key, None);

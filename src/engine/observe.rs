@@ -395,6 +395,7 @@ impl Engine {
         self.drop_binding(uid);
         self.bindings.remove(uid);
         self.busy.remove(&Target::Claim(uid.clone()));
+        self.forget_published(uid);
         let holders: Vec<ResourceId> = self.state.holders_of(uid).collect();
         holders.into_iter().for_each(|id| self.check_holders(id));
     }

@@ -210,7 +210,11 @@ impl Engine {
                 self.observe_part(&part);
                 self.dirty.insert(target);
             }
-            Answer::Written(_) | Answer::Deleted => {
+            Answer::Written(_)
+            | Answer::Deleted
+            | Answer::Published(_)
+            | Answer::Incomplete(_)
+            | Answer::Taken(_) => {
                 self.succeeded(&target, effect);
                 self.read_target(&target);
             }

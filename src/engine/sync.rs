@@ -9,6 +9,7 @@ use crate::framework::Refusal;
 use crate::lifecycle::{
     ClaimSide, Step, make_resource, plan_claim, plan_class, plan_quota, plan_resource, provisioned_name,
 };
+use crate::model::meta::ConditionView;
 use crate::model::{
     Claim, ClaimPhase, Kind, Meta, Name, PartKey, Predicate, Resource, ResourcePhase, Time, TypeId, Uid,
     Wants,
@@ -31,16 +32,28 @@ impl Engine {
                 Target::Resource(ty, name) => self.sync_resource(*ty, name, now),
                 Target::Class(ty, name) => self.sync_class(*ty, name),
                 Target::Quota(key) => self.sync_quota(key),
-                // What is to be done about a part follows from its resource.
+                // What is to be done about a part follows from its resource, and how that is reached may too.
                 Target::Part(part) => {
                     let resource = Target::Resource(part.ty, part.resource.clone());
                     if !self.busy.contains(&resource) {
                         self.sync_resource(part.ty, &part.resource, now);
                     }
+                    self.dirty_holders(part.ty, &part.resource);
                 }
+                // What is to be done about these follows from their claim.
+                Target::Publication(_) | Target::Published(..) => {}
             }
         }
         any
+    }
+
+    /// Whoever holds a resource may be reached by it in another way now.
+    fn dirty_holders(&mut self, ty: TypeId, name: &Name) {
+        let entry = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
+        let holders = entry.into_iter().flat_map(|entry| entry.resource.holders());
+        let held = holders.filter_map(|holder| holder.uid.clone()).map(Target::Claim);
+        let bound = held.filter(|claim| !self.busy.contains(claim));
+        self.dirty.extend(bound.collect::<Vec<_>>());
     }
 
     fn sync_claim(&mut self, uid: &Uid, now: Time) {
@@ -56,10 +69,13 @@ impl Engine {
                 return self.sync_provisioning(&claim, &class, &resource, now);
             }
             Some(Binding::Bound { resource }) => {
-                let id = self.state.find_resource(claim.ty, resource);
+                let resource = resource.clone();
+                let ready = self.sync_connection(&claim, &resource);
+                let id = self.state.find_resource(claim.ty, &resource);
                 let meta = id.and_then(|id| self.state.resource(id)).map(|e| &e.resource.meta);
                 meta.and_then(|meta| {
-                    let side = ClaimSide::Bound { resource: &meta.key, uid: &meta.uid };
+                    let side =
+                        ClaimSide::Bound { resource: &meta.key, uid: &meta.uid, ready: ready.as_ref() };
                     plan_claim(&claim, &side, now)
                 })
             }
@@ -71,7 +87,9 @@ impl Engine {
                 }
             },
             Some(Binding::Leaving) => {
-                let side = ClaimSide::Leaving { may_go: self.may_go(&claim) };
+                // What was published goes before what it leads to.
+                let withdrawn = self.withdraw_all(uid);
+                let side = ClaimSide::Leaving { may_go: withdrawn && self.may_go(&claim) };
                 plan_claim(&claim, &side, now)
             }
         };
@@ -288,6 +306,7 @@ impl Engine {
 
     fn tell_claim(&mut self, claim: &Claim, change: &Change) {
         let Change::ClaimStatus { phase, conditions, .. } = change else { return };
+        self.tell_ready(claim, conditions);
         let Some(bound) = conditions.iter().find(|c| &*c.kind == reasons::BOUND) else { return };
         let was = claim.status.conditions.iter().find(|c| c.kind == bound.kind);
         if was.is_some_and(|was| was.reason == bound.reason) {
@@ -302,6 +321,29 @@ impl Engine {
         let message = bound.message.to_string();
         self.tell(Kind::Claim(claim.ty), &claim.meta.key, &claim.meta.uid, warning, word, message);
     }
+
+    fn tell_ready(&mut self, claim: &Claim, conditions: &[ConditionView]) {
+        let Some(ready) = conditions.iter().find(|c| &*c.kind == reasons::READY) else { return };
+        let was = claim.status.conditions.iter().find(|c| c.kind == ready.kind);
+        if was.is_some_and(|was| was.reason == ready.reason) {
+            return;
+        }
+        if let Some((word, warning)) = told_of_ready(&ready.reason) {
+            let message = ready.message.to_string();
+            self.tell(Kind::Claim(claim.ty), &claim.meta.key, &claim.meta.uid, warning, word, message);
+        }
+    }
+}
+
+/// Whether people are told of a reason of the claim's Ready condition, and whether as a warning. What waits for
+/// others is told by the condition alone.
+fn told_of_ready(word: &str) -> Option<(&'static str, bool)> {
+    let told = [
+        (reasons::ready::CONNECTION_PUBLISHED, false),
+        (reasons::ready::SECRET_CONFLICT, true),
+        (reasons::ready::SECRET_NOT_ALLOWED, true),
+    ];
+    told.into_iter().find(|(reason, _)| *reason == word)
 }
 
 /// What people are told when a resource's status is about to change.

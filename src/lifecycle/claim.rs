@@ -27,6 +27,8 @@ pub enum ClaimSide<'a> {
         resource: &'a ObjectKey,
         /// Which one it is.
         uid: &'a Uid,
+        /// Whether the application can use it; nothing where that is nobody's business.
+        ready: Option<&'a ClaimReady>,
     },
     /// Its resource is lost, for this reason.
     Lost {
@@ -42,24 +44,37 @@ pub enum ClaimSide<'a> {
     },
 }
 
+/// Whether an application can use what its claim is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimReady {
+    /// The Secret with the connection, once it is published; absent, it cannot.
+    pub secret: Option<Name>,
+    /// One word.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
 /// The next change of the claim, if its own side does not yet say what it should.
 pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Change> {
     match side {
         ClaimSide::Pending { reason, message } => {
-            plan_status(claim, ClaimPhase::Pending, None, reason, message, now)
+            plan_status(claim, ClaimPhase::Pending, None, (reason, message), None, now)
         }
         ClaimSide::Provisioning { message } => plan_spec(claim, None).or_else(|| {
-            plan_status(claim, ClaimPhase::Pending, None, reasons::bound::PROVISIONING, message, now)
+            let why = (reasons::bound::PROVISIONING, *message);
+            plan_status(claim, ClaimPhase::Pending, None, why, None, now)
         }),
         // Status first: the application waits for Bound, nobody waits for our record in the spec.
-        ClaimSide::Bound { resource, uid } => {
+        ClaimSide::Bound { resource, uid, ready } => {
             let message = format!("bound to {}", resource.name);
             let record = Some((*resource, *uid));
-            plan_status(claim, ClaimPhase::Bound, record, reasons::bound::BOUND, &message, now)
+            let why = (reasons::bound::BOUND, message.as_str());
+            plan_status(claim, ClaimPhase::Bound, record, why, *ready, now)
                 .or_else(|| plan_spec(claim, Some(&resource.name)))
         }
         ClaimSide::Lost { reason, message } => {
-            plan_status(claim, ClaimPhase::Lost, None, reason, message, now)
+            plan_status(claim, ClaimPhase::Lost, None, (reason, message), None, now)
         }
         ClaimSide::Leaving { may_go } => {
             let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
@@ -84,13 +99,25 @@ fn plan_status(
     claim: &Claim,
     phase: ClaimPhase,
     resource: Option<(&ObjectKey, &Uid)>,
-    reason: &str,
-    message: &str,
+    (reason, message): (&str, &str),
+    ready: Option<&ClaimReady>,
     now: Time,
 ) -> Option<Change> {
     let status = &claim.status;
     let is_bound = phase == ClaimPhase::Bound;
     let conditions = with_condition(&status.conditions, reasons::BOUND, is_bound, reason, message, now);
+    let (conditions, binding) = match ready {
+        Some(ClaimReady { secret, reason, message }) => {
+            let is_ready = secret.is_some();
+            (with_condition(&conditions, reasons::READY, is_ready, reason, message, now), secret.clone())
+        }
+        // Nobody says so of a claim that never was; of one that was, it is no longer true.
+        None if !is_bound && conditions.iter().any(|c| &*c.kind == reasons::READY) => {
+            let why = reasons::ready::NOT_BOUND;
+            (with_condition(&conditions, reasons::READY, false, why, "", now), status.binding.clone())
+        }
+        None => (conditions, status.binding.clone()),
+    };
     // A lost claim keeps the name of what it lost.
     let recorded = match phase {
         ClaimPhase::Lost => true,
@@ -107,11 +134,13 @@ fn plan_status(
         && status.phase == phase
         && recorded
         && status.conditions == conditions
+        && status.binding == binding
         && status.observed_generation == generation;
     (!is_current).then(|| Change::ClaimStatus {
         phase,
         resource: resource.map(|(key, uid)| (key.clone(), uid.clone())),
         conditions,
         observed_generation: generation,
+        binding,
     })
 }

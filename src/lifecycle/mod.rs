@@ -7,12 +7,14 @@ mod class;
 mod conditions;
 mod part;
 mod provision;
+mod publish;
 mod quota;
 mod resource;
 
-pub use claim::{ClaimSide, plan_claim};
+pub use claim::{ClaimReady, ClaimSide, plan_claim};
 pub use class::plan_class;
 pub use part::{Implementation, PartSight, PartStep, Says, View, judge, with_checked_templates};
 pub use provision::{make_resource, provisioned_name};
+pub use publish::{Connecting, Meeting, compose, decode, meet, plan_connection};
 pub use quota::plan_quota;
 pub use resource::{Step, plan_resource};

@@ -15,6 +15,7 @@ mod make;
 mod one;
 
 pub use make::with_checked_templates;
+pub(super) use make::{inputs_of, present};
 
 use crate::api::reasons::resource as reason;
 use crate::cache::{ResourceEntry, Sight};

@@ -52,6 +52,7 @@ fn lane(job: &Job) -> usize {
             | Change::QuotaStatus { .. } => 2,
         },
         Job::Create { .. } | Job::Delete { .. } | Job::Read { .. } | Job::Part { .. } => 1,
+        Job::Publish { .. } | Job::Withdraw { .. } => 1,
     }
 }
 
@@ -67,7 +68,13 @@ mod tests {
     }
 
     fn status(phase: ClaimPhase) -> Change {
-        Change::ClaimStatus { phase, resource: None, conditions: Vec::new(), observed_generation: 0 }
+        Change::ClaimStatus {
+            phase,
+            resource: None,
+            conditions: Vec::new(),
+            observed_generation: 0,
+            binding: None,
+        }
     }
 
     fn ids(lanes: &mut Lanes) -> Vec<u64> {

@@ -25,6 +25,7 @@ mod notes;
 mod options;
 mod owner;
 mod parts;
+mod publish;
 mod serve;
 mod watch;
 mod wire;
@@ -35,6 +36,8 @@ pub use error::Error;
 pub use look::{list, list_all};
 pub use options::{LeaseOptions, Options};
 
+use crate::api::names;
+use crate::model::Slot;
 use gate::Gate;
 use kube::Client;
 use lease::Elector;
@@ -42,6 +45,7 @@ use metrics::Metrics;
 use notes::{Postman, Teller};
 use owner::{Message, Owner};
 use parts::{Followers, Routes};
+use publish::{PublishedReader, SourceReader};
 use serve::Health;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -178,6 +182,33 @@ impl Controller {
                 page_size: self.options.page_size,
             };
             self.tasks.spawn(named("watch", watch.follow()));
+        }
+        for slot in Slot::ALL {
+            let watch = self.watch(PublishedReader(slot), slot, None, Some(names::PUBLISHED));
+            self.tasks.spawn(named("watch of what is published", watch.follow()));
+        }
+        let home = Some(self.options.system_namespace.clone());
+        let watch = self.watch(SourceReader, Slot::Secret, home, None);
+        self.tasks.spawn(named("watch of Secrets", watch.follow()));
+    }
+
+    fn watch<R>(
+        &self,
+        reader: R,
+        slot: Slot,
+        namespace: Option<String>,
+        label: Option<&'static str>,
+    ) -> Watch<R> {
+        Watch {
+            client: self.client.clone(),
+            reader,
+            route: publish::route(slot),
+            namespace,
+            label,
+            inbox: self.inbox.clone(),
+            metrics: Arc::clone(&self.metrics),
+            timeout: self.options.watch_timeout,
+            page_size: self.options.page_size,
         }
     }
 

@@ -125,6 +125,7 @@ impl Owner {
                     | Event::Answered { .. }
                     | Event::Read { .. }
                     | Event::Part(_)
+                    | Event::Publish(_)
                     | Event::Tick => None,
                 };
                 self.follow_claims(&event);
@@ -162,6 +163,8 @@ impl Owner {
                 return;
             }
             Action::Part(action) => Job::Part { action, failures: 0 },
+            Action::Publish { id, publication } => Job::Publish { id, publication },
+            Action::Withdraw { id, slot, key, uid } => Job::Withdraw { id, slot, key, uid },
             Action::Tell(note) => return self.teller.tell(note),
             // The engine names the next time whenever it changes: only the last one counts.
             Action::WakeAt(at) => return self.wake = Some(at),
@@ -186,6 +189,7 @@ impl Owner {
             | Event::Answered { .. }
             | Event::Read { .. }
             | Event::Part(_)
+            | Event::Publish(_)
             | Event::Tick => {}
         }
     }

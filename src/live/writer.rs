@@ -14,7 +14,7 @@ use super::parts::Routes;
 use super::wire;
 use crate::action::{PartAction, Write};
 use crate::event::{Answer, Event};
-use crate::model::{Kind, Object, ObjectKey, Revision, Uid, WriteId};
+use crate::model::{Kind, Object, ObjectKey, Publication, Revision, Slot, Uid, WriteId};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -57,7 +57,20 @@ pub(super) enum Job {
         action: PartAction,
         failures: u32,
     },
+    Publish {
+        id: WriteId,
+        publication: Box<Publication>,
+    },
+    Withdraw {
+        id: WriteId,
+        slot: Slot,
+        key: ObjectKey,
+        uid: Uid,
+    },
 }
+
+/// The name in metrics of everything that is published, and of what it comes from.
+pub(super) const METRIC_PUBLISHED: &str = "Published";
 
 /// What became of a job.
 pub(super) enum Outcome {
@@ -186,6 +199,8 @@ impl Hands {
             }
             Job::Read { kind, key, failures } => return self.read(kind, key, failures).await,
             Job::Part { action, failures } => return self.carry_out_part(action, failures).await,
+            Job::Publish { id, publication } => (id, self.publish(&publication).await),
+            Job::Withdraw { id, slot, key, uid } => (id, self.withdraw(slot, &key, &uid).await),
         };
         Outcome::Happened(Event::Answered { id, answer })
     }

@@ -27,6 +27,8 @@ pub struct Claim {
     pub priority: i32,
     /// The resource named in its spec: by the user before binding, by us after.
     pub resource_name: Option<Name>,
+    /// What the Secret with its connection is to be called, where it says so.
+    pub secret_name: Option<Name>,
     /// The scheduling profile that it chose.
     pub profile: Option<Name>,
     /// What its status says.
@@ -134,6 +136,7 @@ impl Claim {
             wants,
             priority: header.priority,
             resource_name: header.resource_name,
+            secret_name: header.secret_name,
             profile: annotations.and_then(|a| a.get(SCHEDULING_PROFILE)).map(|p| Name::from(p.as_str())),
             status: ClaimStatus::read(&Field::root(&object.body).at("status")),
         }
@@ -150,6 +153,7 @@ impl Claim {
 struct Header {
     priority: i32,
     resource_name: Option<Name>,
+    secret_name: Option<Name>,
 }
 
 impl Header {
@@ -159,7 +163,8 @@ impl Header {
         let number =
             i32::try_from(number).map_err(|_| priority.error("is out of range", "keep it within 32 bits"))?;
         let resource_name = spec.at("resourceName").name()?.filter(|n| !n.is_empty());
-        Ok(Header { priority: number, resource_name })
+        let secret_name = spec.at("connection").at("secretName").name()?.filter(|n| !n.is_empty());
+        Ok(Header { priority: number, resource_name, secret_name })
     }
 }
 

@@ -80,6 +80,15 @@ impl Connection {
             connection.keys.push((key.clone(), Node::compile(value, &at, &with_secret)?, value.clone()));
         }
         let of_secret = connection.keys.iter().find(|(_, node, _)| needs_secret(node));
+        let clear = connection.keys.iter().find(|(key, node, _)| key == "password" && !needs_secret(node));
+        if clear.is_some() {
+            return Err(ValueError::new(
+                "",
+                "stands in clear",
+                "keep it in a Secret: secretRef and ${secret.password}",
+            )
+            .in_field("connection.password"));
+        }
         match (of_secret, &connection.secret) {
             (Some((key, ..)), None) => {
                 Err(ValueError::new(key, "uses secret, and no Secret is named", "add secretRef")

@@ -71,6 +71,8 @@ impl Stage {
             | Action::Create { .. }
             | Action::Follow(_)
             | Action::Part(_)
+            | Action::Publish { .. }
+            | Action::Withdraw { .. }
             | Action::Tell(_) => Vec::new(),
         }
     }

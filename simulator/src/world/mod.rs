@@ -2,10 +2,11 @@
 //! It stores and answers; it never decides. Faults are the caller's: what is not delivered is not delivered.
 
 mod parts;
+mod publish;
 
 use conductor::action::{Action, Change, PartAction};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
-use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, WriteId};
+use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Slot, WriteId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -19,6 +20,8 @@ pub struct World {
     part_kinds: BTreeSet<PartKind>,
     /// Why kinds that are not served are not, where it is not that they are not installed.
     missing_kinds: BTreeMap<PartKind, WhyMissing>,
+    /// Secrets, and what is published from them.
+    side: BTreeMap<(Slot, ObjectKey), Value>,
     revision: u64,
     uids: u64,
 }
@@ -111,10 +114,15 @@ impl World {
             }
             Action::Follow(kind) => vec![self.follow(kind)],
             Action::Part(PartAction::Read { key }) => self.read_part(key).into_iter().collect(),
+            Action::Publish { id, publication } => {
+                let (answer, news) = self.publish(publication);
+                std::iter::once(Event::Answered { id: *id, answer }).chain(news).collect()
+            }
             Action::Write(_)
             | Action::Create { .. }
             | Action::Delete { .. }
             | Action::Part(_)
+            | Action::Withdraw { .. }
             | Action::Tell(_)
             | Action::WakeAt(_) => {
                 let Some((id, outcome)) = self.apply(action) else { return Vec::new() };
@@ -163,6 +171,11 @@ impl World {
                 Some((*id, outcome))
             }
             Action::Part(action) => self.apply_part(action),
+            Action::Publish { id, publication } => {
+                let answer = self.publish(publication).0;
+                Some((*id, Outcome { answer, seen: None }))
+            }
+            Action::Withdraw { id, slot, key, uid } => Some((*id, self.withdraw(*slot, key, uid))),
             Action::Read { .. } | Action::Follow(_) | Action::Tell(_) | Action::WakeAt(_) => None,
         }
     }

@@ -239,7 +239,12 @@ impl Run {
                 Action::Follow(kind) => self.part_watch.push_back(self.world.follow(kind)),
                 Action::Tell(_) => {}
                 Action::WakeAt(at) => drop(self.wakes.insert(*at)),
-                Action::Write(_) | Action::Create { .. } | Action::Delete { .. } | Action::Part(_) => {
+                Action::Write(_)
+                | Action::Create { .. }
+                | Action::Delete { .. }
+                | Action::Part(_)
+                | Action::Publish { .. }
+                | Action::Withdraw { .. } => {
                     self.note(|| format!("    engine sends {}", describe_action(&action)));
                     self.writes += 1;
                     let (id, place) = target_of(&action);
@@ -483,6 +488,7 @@ fn describe(event: &Event) -> String {
             format!("read of {kind:?} {key}: {revision:?}")
         }
         Event::Part(event) => format!("{event:?}"),
+        Event::Publish(event) => format!("{event:?}"),
         Event::Tick => "tick".to_owned(),
     }
 }

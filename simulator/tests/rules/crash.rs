@@ -284,6 +284,8 @@ fn short_name(action: &Action) -> String {
         Action::Part(PartAction::Create { part, .. }) => format!("Create {}", part.key()),
         Action::Part(PartAction::Update { part, .. }) => format!("Update {}", part.key()),
         Action::Part(PartAction::Delete { key, .. }) => format!("Delete {key}"),
+        Action::Publish { publication, .. } => format!("Publish {}", publication.claim),
+        Action::Withdraw { slot, key, .. } => format!("Withdraw {} {key}", slot.kind()),
         Action::Follow(_) | Action::Part(PartAction::Read { .. }) => String::new(),
         Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => String::new(),
     }

@@ -13,6 +13,7 @@ mod part_end;
 mod parts;
 mod profile;
 mod provisioning;
+mod publishing;
 mod queue;
 mod quota;
 mod resource;

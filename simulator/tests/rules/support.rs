@@ -506,6 +506,7 @@ impl Driver {
     fn list(&mut self, hidden: &[Kind]) {
         let seen: Vec<Object> = self.world.objects().filter(|o| !hidden.contains(&o.kind)).cloned().collect();
         seen.into_iter().for_each(|object| self.tell(Event::Seen(object)));
+        self.world.published().into_iter().for_each(|event| self.tell(event));
         self.tell(Event::Synced);
     }
 

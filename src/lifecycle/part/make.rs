@@ -59,7 +59,7 @@ pub(super) fn render(resource: &Resource, view: &View<'_>) -> Makings {
 }
 
 /// The parts that are there, as expressions see them.
-pub(super) fn present(view: &View<'_>) -> BTreeMap<Name, Value> {
+pub(in crate::lifecycle) fn present(view: &View<'_>) -> BTreeMap<Name, Value> {
     let there = |(id, part): (&&Name, &super::PartSight<'_>)| match &part.sight {
         Sight::Present(part) => Some(((*id).clone(), part.object())),
         Sight::Unknown | Sight::InFlight | Sight::KindMissing(_) | Sight::Absent { .. } | Sight::Taken => {
@@ -69,7 +69,10 @@ pub(super) fn present(view: &View<'_>) -> BTreeMap<Name, Value> {
     view.parts.iter().filter_map(there).collect()
 }
 
-pub(super) fn inputs_of<'a>(script: &'a Script, objects: &'a BTreeMap<Name, Value>) -> Inputs<'a> {
+pub(in crate::lifecycle) fn inputs_of<'a>(
+    script: &'a Script,
+    objects: &'a BTreeMap<Name, Value>,
+) -> Inputs<'a> {
     let of = |name: &str| script.inputs.get(name);
     Inputs {
         claim: of("claim"),

@@ -1,0 +1,120 @@
+//! Secrets in the cluster in memory, and what is published from them: the same objects that the live hands write,
+//! made by the same function. Whoever reads one here reads it as an application would.
+
+use super::{Outcome, World};
+use conductor::event::{Answer, Event, PublishEvent};
+use conductor::lifecycle::{Meeting, compose, decode, meet};
+use conductor::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView};
+use serde_json::Value;
+
+/// Where connections come from.
+const SYSTEM: &str = "conductor-system";
+
+impl World {
+    /// Puts a Secret, a ConfigMap or a Service in, as a user or an operator would. Returns what a watch would show.
+    pub fn put_side(&mut self, slot: Slot, mut object: Value) -> Event {
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = Value::from(self.revision.to_string());
+        if object["metadata"]["uid"].is_null() {
+            self.uids += 1;
+            object["metadata"]["uid"] = Value::from(format!("uid-{:06}", self.uids));
+        }
+        let key = key_of(&object);
+        self.side.insert((slot, key), object.clone());
+        self.news_of(slot, &object, false)
+    }
+
+    /// Takes one out. Returns what a watch would show.
+    pub fn remove_side(&mut self, slot: Slot, key: &ObjectKey) -> Option<Event> {
+        let object = self.side.remove(&(slot, key.clone()))?;
+        self.revision += 1;
+        Some(self.news_of(slot, &object, true))
+    }
+
+    /// What is at a place.
+    pub fn side(&self, slot: Slot, key: &ObjectKey) -> Option<&Value> {
+        self.side.get(&(slot, key.clone()))
+    }
+
+    /// Everything of a kind, in order.
+    pub fn sides(&self) -> impl Iterator<Item = (&(Slot, ObjectKey), &Value)> {
+        self.side.iter()
+    }
+
+    /// What a watch shows of an object; nothing of interest is a tick.
+    fn news_of(&self, slot: Slot, object: &Value, gone: bool) -> Event {
+        if let Some(view) = PublishedView::read(slot, object) {
+            return Event::Publish(if gone { PublishEvent::Gone(view) } else { PublishEvent::Seen(view) });
+        }
+        let source =
+            SourceView::read(object).filter(|_| slot == Slot::Secret && &*key_of(object).namespace == SYSTEM);
+        match source {
+            Some(source) if gone => Event::Publish(PublishEvent::SourceGone(source)),
+            Some(source) => Event::Publish(PublishEvent::SourceSeen(source)),
+            None => Event::Tick,
+        }
+    }
+
+    /// What a follower of everything published, and of what it comes from, is told first.
+    pub fn published(&self) -> Vec<Event> {
+        let revision = Revision(self.revision);
+        let of =
+            |slot: Slot| self.side.iter().filter(move |((s, _), _)| *s == slot).map(|(_, object)| object);
+        let listed = |slot: Slot| {
+            let published = of(slot).filter_map(|object| PublishedView::read(slot, object)).collect();
+            Event::Publish(PublishEvent::Listed { slot, published, revision })
+        };
+        let sources = of(Slot::Secret).filter(|secret| &*key_of(secret).namespace == SYSTEM);
+        let sources = PublishEvent::SourcesListed(sources.filter_map(SourceView::read).collect());
+        Slot::ALL.map(listed).into_iter().chain([Event::Publish(sources)]).collect()
+    }
+
+    /// Publishes a connection, as the live hands do.
+    pub(super) fn publish(&mut self, publication: &Publication) -> (Answer, Vec<Event>) {
+        let source = match &publication.source {
+            None => None,
+            Some((key, uid, revision)) => match self.side(Slot::Secret, key) {
+                Some(secret)
+                    if secret["metadata"]["uid"] == **uid
+                        && secret["metadata"]["resourceVersion"] == revision.to_string() =>
+                {
+                    Some(decode(secret))
+                }
+                Some(_) | None => return (Answer::Conflict, Vec::new()),
+            },
+        };
+        let objects = match compose(publication, source.as_ref()) {
+            Ok(objects) => objects,
+            Err(why) => return (Answer::Incomplete(why), Vec::new()),
+        };
+        let (mut views, mut news) = (Vec::new(), Vec::new());
+        for (slot, object) in objects {
+            let key = key_of(&object);
+            let wanted = match meet(self.side(slot, &key), &object) {
+                Meeting::Taken => {
+                    let why = format!("{} {key} exists and is not this claim's", slot.kind());
+                    return (Answer::Taken(why), news);
+                }
+                Meeting::Create => Some(object),
+                Meeting::Replace(whole) => Some(whole),
+                Meeting::Rest => None,
+            };
+            news.extend(wanted.map(|object| self.put_side(slot, object)));
+            views.extend(self.side(slot, &key).and_then(|object| PublishedView::read(slot, object)));
+        }
+        (Answer::Published(views), news)
+    }
+
+    pub(super) fn withdraw(&mut self, slot: Slot, key: &ObjectKey, uid: &str) -> Outcome {
+        match self.side(slot, key) {
+            None => Outcome::refused(Answer::Missing),
+            Some(object) if object["metadata"]["uid"] != *uid => Outcome::refused(Answer::Conflict),
+            Some(_) => Outcome { answer: Answer::Deleted, seen: self.remove_side(slot, key) },
+        }
+    }
+}
+
+fn key_of(object: &Value) -> ObjectKey {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    ObjectKey::new(text("namespace"), text("name"))
+}

@@ -1,0 +1,322 @@
+//! The connection in the claim's namespace: where it comes from, what an application finds, what keeps a claim from
+//! Ready, and that it goes with the claim. Nothing but the published Secret ever holds a password.
+
+use crate::support::{CLAIM, RESOURCE, Run, With, asks, claim_key, db, ready, world};
+use conductor::lifecycle::decode;
+use conductor::model::{ObjectKey, Slot};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const PASSWORD: &str = "p/ss w:rd@7";
+
+/// `base` with `more` over it, at every depth; null takes away.
+fn over(mut base: Value, more: Value) -> Value {
+    let Value::Object(fields) = more else { return more };
+    for (key, value) in fields {
+        match value {
+            Value::Null => drop(base.as_object_mut().and_then(|fields| fields.remove(&key))),
+            value => base[&key] = over(base[&key].take(), value),
+        }
+    }
+    base
+}
+
+/// A Secret in the system namespace.
+fn secret(name: &str, more: Value, data: &[(&str, &str)]) -> Value {
+    let encode = |text: &str| json!(k8s_openapi::ByteString(text.as_bytes().to_vec()));
+    let data: BTreeMap<&str, Value> = data.iter().map(|(key, text)| (*key, encode(text))).collect();
+    let whole = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
+        "metadata": {"namespace": "conductor-system", "name": name,
+                     "labels": {"conductor.io/publishable": "true"}}});
+    over(whole, more)
+}
+
+fn admin() -> Value {
+    secret("admin", json!({}), &[("user", "app"), ("pw", PASSWORD)])
+}
+
+/// How a database that stands somewhere is reached.
+fn stands() -> Value {
+    db(5).with(json!({"connection": {
+        "host": "db.example.com", "port": 5432, "database": "orders",
+        "username": "${secret.user}", "password": "${secret.pw}", "secretRef": "admin",
+    }}))
+}
+
+fn bound_with(spec: Value, source: Option<Value>) -> Run {
+    let mut run = world().resource("r", spec).claim("c", asks(1)).settle();
+    source.into_iter().for_each(|secret| put(&mut run, secret));
+    run
+}
+
+fn put(run: &mut Run, object: Value) {
+    run.lab.touch_parts(|world| [world.put_side(Slot::Secret, object)]);
+}
+
+fn found(run: &Run, slot: Slot) -> Option<&Value> {
+    run.lab.world.side(slot, &claim_key("c"))
+}
+
+fn content(run: &Run) -> BTreeMap<String, String> {
+    found(run, Slot::Secret).map(decode).unwrap_or_default()
+}
+
+fn is_ready(run: &Run) -> String {
+    let conditions = run.body(CLAIM, "c")["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|c| c["type"] == "Ready").cloned().unwrap_or_default();
+    let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+    format!("{} {}: {}", text("status"), text("reason"), text("message"))
+}
+
+#[test]
+fn an_application_finds_everything_that_it_needs() {
+    let run = bound_with(stands(), Some(admin()));
+    assert_eq!(is_ready(&run), "True ConnectionPublished: published as Secret c");
+    assert_eq!(run.body(CLAIM, "c")["status"]["binding"], json!({"name": "c"}));
+    let secret = found(&run, Slot::Secret).expect("it is published");
+    assert_eq!(secret["type"], "servicebinding.io/postgresql");
+    let expected = [
+        ("database", "orders"),
+        ("host", "db.example.com"),
+        ("password", PASSWORD),
+        ("port", "5432"),
+        ("provider", "conductor"),
+        ("type", "postgresql"),
+        ("uri", "postgresql://app:p%2Fss%20w%3Ard%407@db.example.com:5432/orders"),
+        ("username", "app"),
+    ];
+    let expected: BTreeMap<String, String> =
+        expected.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+    assert_eq!(content(&run), expected);
+    let config = &found(&run, Slot::Config).expect("it is published")["data"];
+    let open = json!({"database": "orders", "host": "db.example.com", "port": "5432", "provider": "conductor",
+        "service": format!("c.{}.svc", claim_key("c").namespace), "type": "postgresql"});
+    assert_eq!(*config, open);
+    let service = &found(&run, Slot::Service).expect("it is published")["spec"];
+    assert_eq!(
+        (&service["type"], &service["externalName"]),
+        (&json!("ExternalName"), &json!("db.example.com"))
+    );
+}
+
+#[test]
+fn an_address_gets_a_service_with_endpoints_and_one_of_this_machine_none() {
+    let at = |host: &str| bound_with(over(stands(), json!({"connection": {"host": host}})), Some(admin()));
+    let run = at("10.1.2.3");
+    assert_eq!(found(&run, Slot::Service).expect("it is published")["spec"]["type"], "ClusterIP");
+    let slice = found(&run, Slot::Endpoints).expect("it is published");
+    assert_eq!(slice["endpoints"][0]["addresses"][0], "10.1.2.3");
+    assert_eq!(slice["metadata"]["labels"]["kubernetes.io/service-name"], "c");
+    let run = at("127.0.0.1");
+    assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+    assert_eq!((found(&run, Slot::Service), found(&run, Slot::Endpoints)), (None, None));
+}
+
+#[test]
+fn a_claim_may_name_its_secret_and_another_name_takes_the_place_of_the_first() {
+    let claim = asks(1).with(json!({"connection": {"secretName": "login"}}));
+    let mut run = world().resource("r", stands()).claim("c", claim).settle();
+    put(&mut run, admin());
+    assert_eq!(run.body(CLAIM, "c")["status"]["binding"]["name"], "login");
+    run.edit_spec(CLAIM, "c", json!({"connection": {"secretName": "other"}}));
+    let names: Vec<String> = published(&run).into_iter().filter(|name| name.starts_with("Secret")).collect();
+    assert_eq!(names, ["Secret other"]);
+    assert_eq!(run.body(CLAIM, "c")["status"]["binding"]["name"], "other");
+}
+
+/// Everything in the claim's namespace.
+fn published(run: &Run) -> Vec<String> {
+    let namespace = claim_key("c").namespace;
+    let own = run.lab.world.sides().filter(|((_, key), _)| key.namespace == namespace);
+    own.map(|((slot, key), _)| format!("{} {}", slot.kind(), key.name)).collect()
+}
+
+#[test]
+fn what_is_missing_keeps_a_claim_from_ready_and_is_named() {
+    for (connection, source, told) in [
+        (json!({"host": null}), admin(), "lacks host, uri"),
+        (json!({}), secret("admin", json!({}), &[("user", "app")]), "lacks password, uri"),
+        (json!({"port": "db"}), admin(), "connection.port is no port"),
+        (json!({"port": ["a"]}), admin(), "connection.port is a list or a map"),
+        (json!({"type": "a/b"}), admin(), "connection.type cannot be the type of a Secret"),
+        (json!({"secretRef": "nowhere"}), admin(), "Secret nowhere is not there yet"),
+    ] {
+        let run = bound_with(over(stands(), json!({"connection": connection})), Some(source));
+        let ready = is_ready(&run);
+        assert!(ready.starts_with("False ConnectionIncomplete") && ready.contains(told), "{ready}");
+        assert_eq!(published(&run), Vec::<String>::new());
+        assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
+    }
+}
+
+#[test]
+fn a_resource_that_does_not_say_how_it_is_reached_says_what_to_do() {
+    let run = bound_with(db(5), None);
+    assert!(is_ready(&run).contains("resource r does not say how it is reached: give it spec.connection"));
+}
+
+#[test]
+fn what_comes_later_is_published_then() {
+    let mut run = bound_with(stands(), None);
+    assert!(is_ready(&run).contains("Secret admin is not there yet"), "{}", is_ready(&run));
+    put(&mut run, secret("admin", json!({}), &[("user", "app")]));
+    assert!(is_ready(&run).contains("lacks password"), "{}", is_ready(&run));
+    put(&mut run, admin());
+    assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+}
+
+#[test]
+fn a_change_at_the_source_reaches_the_application_and_its_hash_tells_workloads() {
+    let mut run = bound_with(stands(), Some(admin()));
+    let hash = |run: &Run| {
+        found(run, Slot::Secret).expect("there")["metadata"]["annotations"]["conductor.io/content-hash"]
+            .clone()
+    };
+    let before = hash(&run);
+    put(&mut run, secret("admin", json!({"metadata": {"uid": "s-2"}}), &[("user", "app"), ("pw", "next")]));
+    assert_eq!(content(&run)["password"], "next");
+    assert_ne!(hash(&run), before);
+    assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+    run.edit_spec(RESOURCE, "r", over(stands(), json!({"connection": {"host": "new.example.com"}})));
+    assert_eq!(content(&run)["host"], "new.example.com");
+}
+
+#[test]
+fn nothing_is_written_when_nothing_changes() {
+    let mut run = bound_with(stands(), Some(admin()));
+    let writes = run.lab.writes();
+    run.lab.advance(3_600_000);
+    assert_eq!(run.lab.writes(), writes);
+    let run = run.restart();
+    assert_eq!(run.lab.writes(), 0);
+}
+
+#[test]
+fn what_somebody_changed_or_removed_comes_back() {
+    let mut run = bound_with(stands(), Some(admin()));
+    let before = content(&run);
+    let mut edited = found(&run, Slot::Secret).expect("it is published").clone();
+    edited["data"]["host"] = json!(k8s_openapi::ByteString(b"evil".to_vec()));
+    put(&mut run, edited);
+    assert_eq!(content(&run), before);
+    for slot in [Slot::Secret, Slot::Config, Slot::Service] {
+        run.lab.touch_parts(|world| world.remove_side(slot, &claim_key("c")));
+        assert!(found(&run, slot).is_some(), "{}", slot.kind());
+    }
+    assert_eq!(content(&run), before);
+}
+
+#[test]
+fn an_object_that_is_not_ours_is_never_touched() {
+    for slot in [Slot::Secret, Slot::Config, Slot::Service] {
+        let mut run = world().resource("r", stands()).settle();
+        let key = claim_key("c");
+        let theirs =
+            json!({"metadata": {"namespace": &*key.namespace, "name": &*key.name}, "data": {"a": "Yg=="}});
+        run.lab.touch_parts(|world| [world.put_side(slot, theirs)]);
+        let before = found(&run, slot).cloned();
+        put(&mut run, admin());
+        run.put(crate::support::claim("c", asks(1)));
+        assert!(is_ready(&run).starts_with("False SecretConflict"), "{}", is_ready(&run));
+        assert!(is_ready(&run).contains(slot.kind()), "{}", is_ready(&run));
+        run.lab.advance(600_000);
+        assert_eq!(found(&run, slot).cloned(), before);
+        run.lab.touch_parts(|world| world.remove_side(slot, &key));
+        run.lab.advance(600_000);
+        assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+        // And what is theirs stays when the claim goes.
+        run.delete(CLAIM, "c");
+        assert_eq!(published(&run), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn it_goes_with_the_claim_before_the_resource_is_released() {
+    let mut run = bound_with(stands(), Some(admin()));
+    assert_eq!(published(&run).len(), 3);
+    run.delete(CLAIM, "c");
+    assert_eq!(published(&run), Vec::<String>::new());
+    assert_eq!(run.find(CLAIM, "c"), None);
+    assert!(run.lab.world.side(Slot::Secret, &ObjectKey::new("conductor-system", "admin")).is_some());
+}
+
+#[test]
+fn a_secret_of_another_type_or_owner_is_not_published() {
+    let named = |more: Value| bound_with(stands(), Some(over(admin(), more)));
+    let foreign = json!({"metadata": {"labels": {"conductor.io/publishable": "no"}}});
+    for (more, told) in [
+        (json!({"type": "kubernetes.io/service-account-token"}), "which is never published"),
+        (json!({"type": "kubernetes.io/tls"}), "which is never published"),
+        (json!({"type": "kubernetes.io/dockerconfigjson"}), "which is never published"),
+        (json!({"type": "bootstrap.kubernetes.io/token"}), "which is never published"),
+        (json!({"type": "helm.sh/release.v1"}), "which is never published"),
+        (foreign.clone(), "does not belong to resource r"),
+        (
+            over(
+                foreign,
+                json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x"}]}}),
+            ),
+            "does not belong to resource r",
+        ),
+    ] {
+        let run = named(more);
+        let ready = is_ready(&run);
+        assert!(ready.starts_with("False SecretNotAllowed") && ready.contains(told), "{ready}");
+        assert_eq!(published(&run), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_secret_that_the_implementation_owns_needs_no_label() {
+    let class = json!({
+        "reclaimPolicy": "Delete",
+        "template": {"apiVersion": "example.com/v1", "kind": "Instance"},
+        "connection": {
+            "host": "${objects.main.status.host}", "port": "${objects.main.status.port}",
+            "database": "${claim.metadata.name}", "provider": "example",
+            "secretRef": {"name": "${objects.main.metadata.name}-app"},
+            "username": "${secret.username}", "password": "${secret.password}",
+        },
+    });
+    let mut run = world().class("k", class).claim("c", asks(5).with(json!({"class": "k"}))).settle();
+    let part = run.lab.world.parts().next().expect("it is made").clone();
+    let key = part.key();
+    run.lab.touch_parts(|world| world.set_part_status(&key, ready()));
+    assert!(is_ready(&run).contains("host (objects.main.status.host)"), "{}", is_ready(&run));
+    let status = ready().with(json!({"host": "db-1.example.com", "port": 6432}));
+    run.lab.touch_parts(|world| world.set_part_status(&key, status));
+    assert!(is_ready(&run).contains("-app is not there yet"), "{}", is_ready(&run));
+    let owner = json!({"metadata": {"labels": null, "ownerReferences": [
+        {"apiVersion": "example.com/v1", "kind": "Instance", "name": &*key.name, "uid": part.metadata.uid},
+    ]}});
+    put(&mut run, secret(&format!("{}-app", key.name), owner, &[("username", "u"), ("password", PASSWORD)]));
+    assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+    let content = content(&run);
+    assert_eq!((content["host"].as_str(), content["database"].as_str()), ("db-1.example.com", "c"));
+    run.lab.touch_parts(|world| {
+        world.set_part_status(&key, ready().with(json!({"host": "moved.example.com", "port": 1})))
+    });
+    assert_eq!(found(&run, Slot::Service).expect("there")["spec"]["externalName"], "moved.example.com");
+}
+
+#[test]
+fn a_password_in_clear_is_refused_and_told_without_repeating_it() {
+    let run = bound_with(over(stands(), json!({"connection": {"password": PASSWORD}})), Some(admin()));
+    assert!(is_ready(&run).contains("connection.password") && is_ready(&run).contains("stands in clear"));
+    assert!(!is_ready(&run).contains(PASSWORD));
+}
+
+#[test]
+fn no_password_is_anywhere_but_in_the_secrets() {
+    let run = bound_with(stands(), Some(admin()));
+    let encoded = json!(k8s_openapi::ByteString(PASSWORD.as_bytes().to_vec()));
+    let hidden = [PASSWORD, "p%2Fss%20w%3Ard%407", encoded.as_str().unwrap_or_default()];
+    let mut seen: Vec<String> = run.lab.world.objects().map(|o| o.to_json().to_string()).collect();
+    let open = run.lab.world.sides().filter(|((slot, _), _)| *slot != Slot::Secret);
+    seen.extend(open.map(|(_, object)| object.to_string()));
+    seen.extend(run.lab.notes().iter().map(|note| format!("{note:?}")));
+    seen.push(format!("{:?}", run.lab.engine));
+    for text in seen {
+        assert!(!hidden.iter().any(|secret| text.contains(secret)), "{text}");
+    }
+}

@@ -1,0 +1,136 @@
+//! What is published for claims, and the Secrets that it may be published from, as last seen. No content of either.
+
+use crate::model::{Name, ObjectKey, PublishedView, Revision, Slot, SourceView, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of publishing.
+#[derive(Debug)]
+pub struct Publications {
+    published: BTreeMap<Uid, BTreeMap<(Slot, ObjectKey), PublishedView>>,
+    sources: BTreeMap<Name, SourceView>,
+    /// Claims whose connection comes from a Secret.
+    users: BTreeMap<Name, BTreeSet<Uid>>,
+    unlisted: BTreeSet<Slot>,
+    sources_listed: bool,
+}
+
+impl Default for Publications {
+    fn default() -> Self {
+        Publications {
+            published: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            users: BTreeMap::new(),
+            unlisted: Slot::ALL.into(),
+            sources_listed: false,
+        }
+    }
+}
+
+impl Publications {
+    /// Whether everything has been listed once: before that, what is not known may well be there.
+    pub fn is_listed(&self) -> bool {
+        self.unlisted.is_empty() && self.sources_listed
+    }
+
+    /// What is published for a claim.
+    pub fn of(&self, claim: &Uid) -> impl Iterator<Item = &PublishedView> {
+        self.published.get(claim).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The claims that anything is published for.
+    pub fn claims(&self) -> impl Iterator<Item = &Uid> {
+        self.published.keys()
+    }
+
+    /// Takes in something published, unless a newer state of it is known. Says whether that is news.
+    pub fn set(&mut self, view: PublishedView) -> bool {
+        let of_claim = self.published.entry(view.claim.clone()).or_default();
+        let place = (view.slot, view.key.clone());
+        let known = of_claim.get(&place);
+        if known.is_some_and(|known| *known == view || view.revision.is_older_than(known.revision)) {
+            return false;
+        }
+        of_claim.insert(place, view);
+        true
+    }
+
+    /// Forgets something published.
+    pub fn remove(&mut self, claim: &Uid, slot: Slot, key: &ObjectKey, uid: &Uid) {
+        let Some(of_claim) = self.published.get_mut(claim) else { return };
+        let place = (slot, key.clone());
+        if of_claim.get(&place).is_some_and(|known| known.uid == *uid) {
+            of_claim.remove(&place);
+        }
+        if of_claim.is_empty() {
+            self.published.remove(claim);
+        }
+    }
+
+    /// Takes in a list of everything published of a kind. Gives the claims that this is news to.
+    pub fn list(&mut self, slot: Slot, views: Vec<PublishedView>, revision: Revision) -> BTreeSet<Uid> {
+        self.unlisted.remove(&slot);
+        let listed: BTreeSet<Uid> = views.iter().map(|view| view.uid.clone()).collect();
+        let known = self.published.values().flat_map(BTreeMap::values);
+        let gone = known
+            .filter(|v| v.slot == slot && !listed.contains(&v.uid) && !revision.is_older_than(v.revision));
+        let gone: Vec<PublishedView> = gone.cloned().collect();
+        gone.iter().for_each(|view| self.remove(&view.claim, slot, &view.key, &view.uid));
+        let mut news: BTreeSet<Uid> = gone.into_iter().map(|view| view.claim).collect();
+        for view in views {
+            let claim = view.claim.clone();
+            if self.set(view) {
+                news.insert(claim);
+            }
+        }
+        news
+    }
+
+    /// A Secret in the system namespace.
+    pub fn source(&self, name: &str) -> Option<&SourceView> {
+        self.sources.get(name)
+    }
+
+    /// Notes that a claim's connection comes from a Secret.
+    pub fn note_user(&mut self, source: &str, claim: &Uid) {
+        match self.users.get_mut(source) {
+            Some(users) => drop(users.insert(claim.clone())),
+            None => drop(self.users.insert(Name::from(source), BTreeSet::from([claim.clone()]))),
+        }
+    }
+
+    /// Forgets a claim.
+    pub fn forget(&mut self, claim: &Uid) {
+        self.published.remove(claim);
+        self.users.retain(|_, users| {
+            users.remove(claim);
+            !users.is_empty()
+        });
+    }
+
+    /// The claims whose connection comes from a Secret.
+    pub fn users_of(&self, source: &str) -> Vec<Uid> {
+        self.users.get(source).into_iter().flatten().cloned().collect()
+    }
+
+    /// Takes in every Secret. Gives the claims that this may be news to: all that use any.
+    pub fn list_sources(&mut self, sources: Vec<SourceView>) -> BTreeSet<Uid> {
+        self.sources = sources.into_iter().map(|source| (source.name.clone(), source)).collect();
+        self.sources_listed = true;
+        self.users.values().flatten().cloned().collect()
+    }
+
+    /// Takes in a Secret, unless a newer state of it is known.
+    pub fn set_source(&mut self, source: SourceView) {
+        let known = self.sources.get(&source.name);
+        if !known.is_some_and(|known| source.revision.is_older_than(known.revision)) {
+            self.sources.insert(source.name.clone(), source);
+        }
+    }
+
+    /// Forgets a Secret.
+    pub fn remove_source(&mut self, name: &Name, uid: &Uid) {
+        if self.sources.get(name).is_some_and(|known| known.uid == *uid) {
+            self.sources.remove(name);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The objects that an application finds in its namespace, made from a publication and the content of the Secret that
+//! it comes from. Pure, so that the live hands and the simulated world publish the same. Errors name keys, never values.
+
+use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHED, TOGETHER};
+use crate::model::implementation::digest;
+use crate::model::publication::content_hash;
+use crate::model::{Kind, Publication, Slot};
+use crate::template::{Prepared, complete};
+use k8s_openapi::ByteString;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What every connection has.
+const REQUIRED: [&str; 8] = ["type", "provider", "host", "port", "username", "password", "database", "uri"];
+/// What is taken of the source under its own name, where the connection does not say otherwise.
+const TAKEN_OVER: [&str; 6] = ["host", "port", "username", "password", "database", "uri"];
+/// What is told to everybody who may read ConfigMaps.
+const OPEN: [&str; 7] = ["type", "provider", "host", "port", "database", "sslMode", "version"];
+/// Most bytes of a connection: an API object has its limits.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// The content of a Secret, as far as it is text.
+pub fn decode(secret: &Value) -> BTreeMap<String, String> {
+    let data = secret.get("data").cloned().unwrap_or_default();
+    let data: BTreeMap<String, ByteString> = serde_json::from_value(data).unwrap_or_default();
+    data.into_iter().filter_map(|(key, bytes)| Some((key, String::from_utf8(bytes.0).ok()?))).collect()
+}
+
+/// The objects to be published, in the order in which they are written.
+///
+/// # Errors
+/// What is missing, by name.
+pub fn compose(
+    publication: &Publication,
+    source: Option<&BTreeMap<String, String>>,
+) -> Result<Vec<(Slot, Value)>, String> {
+    let empty = BTreeMap::new();
+    let values = values(publication, source.unwrap_or(&empty))?;
+    let name = publication.claim.name.to_string();
+    let mut objects = service(&service_name(&name), &values);
+    let open: Map<String, Value> = values
+        .iter()
+        .filter(|(key, _)| OPEN.contains(&key.as_str()))
+        .map(|(k, v)| (k.clone(), json!(v)))
+        .collect();
+    let mut config = json!({"metadata": {"name": name}, "data": open});
+    if !objects.is_empty() {
+        let leads = format!("{}.{}.svc", service_name(&name), publication.claim.namespace);
+        config["data"]["service"] = Value::from(leads);
+    }
+    objects.push((Slot::Config, config));
+    let kind = format!("servicebinding.io/{}", values.get("type").map(String::as_str).unwrap_or_default());
+    let data: BTreeMap<&String, ByteString> =
+        values.iter().map(|(key, value)| (key, ByteString(value.clone().into_bytes()))).collect();
+    let secret = json!({"metadata": {"name": &*publication.secret_name}, "type": kind, "data": data});
+    objects.push((Slot::Secret, secret));
+    let together = objects.len();
+    Ok(objects.into_iter().map(|(slot, object)| (slot, sign(publication, slot, object, together))).collect())
+}
+
+/// Every key as text.
+fn values(
+    publication: &Publication,
+    source: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, String> {
+    let prepared = Prepared {
+        values: publication.values.clone(),
+        later: publication.later.clone(),
+        inputs: publication.inputs.clone(),
+        ..Prepared::default()
+    };
+    let computed = complete(&prepared, source).map_err(|error| error.to_string())?;
+    let mut values = BTreeMap::new();
+    for (key, value) in computed {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Number(number) => number.to_string(),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Null => continue,
+            Value::Array(_) | Value::Object(_) => {
+                return Err(format!("connection.{key} is a list or a map: make it text"));
+            }
+        };
+        values.insert(key, text);
+    }
+    for key in TAKEN_OVER {
+        if let (false, Some(value)) = (values.contains_key(key), source.get(key)) {
+            values.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let (false, Some(uri)) = (values.contains_key("uri"), uri(&values)) {
+        values.insert("uri".to_owned(), uri);
+    }
+    check(&values)?;
+    Ok(values)
+}
+
+fn check(values: &BTreeMap<String, String>) -> Result<(), String> {
+    let has = |key: &&str| values.get(*key).is_some_and(|value| !value.is_empty());
+    let missing: Vec<&str> = REQUIRED.into_iter().filter(|key| !has(key)).collect();
+    if !missing.is_empty() {
+        return Err(format!("the connection lacks {}", missing.join(", ")));
+    }
+    let port = values.get("port").and_then(|port| port.parse::<u16>().ok()).filter(|port| *port != 0);
+    if port.is_none() {
+        return Err("connection.port is no port: write a number from 1 to 65535".to_owned());
+    }
+    let plain = |kind: &String| {
+        kind.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) && kind.len() <= 63
+    };
+    if !values.get("type").is_some_and(plain) {
+        return Err(
+            "connection.type cannot be the type of a Secret: use letters, digits, - . and _".to_owned()
+        );
+    }
+    match values.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > BYTES_MAX {
+        true => Err("the connection is larger than 256 KiB: keep less in it".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The address that drivers read.
+fn uri(values: &BTreeMap<String, String>) -> Option<String> {
+    let of = |key: &str| values.get(key).filter(|value| !value.is_empty());
+    let scheme = match of("type")?.as_str() {
+        "mariadb" => "mysql",
+        other => other,
+    };
+    let (user, password) = (escape(of("username")?), escape(of("password")?));
+    let host = of("host")?;
+    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    Some(format!("{scheme}://{user}:{password}@{host}:{}/{}", of("port")?, escape(of("database")?)))
+}
+
+/// Percent-encodes everything that has a meaning in an address.
+fn escape(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// A name that stays while the database moves: a Service that leads to a name, or to an address.
+fn service(name: &str, values: &BTreeMap<String, String>) -> Vec<(Slot, Value)> {
+    let of = |key: &str| values.get(key).map(String::as_str).unwrap_or_default();
+    let (host, port) = (of("host"), of("port").parse::<u16>().unwrap_or_default());
+    let ports = json!([{"name": "database", "port": port}]);
+    let metadata = json!({"name": name});
+    match host.parse::<IpAddr>() {
+        Ok(address) if !address.is_loopback() && !address.is_unspecified() => {
+            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+            let labels = json!({"kubernetes.io/service-name": name, "endpointslice.kubernetes.io/managed-by": "conductor.io"});
+            vec![
+                (Slot::Service, json!({"metadata": metadata, "spec": {"type": "ClusterIP", "ports": ports}})),
+                (
+                    Slot::Endpoints,
+                    json!({"metadata": {"name": name, "labels": labels}, "addressType": family,
+                        "endpoints": [{"addresses": [host]}], "ports": ports}),
+                ),
+            ]
+        }
+        Err(_) if is_dns_name(host) => {
+            let spec =
+                json!({"type": "ExternalName", "externalName": host.trim_end_matches('.'), "ports": ports});
+            vec![(Slot::Service, json!({"metadata": metadata, "spec": spec}))]
+        }
+        // An address of this machine, or no name that a Service could lead to: the Secret has it all the same.
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+fn is_dns_name(host: &str) -> bool {
+    let label = |label: &str| {
+        let inner = label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        !label.is_empty() && label.len() <= 63 && inner && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let host = host.trim_end_matches('.');
+    host != "localhost" && host.len() <= 253 && host.split('.').all(label)
+}
+
+/// A Service's name begins with a letter and has no dots; a claim's may.
+fn service_name(claim: &str) -> String {
+    let is_plain = claim.len() <= 63
+        && claim.starts_with(|c: char| c.is_ascii_lowercase())
+        && claim.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !claim.ends_with('-');
+    if is_plain { claim.to_owned() } else { format!("claim-{}", digest(claim)) }
+}
+
+/// Whose it is, what it was made from, and who goes with it.
+fn sign(publication: &Publication, slot: Slot, mut object: Value, together: usize) -> Value {
+    let Publication { kind, claim, uid, digest, .. } = publication;
+    object["apiVersion"] = Value::from(slot.api_version());
+    object["kind"] = Value::from(slot.kind());
+    let metadata = &mut object["metadata"];
+    metadata["namespace"] = Value::from(&*claim.namespace);
+    metadata["labels"][PUBLISHED] = Value::from("true");
+    metadata["labels"]["app.kubernetes.io/managed-by"] = Value::from("conductor");
+    metadata["ownerReferences"] = json!([owner(*kind, &claim.name, uid)]);
+    metadata["annotations"] =
+        json!({CLAIM_UID: &**uid, MADE_FROM: &**digest, TOGETHER: together.to_string()});
+    let hash = content_hash(&object);
+    object["metadata"]["annotations"][CONTENT_HASH] = Value::from(hash);
+    object
+}
+
+fn owner(kind: Kind, name: &str, uid: &str) -> Value {
+    json!({"apiVersion": kind.api_version(), "kind": kind.name(), "name": name, "uid": uid, "controller": true})
+}
+
+/// What is to be done about an object that is to be published.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meeting {
+    /// There is none: it is created.
+    Create,
+    /// It is ours and not as it should be: this takes its place.
+    Replace(Value),
+    /// It is as it should be.
+    Rest,
+    /// It is not ours: it is not touched.
+    Taken,
+}
+
+/// Holds what is there against what should be.
+pub fn meet(found: Option<&Value>, wanted: &Value) -> Meeting {
+    let Some(found) = found else { return Meeting::Create };
+    let annotation = |object: &Value, name: &str| {
+        object
+            .pointer("/metadata/annotations")
+            .and_then(|a| a.get(name))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let same = |name: &str| annotation(found, name) == annotation(wanted, name);
+    let is_intact = annotation(found, CONTENT_HASH) == Some(content_hash(found));
+    match () {
+        () if !same(CLAIM_UID) => Meeting::Taken,
+        () if [MADE_FROM, TOGETHER, CONTENT_HASH].into_iter().all(same) && is_intact => Meeting::Rest,
+        () => {
+            let mut whole = wanted.clone();
+            for field in ["uid", "resourceVersion"] {
+                whole["metadata"][field] = found["metadata"][field].clone();
+            }
+            Meeting::Replace(whole)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Connections on the wire: the one place that reads the Secrets that they come from, and writes those that
+//! applications read. Nothing of what they hold leaves this file: no log, no event, no answer has it.
+
+use super::answer::{self, Ask};
+use super::call::Reply;
+use super::watch::Reader;
+use super::wire::{self, Route};
+use super::writer::{Hands, METRIC_PUBLISHED};
+use crate::event::{Answer, Event, PublishEvent};
+use crate::lifecycle::{Meeting, compose, decode, meet};
+use crate::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView};
+use http::{Method, Request, StatusCode};
+use serde_json::{Value, json};
+
+/// Where a kind that is published is served.
+pub(super) fn route(slot: Slot) -> Route {
+    let plural = match slot {
+        Slot::Service => "services",
+        Slot::Endpoints => "endpointslices",
+        Slot::Config => "configmaps",
+        Slot::Secret => "secrets",
+    };
+    Route { base: wire::base(slot.api_version()), plural: plural.to_owned(), namespaced: true }
+}
+
+/// Reads what is published, of one kind.
+pub(super) struct PublishedReader(pub Slot);
+
+impl Reader for PublishedReader {
+    type Item = PublishedView;
+
+    fn metric(&self) -> &'static str {
+        METRIC_PUBLISHED
+    }
+
+    fn name(&self) -> &str {
+        self.0.kind()
+    }
+
+    fn read(&self, json: Value) -> Result<PublishedView, String> {
+        PublishedView::read(self.0, &json).ok_or_else(|| "it does not say whose it is".to_owned())
+    }
+
+    fn listed(&self, published: Vec<PublishedView>, revision: Revision) -> Event {
+        Event::Publish(PublishEvent::Listed { slot: self.0, published, revision })
+    }
+
+    fn seen(&self, view: PublishedView) -> Event {
+        Event::Publish(PublishEvent::Seen(view))
+    }
+
+    fn gone(&self, view: PublishedView) -> Event {
+        Event::Publish(PublishEvent::Gone(view))
+    }
+
+    fn advice(&self) -> String {
+        "the API server does not serve it".to_owned()
+    }
+}
+
+/// Reads the Secrets in the system namespace, and nothing of what they hold.
+pub(super) struct SourceReader;
+
+impl Reader for SourceReader {
+    type Item = SourceView;
+
+    fn metric(&self) -> &'static str {
+        METRIC_PUBLISHED
+    }
+
+    fn name(&self) -> &str {
+        "Secret"
+    }
+
+    fn read(&self, json: Value) -> Result<SourceView, String> {
+        SourceView::read(&json).ok_or_else(|| "it has no metadata".to_owned())
+    }
+
+    fn listed(&self, sources: Vec<SourceView>, _: Revision) -> Event {
+        Event::Publish(PublishEvent::SourcesListed(sources))
+    }
+
+    fn seen(&self, source: SourceView) -> Event {
+        Event::Publish(PublishEvent::SourceSeen(source))
+    }
+
+    fn gone(&self, source: SourceView) -> Event {
+        Event::Publish(PublishEvent::SourceGone(source))
+    }
+
+    fn advice(&self) -> String {
+        "the API server does not serve it".to_owned()
+    }
+}
+
+impl Hands {
+    /// Reads the source, computes the rest, and writes what is not yet as it should be.
+    pub(super) async fn publish(&self, publication: &Publication) -> Answer {
+        let source = match &publication.source {
+            None => None,
+            Some((key, uid, revision)) => match self.side(Slot::Secret, key).await {
+                Ok(Some(secret)) if is_meant(&secret, uid, *revision) => Some(decode(&secret)),
+                // Another life of that name, or a newer state: the watch tells, and it is planned anew.
+                Ok(Some(_) | None) => return Answer::Conflict,
+                Err(why) => return Answer::Unknown(why),
+            },
+        };
+        let objects = match compose(publication, source.as_ref()) {
+            Ok(objects) => objects,
+            Err(why) => return Answer::Incomplete(why),
+        };
+        let mut views = Vec::new();
+        for (slot, object) in objects {
+            match self.put(slot, &object).await {
+                Ok(written) => views.extend(PublishedView::read(slot, &written)),
+                Err(answer) => return answer,
+            }
+        }
+        Answer::Published(views)
+    }
+
+    /// Creates or replaces one object, unless it is as it should be or is somebody else's.
+    async fn put(&self, slot: Slot, wanted: &Value) -> Result<Value, Answer> {
+        let text = |field: &str| wanted["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let key = ObjectKey::new(text("namespace"), text("name"));
+        let route = route(slot);
+        let path = route.object(&key).ok_or(Answer::Missing)?;
+        let found = self.side(slot, &key).await.map_err(Answer::Unknown)?;
+        let (ask, request) = match meet(found.as_ref(), wanted) {
+            Meeting::Rest => return Ok(found.unwrap_or_default()),
+            Meeting::Taken => {
+                let fix = "rename it, or set spec.connection.secretName";
+                return Err(Answer::Taken(format!(
+                    "{} {key} exists and is not this claim's: {fix}",
+                    slot.kind()
+                )));
+            }
+            Meeting::Create => {
+                (Ask::Create, wire::post_request(&route.collection(Some(&key.namespace)), wanted))
+            }
+            Meeting::Replace(whole) => {
+                (Ask::Patch, wire::request(Method::PUT, &path, Some(("application/json", &whole))))
+            }
+        };
+        self.written(ask, request).await
+    }
+
+    async fn written(&self, ask: Ask, request: Option<Request<Vec<u8>>>) -> Result<Value, Answer> {
+        let request = request.ok_or(Answer::Missing)?;
+        match self.send(ask, METRIC_PUBLISHED, request).await {
+            Err(why) => Err(Answer::Unknown(why)),
+            Ok(Reply::Lost(why)) => Err(Answer::Unknown(why)),
+            Ok(Reply::Answered { status, body, .. }) if status.is_success() => Ok(body),
+            Ok(Reply::Answered { status, body, .. }) => Err(refused(ask, status, &body)),
+        }
+    }
+
+    /// Deletes something that was published.
+    pub(super) async fn withdraw(&self, slot: Slot, key: &ObjectKey, uid: &str) -> Answer {
+        let path = route(slot).object(key);
+        let request = path.and_then(|path| wire::delete_request(&path, uid, Revision::default()));
+        match self.written(Ask::Delete, request).await {
+            Ok(_) => Answer::Deleted,
+            Err(answer) => answer,
+        }
+    }
+
+    /// What is at a place now.
+    async fn side(&self, slot: Slot, key: &ObjectKey) -> Result<Option<Value>, String> {
+        let Some(request) = route(slot).object(key).and_then(|path| wire::get_request(&path)) else {
+            return Ok(None);
+        };
+        self.governor.wait_turn().await;
+        answer::found(self.call(METRIC_PUBLISHED, request).await)
+    }
+}
+
+fn is_meant(secret: &Value, uid: &str, revision: Revision) -> bool {
+    let meant = json!({"uid": uid, "resourceVersion": revision.to_string()});
+    ["uid", "resourceVersion"].into_iter().all(|field| secret["metadata"][field] == meant[field])
+}
+
+/// A refusal in words that hold nothing of what was sent: the API may quote an object back.
+fn refused(ask: Ask, status: StatusCode, body: &Value) -> Answer {
+    let reason = body.get("reason").and_then(Value::as_str).unwrap_or_default();
+    match answer::refusal(ask, status, body) {
+        answer::Refusal::Conflict => Answer::Conflict,
+        answer::Refusal::Missing => Answer::Missing,
+        answer::Refusal::Exists => Answer::Exists,
+        answer::Refusal::Invalid => {
+            let causes = body.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
+            let fields: Vec<&str> = causes.filter_map(|cause| cause.get("field")?.as_str()).collect();
+            Answer::Invalid(format!("{status} {reason} {}", fields.join(", ")).trim().to_owned())
+        }
+        answer::Refusal::Unknown => Answer::Unknown(format!("{status} {reason}")),
+    }
+}
