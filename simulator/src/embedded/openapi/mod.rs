@@ -24,7 +24,10 @@ pub(super) fn index(registry: &Registry) -> Answer {
             paths.insert(path, json!({"serverRelativeURL": url}));
         }
     }
-    Answer::value(json!({ "paths": paths }))
+    let mut answer = Answer::value(json!({ "paths": paths }));
+    // So it is sent by a real server, and clients read it as JSON.
+    answer.media = Some("text/plain; charset=utf-8");
+    answer
 }
 
 /// `/openapi/v3/apis/GROUP/VERSION`
