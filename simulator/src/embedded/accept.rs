@@ -3,7 +3,7 @@
 
 use super::status::Status;
 
-const KNOWN: [&str; 2] = ["application/json", "application/yaml"];
+const KNOWN: [&str; 3] = ["application/json", "application/yaml", "application/json;stream=watch"];
 
 /// How text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

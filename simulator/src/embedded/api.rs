@@ -118,7 +118,7 @@ impl Api {
                 None => status,
             }
         })?;
-        let warnings = scope.warnings(call);
+        let warnings = scope.warnings();
         Ok(verbs::answer(self, call, &scope, target.watch).await?.warn(warnings))
     }
 }

@@ -3,7 +3,7 @@
 use super::accept::{Shape, Wanted};
 use super::answer::Answer;
 use super::call::Call;
-use super::registry::{Registry, Resource, Version, api_version};
+use super::registry::{Common, Registry, Resource, Version, api_version};
 use super::review;
 use super::status::Status;
 use http::header;
@@ -137,7 +137,10 @@ fn group_value(group: &str, versions: &[String], alone: bool) -> Value {
 }
 
 fn verbs(resource: &Resource) -> Vec<&'static str> {
-    let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    let common = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    // A CRD's are told in another order.
+    let custom = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    let all = if resource.is_custom() { custom } else { common };
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     all.into_iter().filter(|verb| !(is_namespace && *verb == "deletecollection")).collect()
 }
@@ -155,7 +158,11 @@ fn resource_value(resource: &Resource, version: &Version) -> Value {
     if !resource.categories.is_empty() {
         value.insert("categories".to_owned(), resource.categories.clone().into());
     }
-    let place = format!("{}/{}/{}", resource.group, version.name, resource.kind);
+    let place = match resource.common() {
+        Some(Common::NewEvent) => "/v1/Event".to_owned(),
+        Some(Common::Crd) => "apiextensions.k8s.io/v1beta1/CustomResourceDefinition".to_owned(),
+        _ => format!("{}/{}/{}", resource.group, version.name, resource.kind),
+    };
     value.insert("storageVersionHash".to_owned(), hash(&place).into());
     Value::Object(value)
 }
@@ -178,15 +185,16 @@ struct Part {
 
 fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
     let mut parts = Vec::new();
+    // The group without a name does not tell its version here.
     let part = |name, verbs| Part {
         name,
         kind: resource.kind.clone(),
         group: resource.group.clone(),
-        version: version.name.clone(),
+        version: told_version(resource, version),
         verbs,
     };
-    if version.status {
-        parts.push(part("status", vec!["get", "patch", "update"]));
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        parts.push(part("finalize", vec!["update"]));
     }
     if version.scale.is_some() {
         parts.push(Part {
@@ -196,10 +204,14 @@ fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
             ..part("scale", vec!["get", "patch", "update"])
         });
     }
-    if resource.group.is_empty() && resource.plural == "namespaces" {
-        parts.push(part("finalize", vec!["update"]));
+    if version.status {
+        parts.push(part("status", vec!["get", "patch", "update"]));
     }
     parts
+}
+
+fn told_version(resource: &Resource, version: &Version) -> String {
+    if resource.group.is_empty() { String::new() } else { version.name.clone() }
 }
 
 fn sub_value(resource: &Resource, part: &Part) -> Value {
@@ -249,7 +261,7 @@ fn discovered(resource: &Resource, version: &Version) -> Value {
     let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
     let mut value = json!({
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": version.name, "kind": resource.kind},
+        "responseKind": {"group": resource.group, "version": told_version(resource, version), "kind": resource.kind},
         "scope": scope,
         "singularResource": resource.singular,
         "verbs": verbs(resource),

@@ -5,7 +5,7 @@ use super::api::Api;
 use super::call::Call;
 use super::decode::decode;
 use super::route::Target;
-use super::status::Status;
+use super::status::{Cause, Named, Status};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -43,6 +43,9 @@ pub(super) fn answer(_api: &Api, call: &Call, review: Review) -> Result<Answer, 
     }
     let sent = decode(call)?.value;
     let spec = sent.get("spec").cloned().unwrap_or_else(|| json!({}));
+    if matches!(review, Review::Access) {
+        check_access(&spec)?;
+    }
     let value = match review {
         Review::Access => json!({
             "kind": "SelfSubjectAccessReview",
@@ -70,6 +73,25 @@ pub(super) fn answer(_api: &Api, call: &Call, review: Review) -> Result<Answer, 
         }),
     };
     Ok(Answer::created(value))
+}
+
+/// Exactly one thing is asked about at a time.
+fn check_access(spec: &Value) -> Result<(), Status> {
+    let has = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
+    let cause = match (has("resourceAttributes"), has("nonResourceAttributes")) {
+        (true, false) | (false, true) => return Ok(()),
+        (false, false) => {
+            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            Cause::invalid("spec.resourceAttributes", &Value::Null, why)
+        }
+        (true, true) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            let value = spec.get("nonResourceAttributes").cloned().unwrap_or_default();
+            Cause::invalid("spec.nonResourceAttributes", &value, why)
+        }
+    };
+    let named = Named { group: GROUP.to_owned(), name: String::new() };
+    Err(Status::invalid(&named, "", &[cause]))
 }
 
 /// As discovery lists them.

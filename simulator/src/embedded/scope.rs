@@ -1,6 +1,5 @@
 //! What a request is about, once it is known to exist: a resource in a version, a namespace, a name, a subresource.
 
-use super::call::Call;
 use super::object;
 use super::registry::{Registry, Served};
 use super::route::Target;
@@ -50,8 +49,11 @@ impl Scope {
             "scale" if version.scale.is_some() => Sub::Scale,
             "finalize" if target.plural == "namespaces" && target.group.is_empty() => Sub::Finalize,
             other => match super::absent::subresource(&target.plural, other) {
-                Some(what) => return Err(Status::not_implemented(what)),
-                None => return Err(Status::no_such_path()),
+                Some(what) if !served.resource.is_custom() => return Err(Status::not_implemented(what)),
+                _ if served.resource.is_custom() => {
+                    return Err(Status::not_found(&served.resource.named(), &target.name));
+                }
+                _ => return Err(Status::no_such_path()),
             },
         };
         let namespaced = served.resource.namespaced;
@@ -87,7 +89,7 @@ impl Scope {
     }
 
     /// What whoever uses a deprecated version is told.
-    pub fn warnings(&self, _call: &Call) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         self.served.version().deprecated.iter().cloned().collect()
     }
 }

@@ -100,13 +100,20 @@ pub(super) struct Status {
     pub reason: &'static str,
     pub message: String,
     pub details: Map<String, Value>,
+    /// Details are told although there are none, as by the outermost layers of a real server.
+    pub hollow: bool,
     /// More metadata, such as where an expired list may go on.
     pub metadata: Map<String, Value>,
 }
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: String) -> Status {
-        Status { code, reason, message, details: Map::new(), metadata: Map::new() }
+        Status { code, reason, message, details: Map::new(), hollow: false, metadata: Map::new() }
+    }
+
+    fn hollow(mut self) -> Status {
+        self.hollow = true;
+        self
     }
 
     fn about(mut self, named: &Named, name: &str) -> Status {
@@ -119,7 +126,7 @@ impl Status {
 
     /// No such path, kind or subresource.
     pub fn no_such_path() -> Status {
-        Status::new(404, "NotFound", "the server could not find the requested resource".to_owned())
+        Status::new(404, "NotFound", "the server could not find the requested resource".to_owned()).hollow()
     }
 
     pub fn not_found(resource: &Named, name: &str) -> Status {
@@ -161,18 +168,20 @@ impl Status {
         Status::new(410, "Expired", message.into())
     }
 
-    pub fn gone(message: impl Into<String>) -> Status {
-        Status::new(410, "Gone", message.into())
-    }
-
     pub fn method_not_allowed() -> Status {
         let message = "the server does not allow this method on the requested resource";
-        Status::new(405, "MethodNotAllowed", message.to_owned())
+        Status::new(405, "MethodNotAllowed", message.to_owned()).hollow()
+    }
+
+    /// A verb that a part of a custom resource does not have.
+    pub fn not_supported(resource: &Named, verb: &str) -> Status {
+        let message = format!("{verb} is not supported on resources of kind {:?}", resource.to_string());
+        Status::new(405, "MethodNotAllowed", message).about(resource, "")
     }
 
     pub fn not_acceptable(accepted: &[&str]) -> Status {
-        let message = format!("only the following media types are accepted: {}", accepted.join(", "));
-        Status::new(406, "NotAcceptable", message)
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", accepted.join(", "));
+        Status::new(406, "NotAcceptable", message).hollow()
     }
 
     pub fn unsupported_media_type(accepted: &[&str]) -> Status {
@@ -181,6 +190,16 @@ impl Status {
             accepted.join(", ")
         );
         Status::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// A patch in a form that there is not.
+    pub fn unknown_patch() -> Status {
+        Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type".to_owned()).hollow()
+    }
+
+    /// A failure that a real server does not put in any class.
+    pub fn plain(message: impl Into<String>) -> Status {
+        Status::new(500, "", message.into())
     }
 
     pub fn too_large(message: &str) -> Status {
@@ -212,8 +231,10 @@ impl Status {
         Status::new(501, "NotImplemented", format!("the embedded API does not do this: {what}"))
     }
 
-    pub fn unprocessable(message: String) -> Status {
-        Status::new(422, "Invalid", message)
+    /// A patch that cannot be carried out. A real server says no more either.
+    pub fn unprocessable() -> Status {
+        let message = "the server rejected our request due to an error in our request";
+        Status::new(422, "Invalid", message.to_owned()).hollow()
     }
 
     /// An object that cannot be, and why, field by field.
@@ -255,13 +276,15 @@ impl Status {
             "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
-        if !self.details.is_empty()
-            && let Some(object) = value.as_object_mut()
-        {
-            object.insert("details".to_owned(), Value::Object(self.details.clone()));
+        if let Some(object) = value.as_object_mut() {
+            if !self.reason.is_empty() {
+                object.insert("reason".to_owned(), self.reason.into());
+            }
+            if !self.details.is_empty() || self.hollow {
+                object.insert("details".to_owned(), Value::Object(self.details.clone()));
+            }
         }
         value
     }

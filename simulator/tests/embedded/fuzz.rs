@@ -240,7 +240,7 @@ fn path(dice: &mut Dice) -> String {
     let queries = dice.below(3);
     for at in 0..queries {
         path.push(if at == 0 { '?' } else { '&' });
-        path.push_str(dice.pick(&QUERIES));
+        path.push_str(dice.pick::<&str>(&QUERIES));
     }
     path
 }

@@ -3,7 +3,7 @@
 use crate::embedded::call::{Call, Strictness, WriteOptions};
 use crate::embedded::decode::{Decoded, decode};
 use crate::embedded::kinds;
-use crate::embedded::registry::Served;
+use crate::embedded::registry::{Registry, Served};
 use crate::embedded::schema::{Kind, Library, Node, default, find_mismatch, unknown_fields};
 use crate::embedded::status::Status;
 use serde_json::Value;
@@ -14,7 +14,26 @@ pub(crate) fn read_object(
     served: &Served,
     options: &WriteOptions,
 ) -> Result<(Value, Vec<String>), Status> {
-    let Decoded { mut value, repeated } = decode(call)?;
+    let kind = &served.resource.kind;
+    let unrecognized = |status: Status| {
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): {} ({})",
+            status.message,
+            summary(call)
+        );
+        if status.code == 400 { Status::bad_request(message) } else { status }
+    };
+    let Decoded { mut value, repeated } = decode(call).map_err(unrecognized)?;
+    if !value.is_object() {
+        let found = if value.is_array() { "array" } else { "value" };
+        let why = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into an object"
+        );
+        return Err(unrecognized(Status::bad_request(why)));
+    }
+    if served.resource.is_custom() {
+        name_itself(&value).map_err(unrecognized)?;
+    }
     name_kind(&mut value, served)?;
     let mut strict: Vec<String> = repeated.iter().map(|field| format!("duplicate field {field:?}")).collect();
     let unknown = unknown(&mut value, served).map_err(|why| handled(&value, served, &why))?;
@@ -34,6 +53,9 @@ pub(crate) fn read_object(
 /// Defaults, and the form in which objects of the kind are kept.
 pub(crate) fn fit(value: &mut Value, served: &Served) {
     normalize(value, served);
+    if served.resource.is_custom() {
+        drop_nulls(value, &served.version().schema);
+    }
     default(value, &served.version().schema);
     if let Some(common) = served.resource.common() {
         kinds::default(common, value);
@@ -73,7 +95,7 @@ fn metadata_mismatch(metadata: &Value) -> Option<String> {
     if !metadata.is_object() && !metadata.is_null() {
         return Some("json: cannot unmarshal metadata into Go value of type v1.ObjectMeta".to_owned());
     }
-    find_mismatch(metadata, Library::metadata()).map(|why| why.replace("ObjectMeta.", "ObjectMeta.metadata."))
+    find_mismatch(metadata, Library::metadata())
 }
 
 /// Fields that a struct would not write: what is null or empty in metadata and in the common kinds.
@@ -91,6 +113,30 @@ pub(crate) fn normalize(value: &mut Value, served: &Served) {
                 drop_empty_texts(metadata);
             }
         }
+    }
+}
+
+/// A null where none may be counts as nothing, unless a default takes its place.
+fn drop_nulls(value: &mut Value, node: &Node) {
+    match value {
+        Value::Object(fields) => {
+            let stays = |name: &str, field: &Value| {
+                !field.is_null()
+                    || node.properties.get(name).is_none_or(|child| child.nullable || child.default.is_some())
+            };
+            fields.retain(|name, field| stays(name, field));
+            for (name, field) in fields.iter_mut() {
+                if let Some(child) = node.field(name) {
+                    drop_nulls(field, child);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                items.iter_mut().for_each(|item| drop_nulls(item, node));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -132,39 +178,66 @@ fn drop_empty_texts(metadata: &mut Value) {
 fn name_kind(value: &mut Value, served: &Served) -> Result<(), Status> {
     let expected = served.api_version();
     let kind = &served.resource.kind;
-    let Some(fields) = value.as_object_mut() else {
-        let why = format!("the object provided is unrecognized (must be of type {kind}): it is no object");
-        return Err(Status::bad_request(why));
-    };
+    let Some(fields) = value.as_object_mut() else { return Err(Status::bad_request("it is no object")) };
     for (field, text) in [("apiVersion", &expected), ("kind", kind)] {
-        match fields.get(field) {
-            Some(Value::String(found)) if !found.is_empty() => {}
-            // The common kinds are known by their path; others must say what they are.
-            None | Some(Value::Null | Value::String(_)) if !served.resource.is_custom() => {
-                fields.insert(field.to_owned(), Value::String(text.clone()));
-            }
-            _ => {
-                let title = if field == "kind" { "Kind" } else { field };
-                let shown = Value::Object(fields.clone()).to_string();
-                return Err(Status::bad_request(format!("Object '{title}' is missing in '{shown}'")));
-            }
+        // The common kinds are known by their path.
+        if fields.get(field).is_none_or(|found| found.is_null() || found == "") {
+            fields.insert(field.to_owned(), Value::String(text.clone()));
         }
     }
     let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+    if !served.resource.is_custom() && (text("apiVersion") != expected || text("kind") != kind) {
+        return Err(other_kind(text("apiVersion"), text("kind"), served));
+    }
     if text("apiVersion") != expected {
         return Err(Status::bad_request(format!(
             "the API version in the data ({}) does not match the expected API version ({expected})",
             text("apiVersion")
         )));
     }
-    if !served.resource.is_custom() && text("kind") != kind {
-        let found = text("kind");
-        let version = &served.version().name;
-        return Err(Status::bad_request(format!(
-            "{found} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is sent as {found:?}"
-        )));
+    Ok(())
+}
+
+/// A custom object must say what it is.
+fn name_itself(value: &Value) -> Result<(), Status> {
+    for (field, title) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
+        if value.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(Status::bad_request(format!("Object '{title}' is missing in '{value}'")));
+        }
     }
     Ok(())
+}
+
+/// An object of another kind than the path's, in the words of the scheme that would have to know it.
+fn other_kind(api_version: &str, found: &str, served: &Served) -> Status {
+    let (kind, version) = (&served.resource.kind, api_version.rsplit('/').next().unwrap_or_default());
+    let known = Registry::is_common(api_version, found);
+    let why = match known {
+        true => {
+            let hub = |group: &str| match group {
+                "" => "core".to_owned(),
+                group => group.split('.').next().unwrap_or_default().to_owned(),
+            };
+            format!("converting (v1.{found}) to ({}.{kind}): unknown conversion", hub(&served.resource.group))
+        }
+        false => format!(
+            "no kind {found:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        ),
+    };
+    Status::bad_request(format!("{found} in version {version:?} cannot be handled as a {kind}: {why}"))
+}
+
+/// The beginning of a body, as messages show it.
+fn summary(call: &Call) -> String {
+    const SHOWN: usize = 30;
+    let body = &call.body;
+    let cut = &body[..body.len().min(SHOWN)];
+    let more = if body.len() > SHOWN { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(cut)),
+        Some(_) => format!("{}{more}", cut.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
 }
 
 fn handled(value: &Value, served: &Served, why: &str) -> Status {

@@ -23,6 +23,7 @@ pub(crate) fn prepare_created(object: &mut Value, served: &Served) {
 
 /// Keeps what an update may not change, and counts generations.
 pub(crate) fn prepare_updated(object: &mut Value, old: &Value, served: &Served, sub: Sub) {
+    set_meta(object, "selfLink", Value::Null);
     set_meta(
         object,
         "generation",
@@ -77,7 +78,7 @@ fn prepare_custom(object: &mut Value, old: &Value, served: &Served, sub: Sub) {
 pub(crate) fn check(object: &Value, old: Option<&Value>, served: &Served, sub: Sub) -> Result<(), Status> {
     let resource = &served.resource;
     let mut causes = match old {
-        Some(old) => check_updated(object, old),
+        Some(old) => check_updated(object, old, !resource.is_custom()),
         None => Vec::new(),
     };
     match resource.common() {
@@ -87,13 +88,18 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, served: &Served, sub: S
     if old.is_none() {
         // The kind's own form of names comes with its other checks; where those pass, the common ones remain.
         let form = resource.common().map_or(Form::Subdomain, kinds::name_form);
-        let own = check_created(object, resource.namespaced, form);
+        let own = check_created(object, resource.namespaced, form, !resource.is_custom());
         causes = own.into_iter().chain(causes).collect();
     }
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&resource.kind_named(), object::name(object), &causes))
+    let mut named = resource.kind_named();
+    if resource.is_custom() {
+        // A custom object is called what it calls itself.
+        named.name = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    }
+    Err(Status::invalid(&named, object::name(object), &causes))
 }
 
 fn check_custom(object: &Value, old: Option<&Value>, served: &Served, sub: Sub) -> Vec<Cause> {
@@ -104,18 +110,55 @@ fn check_custom(object: &Value, old: Option<&Value>, served: &Served, sub: Sub) 
         causes.push(Cause::invalid_text("kind", kind, &why));
     }
     let version = served.version();
-    causes.extend(validate(object, old, &version.schema));
-    causes.extend(check_lists(object, &version.schema));
-    if causes.is_empty()
-        && let Some(rules) = &version.rules
-    {
-        causes.extend(rules.check(object, old));
+    let found = match sub {
+        Sub::Status => check_status(object, old, served),
+        _ => {
+            let mut found = validate(object, old, &version.schema);
+            found.extend(check_lists(object, &version.schema));
+            found
+        }
+    };
+    let blocks = found.iter().any(|cause| BLOCKING.contains(&cause.kind));
+    causes.extend(found);
+    match &version.rules {
+        Some(_) if blocks => causes.push(Cause::invalid("<nil>", &Value::Null, UNCHECKED)),
+        Some(rules) if sub == Sub::Status => causes.extend(rules.check_field("status", object, old)),
+        Some(rules) => causes.extend(rules.check(object, old)),
+        None => {}
     }
     if let Some(scale) = version.scale.as_ref().filter(|_| sub != Sub::Status) {
         causes.extend(crate::embedded::verbs::scale::check(object, scale));
     }
     causes
 }
+
+/// A status is looked at alone; messages name its fields without it.
+fn check_status(object: &Value, old: Option<&Value>, served: &Served) -> Vec<Cause> {
+    let (Some(node), Some(status)) = (served.version().schema.properties.get("status"), object.get("status"))
+    else {
+        return Vec::new();
+    };
+    let mut found = validate(status, old.and_then(|old| old.get("status")), node);
+    found.extend(check_lists(status, node));
+    for cause in &mut found {
+        cause.field = match cause.field.as_str() {
+            "<nil>" => "status".to_owned(),
+            field => format!("status.{field}"),
+        };
+    }
+    found
+}
+
+/// Rules are not asked about objects that are wrong in these ways.
+const BLOCKING: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing \
+errors to complete validation";
 
 /// Whether a kind may be created by an update, and updated without naming a revision.
 pub(crate) fn is_lenient(common: Option<Common>) -> (bool, bool) {

@@ -23,17 +23,17 @@ pub(crate) struct Comparison {
 }
 
 /// How a value is treated here.
-enum Shape<'a> {
+enum Shape {
     /// As one value.
     Leaf,
     Fields,
-    Items(&'a List),
+    Items,
 }
 
-fn shape<'a>(node: &'a Node, value: &Value) -> Shape<'a> {
+fn shape(node: &Node, value: &Value) -> Shape {
     match value {
         Value::Object(_) if !node.atomic => Shape::Fields,
-        Value::Array(_) if node.list != List::Atomic => Shape::Items(&node.list),
+        Value::Array(_) if node.list != List::Atomic => Shape::Items,
         _ => Shape::Leaf,
     }
 }
@@ -98,7 +98,7 @@ fn collect(value: &Value, node: &Node, path: &mut Vec<Step>, set: &mut FieldSet)
                 path.pop();
             }
         }
-        (Shape::Items(_), Value::Array(items)) => {
+        (Shape::Items, Value::Array(items)) => {
             for (step, item) in named_items(items, node) {
                 path.push(step);
                 collect(item, item_node(node), path, set);
@@ -163,7 +163,7 @@ impl Compare<'_> {
         let items = |value: Option<&Value>| value.and_then(Value::as_array).map_or(0, Vec::len);
         match shape(node, sample) {
             Shape::Fields if fields(old) + fields(new) > 0 => self.fields(old, new, node),
-            Shape::Items(_) if items(old) + items(new) > 0 => self.items(old, new, node),
+            Shape::Items if items(old) + items(new) > 0 => self.items(old, new, node),
             _ => {
                 match (old, new) {
                     (None, Some(_)) => self.out.added.insert(&self.path),
@@ -224,7 +224,7 @@ pub(crate) fn merge_typed(live: &Value, config: &Value, node: &Node) -> Value {
             }
             Value::Object(made)
         }
-        (Shape::Items(_), Value::Array(live), Value::Array(config)) => {
+        (Shape::Items, Value::Array(live), Value::Array(config)) => {
             Value::Array(merge_items(live, config, node))
         }
         _ => config.clone(),
@@ -299,7 +299,7 @@ pub(crate) fn remove(value: &Value, set: &FieldSet, node: &Node) -> Value {
             }
             Value::Object(made)
         }
-        (Shape::Items(_), Value::Array(items)) => {
+        (Shape::Items, Value::Array(items)) => {
             let mut made = Vec::new();
             for item in items {
                 let Some(step) = step_of(item, node) else {

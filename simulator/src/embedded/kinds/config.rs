@@ -50,7 +50,21 @@ fn check_typed(object: &Value) -> Vec<Cause> {
         _ => &[],
     };
     let has = |key: &str| object.get("data").and_then(|data| data.get(key)).is_some();
+    if text(object, "type") == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
+        return ["username", "password"].map(|key| Cause::required(format!("data[{key}]"), "")).to_vec();
+    }
+    if text(object, "type") == "kubernetes.io/dockerconfigjson" && has(".dockerconfigjson") {
+        return check_docker(object).into_iter().collect();
+    }
     needed.iter().filter(|key| !has(key)).map(|key| Cause::required(format!("data[{key}]"), "")).collect()
+}
+
+/// The file of a registry must be JSON; what it holds is shown to nobody.
+fn check_docker(object: &Value) -> Option<Cause> {
+    let encoded = object.get("data")?.get(".dockerconfigjson")?.as_str()?;
+    let decoded = STANDARD.decode(encoded).ok()?;
+    serde_json::from_slice::<Value>(&decoded).err()?;
+    Some(Cause::invalid_text("data[.dockerconfigjson]", "<secret contents redacted>", "it is no JSON"))
 }
 
 pub(super) fn check_map(object: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -63,7 +63,7 @@ fn store_version(object: &mut Value) {
 /// the other CRDs.
 pub(crate) fn conditions<'a>(crd: &mut Value, others: impl Iterator<Item = &'a Value>, now: &str) {
     let wanted = crd.pointer("/spec/names").cloned().unwrap_or(Value::Null);
-    let taken = taken(crd, &wanted, others);
+    let (names, taken) = accept(crd, &wanted, others);
     let was_established = has_condition(crd, "Established");
     let accepted = match &taken {
         None => condition("NamesAccepted", true, "NoConflicts", "no conflicts found", now),
@@ -80,9 +80,7 @@ pub(crate) fn conditions<'a>(crd: &mut Value, others: impl Iterator<Item = &'a V
         (Some(_), false) => condition("Established", false, "NotAccepted", "not all names are accepted", now),
     };
     let Some(status) = inner(crd, "status") else { return };
-    if taken.is_none() {
-        set_field(status, "acceptedNames", Some(wanted));
-    }
+    set_field(status, "acceptedNames", Some(names));
     put(status, "conditions", json!([]));
     for condition in [accepted, established] {
         set_condition(status, condition);
@@ -94,35 +92,59 @@ pub(crate) fn established(crd: &Value) -> bool {
     has_condition(crd, "Established") && !is_deleting(crd)
 }
 
-fn taken<'a>(
+/// The names that may be had, and the last that may not.
+fn accept<'a>(
     crd: &Value,
     wanted: &Value,
     others: impl Iterator<Item = &'a Value>,
-) -> Option<(&'static str, String)> {
+) -> (Value, Option<(&'static str, String)>) {
     let group = crd.pointer("/spec/group");
-    let same_group = others.filter(|other| other.pointer("/spec/group") == group && name(other) != name(crd));
-    for other in same_group {
+    let (mut resources, mut kinds): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for other in others.filter(|other| other.pointer("/spec/group") == group && name(other) != name(crd)) {
         let Some(theirs) = other.pointer("/status/acceptedNames") else { continue };
-        let mut resources = vec![text(theirs, "plural"), text(theirs, "singular")];
+        resources.extend([text(theirs, "plural"), text(theirs, "singular")]);
         resources.extend(items(theirs, "shortNames").iter().filter_map(Value::as_str));
-        let mine =
-            [("PluralConflict", text(wanted, "plural")), ("SingularConflict", text(wanted, "singular"))];
-        let short = items(wanted, "shortNames")
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|one| ("ShortNamesConflict", one));
-        let clash = mine.into_iter().chain(short).find(|(_, one)| !one.is_empty() && resources.contains(one));
-        if let Some((reason, one)) = clash {
-            return Some((reason, format!("{one:?} is already in use")));
-        }
-        let kinds = [text(theirs, "kind"), text(theirs, "listKind")];
-        for (reason, field) in [("KindConflict", "kind"), ("ListKindConflict", "listKind")] {
-            if kinds.contains(&text(wanted, field)) && !text(wanted, field).is_empty() {
-                return Some((reason, format!("{:?} is already in use", text(wanted, field))));
-            }
+        kinds.extend([text(theirs, "kind"), text(theirs, "listKind")]);
+    }
+    let mut accepted = crd.pointer("/status/acceptedNames").cloned().unwrap_or_else(|| json!({}));
+    let mut clash = None;
+    let fields = [
+        ("plural", "PluralConflict"),
+        ("singular", "SingularConflict"),
+        ("shortNames", "ShortNamesConflict"),
+        ("kind", "KindConflict"),
+        ("listKind", "ListKindConflict"),
+    ];
+    for (field, reason) in fields {
+        let used = if field.to_lowercase().ends_with("kind") { &kinds } else { &resources };
+        let one = [text(wanted, field)];
+        let many = items(wanted, field).iter().filter_map(Value::as_str);
+        match one.into_iter().chain(many).find(|one| !one.is_empty() && used.contains(one)) {
+            Some(one) => clash = Some((reason, format!("{one:?} is already in use"))),
+            None => set_field(&mut accepted, field, wanted.get(field).cloned()),
         }
     }
-    None
+    set_field(&mut accepted, "categories", wanted.get("categories").cloned());
+    (accepted, clash)
+}
+
+/// Says that a CRD goes, and its objects first.
+pub(crate) fn terminating(crd: &mut Value, now: &str) {
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    let condition = condition("Terminating", true, "InstanceDeletionPending", message, now);
+    if let Some(status) = inner(crd, "status") {
+        put(status, "conditions", json!([]));
+        set_condition(status, condition);
+    }
+}
+
+/// Says that a CRD's objects are being deleted.
+pub(crate) fn emptying(crd: &mut Value, now: &str) {
+    let message = "CustomResource deletion is in progress";
+    let condition = condition("Terminating", true, "InstanceDeletionInProgress", message, now);
+    if let Some(status) = inner(crd, "status") {
+        set_condition(status, condition);
+    }
 }
 
 fn condition(kind: &str, holds: bool, reason: &str, message: &str, now: &str) -> Value {
@@ -158,6 +180,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         ));
     }
     check_group(text(spec, "group"), &mut causes);
+    check_approval(object, text(spec, "group"), old, &mut causes);
     match text(spec, "scope") {
         "" => causes.push(Cause::required("spec.scope", "")),
         "Cluster" | "Namespaced" => {}
@@ -182,39 +205,107 @@ fn check_group(group: &str, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Groups of the community need its approval.
+fn check_approval(object: &Value, group: &str, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    const ANNOTATION: &str = "api-approved.kubernetes.io";
+    let protected = group == "k8s.io" || group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
+    let approval =
+        object.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).and_then(Value::as_str);
+    if !protected || old.is_some() || approval.is_some_and(|text| !text.is_empty()) {
+        return;
+    }
+    let why = format!(
+        "protected groups must have approval annotation {ANNOTATION:?}, see \
+         https://github.com/kubernetes/enhancements/pull/1111"
+    );
+    causes.push(Cause::required(format!("metadata.annotations[{ANNOTATION}]"), &why));
+}
+
 fn check_versions(spec: &Value, causes: &mut Vec<Cause>) {
     let versions = items(spec, "versions");
-    let shown = spec.get("versions").cloned().unwrap_or(Value::Null);
+    // What all versions share is one thing, and told of once.
+    let shared = |path: &str| {
+        let first = versions.first().and_then(|version| version.pointer(path));
+        versions.iter().all(|version| version.pointer(path) == first)
+    };
     for (at, version) in versions.iter().enumerate() {
-        let place = format!("spec.versions[{at}]");
         let name = text(version, "name");
         if let bad @ [_, ..] = bad_label_1035(name).as_slice() {
-            causes.push(Cause::invalid_text(format!("{place}.name"), name, &bad.join(",")));
+            causes.push(Cause::invalid_text(format!("spec.versions[{at}].name"), name, &bad.join(",")));
         }
-        let schema_place = format!("{place}.schema.openAPIV3Schema");
+        let place = |path: &str, short: &str| match shared(path) {
+            true if at > 0 => None,
+            true => Some(format!("spec.{short}")),
+            false => Some(format!("spec.versions[{at}].{}", path.trim_start_matches('/').replace('/', "."))),
+        };
         match version.pointer("/schema/openAPIV3Schema") {
-            None | Some(Value::Null) => causes.push(Cause::required(schema_place, "schemas are required")),
-            Some(schema) => causes.extend(check_schema(schema, &schema_place)),
+            None | Some(Value::Null) => {
+                causes.push(Cause::required(format!("spec.versions[{at}].schema.openAPIV3Schema"), ""));
+            }
+            Some(schema) => {
+                if let Some(place) = place("/schema", "validation") {
+                    causes.extend(check_schema(schema, &format!("{place}.openAPIV3Schema")));
+                }
+            }
         }
-        check_columns(version, &place, causes);
+        if let Some(place) = place("/additionalPrinterColumns", "additionalPrinterColumns") {
+            check_columns(version, &place, causes);
+        }
+        if let Some(place) = place("/subresources", "subresources") {
+            check_scale(version, &place, causes);
+        }
     }
-    let storage =
-        versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true))).count();
+    check_storage(versions, causes);
+}
+
+fn check_storage(versions: &[Value], causes: &mut Vec<Cause>) {
+    // As the server shows its own form of them.
+    let shown: Vec<String> = versions
+        .iter()
+        .map(|version| {
+            let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or(false);
+            format!(
+                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":null,\"Schema\":null,\
+                 \"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+                Value::from(text(version, "name")),
+                flag("served"),
+                flag("storage"),
+                flag("deprecated"),
+            )
+        })
+        .collect();
+    let refuse = |why: &str| Cause {
+        kind: "FieldValueInvalid",
+        field: "spec.versions".to_owned(),
+        message: format!("Invalid value: [{}]: {why}", shown.join(",")),
+    };
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
-    let repeated = names.iter().enumerate().any(|(at, name)| names[..at].contains(name));
-    if repeated {
-        causes.push(Cause::invalid("spec.versions", &shown, "must contain unique version names"));
+    if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) {
+        causes.push(refuse("must contain unique version names"));
     }
-    if storage != 1 {
-        let why = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid("spec.versions", &shown, why));
+    let stored = versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true)));
+    let stored: Vec<&str> = stored.map(|version| text(version, "name")).collect();
+    match stored.as_slice() {
+        [_] => {}
+        [] => {
+            causes.push(refuse("must have exactly one version marked as storage version"));
+            let why = "must have at least one stored version";
+            causes.push(Cause::invalid("status.storedVersions", &Value::Null, why));
+        }
+        [first, others @ ..] => {
+            causes.push(refuse("must have exactly one version marked as storage version"));
+            for other in others {
+                let why = format!("must have the storage version {other}");
+                causes.push(Cause::invalid("status.storedVersions", &json!([first]), &why));
+            }
+        }
     }
 }
 
 fn check_columns(version: &Value, place: &str, causes: &mut Vec<Cause>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     for (at, column) in items(version, "additionalPrinterColumns").iter().enumerate() {
-        let place = format!("{place}.additionalPrinterColumns[{at}]");
+        let place = format!("{place}[{at}]");
         if text(column, "name").is_empty() {
             causes.push(Cause::required(format!("{place}.name"), ""));
         }
@@ -227,14 +318,35 @@ fn check_columns(version: &Value, place: &str, causes: &mut Vec<Cause>) {
             }
             _ => {}
         }
-        match text(column, "jsonPath") {
-            "" => causes.push(Cause::required(format!("{place}.JSONPath"), "")),
-            path if !path.starts_with('.') => {
-                let why = "must be a simple json path starting with .";
-                causes.push(Cause::invalid_text(format!("{place}.JSONPath"), path, why));
-            }
-            _ => {}
+        check_path(text(column, "jsonPath"), format!("{place}.JSONPath"), causes);
+    }
+}
+
+fn check_path(path: &str, place: String, causes: &mut Vec<Cause>) -> bool {
+    match path {
+        "" => causes.push(Cause::required(place, "")),
+        path if !path.starts_with('.') => {
+            causes.push(Cause::invalid_text(place, path, "must be a simple json path starting with ."));
         }
+        _ => return true,
+    }
+    false
+}
+
+fn check_scale(version: &Value, place: &str, causes: &mut Vec<Cause>) {
+    let Some(scale) = version.pointer("/subresources/scale").filter(|scale| !scale.is_null()) else { return };
+    for (field, root) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
+        let path = text(scale, field);
+        let at = format!("{place}.scale.{field}");
+        if check_path(path, at.clone(), causes) && !path.starts_with(root) {
+            let why = format!("should be a json path under {}", root.trim_end_matches('.'));
+            causes.push(Cause::invalid_text(at, path, &why));
+        }
+    }
+    let path = text(scale, "labelSelectorPath");
+    if !path.is_empty() && !path.starts_with(".spec.") && !path.starts_with(".status.") {
+        let why = "should be a json path under either .spec or .status";
+        causes.push(Cause::invalid_text(format!("{place}.scale.labelSelectorPath"), path, why));
     }
 }
 

@@ -72,6 +72,14 @@ fn walk(schema: &Value, place: &str, depth: usize, is_root: bool, causes: &mut V
         let why = "additionalProperties and properties are mutual exclusive";
         causes.push(Cause::forbidden(at("additionalProperties"), why));
     }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+        && let Err(error) = regex::Regex::new(pattern)
+    {
+        let said = error.to_string();
+        let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let why = format!("must be a valid regular expression, but isn't: error parsing regexp: {said}");
+        causes.push(Cause::invalid_text(at("pattern"), pattern, &why));
+    }
     check_list(schema, place, causes);
     check_default(schema, place, causes);
     for junction in ["allOf", "anyOf", "oneOf"] {
@@ -81,6 +89,7 @@ fn walk(schema: &Value, place: &str, depth: usize, is_root: bool, causes: &mut V
     }
     for (name, child) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         if is_root && name == "metadata" {
+            check_metadata(child, &format!("{place}.properties[metadata]"), causes);
             continue;
         }
         walk(child, &format!("{place}.properties[{name}]"), depth + 1, false, causes);
@@ -89,6 +98,16 @@ fn walk(schema: &Value, place: &str, depth: usize, is_root: bool, causes: &mut V
         if let Some(child) = schema.get(field).filter(|child| child.is_object()) {
             walk(child, &at(field), depth + 1, false, causes);
         }
+    }
+}
+
+/// Metadata is what it is everywhere; a schema may only narrow names.
+fn check_metadata(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+    let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let others = fields.filter(|(name, _)| !matches!(name.as_str(), "name" | "generateName")).count();
+    if others > 0 {
+        let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        causes.push(Cause::forbidden(place, why));
     }
 }
 
@@ -153,7 +172,7 @@ fn check_default(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     }
     for cause in validate(default, None, &node).into_iter().chain(check_lists(default, &node)) {
         let field = match cause.field.as_str() {
-            "<nil>" | "" => format!("{place}.default"),
+            "<nil>" | "" | "." => format!("{place}.default"),
             inner => format!("{place}.default.{inner}"),
         };
         causes.push(Cause { field, ..cause });
@@ -181,7 +200,7 @@ fn check_junction(part: &Value, place: &str, causes: &mut Vec<Cause>) {
 fn check_rules(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     let Some(rules) = Rules::read(schema) else { return };
     for (inner, why) in rules.broken() {
-        let field = format!("{place}{inner}.x-kubernetes-validations.rule");
+        let field = format!("{place}{inner}.x-kubernetes-validations[0].rule");
         causes.push(Cause::invalid_text(field, "", &format!("compilation failed: {why}")));
     }
 }

@@ -10,8 +10,11 @@ mod namespace;
 mod pod;
 mod service;
 
-pub(super) use crd::conditions as crd_conditions;
+pub(super) use crd::{
+    conditions as crd_conditions, emptying as crd_emptying, terminating as crd_terminating,
+};
 pub(super) use event::{from_new as event_from_new, to_new as event_to_new};
+pub(super) use namespace::remaining as namespace_remaining;
 
 use super::object::names::Form;
 use super::object::{generation, meta, set_field, set_meta};
@@ -39,7 +42,7 @@ pub(super) fn default(common: Common, object: &mut Value) {
 pub(super) fn name_form(common: Common) -> Form {
     match common {
         Common::Namespace => Form::Label,
-        Common::Service => Form::Label1035,
+        Common::Service => Form::Label,
         Common::Event | Common::NewEvent => Form::Segment,
         _ => Form::Subdomain,
     }
@@ -62,7 +65,7 @@ pub(super) fn prepare_created(common: Common, object: &mut Value) {
         | Common::Event
         | Common::NewEvent
         | Common::Lease
-        | Common::ServiceAccount => set_meta(object, "generation", Value::Null),
+        | Common::ServiceAccount => {}
     }
 }
 

@@ -92,8 +92,24 @@ pub(super) fn prepare_created(object: &mut Value) {
     }
     if let Some(spec) = inner(object, "spec") {
         put(spec, "enableServiceLinks", true);
+        put(spec, "priority", 0);
+        put(spec, "preemptionPolicy", "PreemptLowerPriority");
+        tolerate(spec);
     }
     set_meta(object, "generation", 1.into());
+}
+
+/// Every Pod bears with an unready node for a while.
+fn tolerate(spec: &mut Value) {
+    put(spec, "tolerations", json!([]));
+    let Some(list) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        if !list.iter().any(|one| text(one, "key") == key) {
+            list.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+            }));
+        }
+    }
 }
 
 /// The quality of service that a Pod's resources promise.

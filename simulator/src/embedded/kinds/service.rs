@@ -64,7 +64,18 @@ fn allocate(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
     let kind = text(spec, "type").to_owned();
     if kind == "ExternalName" {
+        if let Some(fields) = spec.as_object_mut() {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
+            {
+                fields.remove(field);
+            }
+        }
         return;
+    }
+    if text(spec, "clusterIP") == "None" && spec.get("selector").is_none() {
+        // Nobody knows the families of what is behind it.
+        put(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
+        put(spec, "ipFamilyPolicy", "RequireDualStack");
     }
     put(spec, "clusterIP", format!("10.96.{}.{}", digest[0], digest[1].clamp(1, 254)));
     let address = text(spec, "clusterIP").to_owned();
@@ -108,6 +119,12 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
             let why = "must be between 1 and 65535, inclusive";
             causes.push(Cause::invalid(format!("{place}.port"), &number.into(), why));
         }
+        if let Some(target) =
+            port.get("targetPort").and_then(Value::as_i64).filter(|one| !(1..=65535).contains(one))
+        {
+            let why = "must be between 1 and 65535, inclusive";
+            causes.push(Cause::invalid(format!("{place}.targetPort"), &target.into(), why));
+        }
         let protocol = text(port, "protocol");
         if !["SCTP", "TCP", "UDP"].contains(&protocol) {
             causes.push(Cause::unsupported(
@@ -118,8 +135,12 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
         match seen.contains(&(protocol, number)) {
             true => {
-                let value = json!({"protocol": protocol, "port": number});
-                causes.push(Cause::duplicate(place, &value));
+                // As the server shows its own form of it.
+                let message = format!(
+                    "Duplicate value: {{\"Name\":\"\",\"Protocol\":\"{protocol}\",\"AppProtocol\":null,\"Port\":{number},\
+                     \"TargetPort\":0,\"NodePort\":0}}"
+                );
+                causes.push(Cause { kind: "FieldValueDuplicate", field: place, message });
             }
             false => seen.push((protocol, number)),
         }
@@ -136,6 +157,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
 }
 
 pub(super) fn default_slice(object: &mut Value) {
+    items_mut(object, "endpoints").for_each(|endpoint| put(endpoint, "conditions", json!({})));
     for port in items_mut(object, "ports") {
         put(port, "name", "");
         put(port, "protocol", "TCP");
@@ -158,9 +180,14 @@ pub(super) fn check_slice(object: &Value, old: Option<&Value>) -> Vec<Cause> {
             let why = "must contain at least 1 address";
             causes.push(Cause::required(format!("endpoints[{at}].addresses"), why));
         }
+        for (index, address) in items(endpoint, "addresses").iter().filter_map(Value::as_str).enumerate() {
+            if matches!(kind, "IPv4" | "IPv6") && address.parse::<std::net::IpAddr>().is_err() {
+                let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+                causes.push(Cause::invalid_text(format!("endpoints[{at}].addresses[{index}]"), address, why));
+            }
+        }
     }
-    if let Some(old) = old.filter(|old| text(old, "addressType") != kind) {
-        let _ = old;
+    if old.is_some_and(|old| text(old, "addressType") != kind) {
         causes.push(Cause::invalid_text("addressType", kind, "field is immutable"));
     }
     causes

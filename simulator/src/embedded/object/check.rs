@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// What is wrong with the metadata of a new object.
-pub(crate) fn check_created(object: &Value, namespaced: bool, form: Form) -> Vec<Cause> {
+pub(crate) fn check_created(object: &Value, namespaced: bool, form: Form, is_common: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if let Some(prefix) = meta_text(object, "generateName") {
         for why in bad_name(form, prefix, true) {
@@ -25,12 +25,26 @@ pub(crate) fn check_created(object: &Value, namespaced: bool, form: Form) -> Vec
     }
     check_namespace(object, namespaced, &mut causes);
     check_common(object, &mut causes);
+    if is_common {
+        check_standard_finalizers(object, &mut causes);
+    }
     causes
 }
 
-/// What is wrong with changed metadata.
-pub(crate) fn check_updated(object: &Value, old: &Value) -> Vec<Cause> {
+/// What is wrong with changed metadata. A real server looks several times, and says it each time.
+pub(crate) fn check_updated(object: &Value, old: &Value, is_common: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
+    check_common(object, &mut causes);
+    for _ in 0..2 {
+        check_change(object, old, &mut causes);
+    }
+    if is_common {
+        check_common(object, &mut causes);
+    }
+    causes
+}
+
+fn check_change(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if is_deleting(old) {
         let had = finalizers(old);
         let mut new: Vec<&str> = finalizers(object).into_iter().filter(|one| !had.contains(one)).collect();
@@ -48,8 +62,16 @@ pub(crate) fn check_updated(object: &Value, old: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid(format!("metadata.{field}"), &value, "field is immutable"));
         }
     }
-    check_common(object, &mut causes);
-    causes
+    check_common(object, causes);
+}
+
+/// The common kinds want finalizers with a domain.
+fn check_standard_finalizers(object: &Value, causes: &mut Vec<Cause>) {
+    let known = ["kubernetes", "orphan", "foregroundDeletion"];
+    for finalizer in finalizers(object).into_iter().filter(|one| !one.contains('/') && !known.contains(one)) {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        causes.push(Cause::invalid_text("metadata.finalizers", finalizer, why));
+    }
 }
 
 fn check_namespace(object: &Value, namespaced: bool, causes: &mut Vec<Cause>) {

@@ -10,7 +10,6 @@ const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 pub(crate) enum Form {
     Subdomain,
     Label,
-    Label1035,
     Segment,
 }
 
@@ -23,7 +22,6 @@ pub(crate) fn bad_name(form: Form, name: &str, is_prefix: bool) -> Vec<String> {
     match form {
         Form::Subdomain => bad_subdomain(&masked),
         Form::Label => bad_label(&masked),
-        Form::Label1035 => bad_label_1035(&masked),
         Form::Segment => bad_segment(name, is_prefix),
     }
 }
@@ -39,6 +37,9 @@ pub(crate) fn bad_subdomain(name: &str) -> Vec<String> {
 }
 
 pub(crate) fn bad_label(name: &str) -> Vec<String> {
+    if name.contains('.') {
+        return vec!["must not contain dots".to_owned()];
+    }
     let mut found = too_long(name, 63);
     if !is_label(name) {
         let what = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
@@ -92,7 +93,7 @@ pub(crate) fn bad_key(key: &str) -> Vec<String> {
     if name.is_empty() {
         found.push("name part must be non-empty".to_owned());
     } else {
-        found.extend(too_long(name, 63).into_iter().map(|why| format!("name part {why}")));
+        found.extend(too_many_bytes(name, 63).into_iter().map(|why| format!("name part {why}")));
     }
     if !is_key(name) {
         found.push(format!("name part {}", told(what, KEY, &examples)));
@@ -102,7 +103,7 @@ pub(crate) fn bad_key(key: &str) -> Vec<String> {
 
 /// What is wrong with the value of a label.
 pub(crate) fn bad_label_value(value: &str) -> Vec<String> {
-    let mut found = too_long(value, 63);
+    let mut found = too_many_bytes(value, 63);
     if !value.is_empty() && !is_key(value) {
         let what = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
                     must start and end with an alphanumeric character";
@@ -141,13 +142,19 @@ fn is_key(name: &str) -> bool {
 }
 
 fn too_long(text: &str, max: usize) -> Vec<String> {
+    let found = (text.len() > max).then(|| format!("must be no more than {max} characters"));
+    found.into_iter().collect()
+}
+
+/// Keys and values of labels are counted in other words than names.
+fn too_many_bytes(text: &str, max: usize) -> Vec<String> {
     let found = (text.len() > max).then(|| format!("must be no more than {max} bytes"));
     found.into_iter().collect()
 }
 
 fn told(what: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
-    format!("{what} (e.g. {}regex used for validation is '{pattern}')", examples.join("or "))
+    format!("{what} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
 }
 
 #[test]
@@ -159,7 +166,7 @@ fn bad_names_are_told() {
         bad_label("A"),
         [
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
-          end with an alphanumeric character (e.g. 'my-name', or '123-abc', regex used for validation is \
+          end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
           '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
         ]
     );

@@ -11,9 +11,7 @@ const OPERATIONS_MAX: usize = 10_000;
 /// # Errors
 /// The first operation that cannot be carried out, and why.
 pub(crate) fn apply_json(target: &mut Value, patch: &Value) -> Result<(), Failure> {
-    let Some(operations) = patch.as_array() else {
-        return Err(Failure::Malformed("a JSON patch is a list of operations".to_owned()));
-    };
+    let Some(operations) = patch.as_array() else { return Err(Failure::NoList) };
     if operations.len() > OPERATIONS_MAX {
         let why = format!(
             "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -27,8 +25,8 @@ pub(crate) fn apply_json(target: &mut Value, patch: &Value) -> Result<(), Failur
 /// Why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It cannot be read.
-    Malformed(String),
+    /// It is no list of operations.
+    NoList,
     TooMany(String),
     /// It cannot be carried out on this object.
     Refused(String),
@@ -36,9 +34,9 @@ pub(crate) enum Failure {
 
 fn apply_one(target: &mut Value, operation: &Value) -> Result<(), Failure> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
-    let kind = text("op").ok_or_else(|| Failure::Malformed("an operation has no op".to_owned()))?;
-    let path = text("path").ok_or_else(|| Failure::Malformed("an operation has no path".to_owned()))?;
-    let from = || text("from").ok_or_else(|| Failure::Malformed(format!("{kind} has no from")));
+    let kind = text("op").ok_or_else(|| Failure::Refused("an operation has no op".to_owned()))?;
+    let path = text("path").ok_or_else(|| Failure::Refused("an operation has no path".to_owned()))?;
+    let from = || text("from").ok_or_else(|| Failure::Refused(format!("{kind} has no from")));
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match kind {
         "add" => add(target, path, value()),
@@ -57,7 +55,7 @@ fn apply_one(target: &mut Value, operation: &Value) -> Result<(), Failure> {
             None if value().is_null() => Ok(()),
             _ => Err(Failure::Refused(format!("testing value {path} failed: test failed"))),
         },
-        other => Err(Failure::Malformed(format!("Unexpected kind: {other}"))),
+        other => Err(Failure::Refused(format!("Unexpected kind: {other}"))),
     }
 }
 
@@ -106,15 +104,20 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), Failure> 
         *target = value;
         return Ok(());
     }
-    match find_mut(target, path) {
-        Some(place) => {
-            *place = value;
-            Ok(())
-        }
-        None => {
-            let why = format!("replace operation does not apply: doc is missing key: {path}: missing value");
-            Err(Failure::Refused(why))
-        }
+    if let Some(place) = find_mut(target, path) {
+        *place = value;
+        return Ok(());
+    }
+    // A field that is not there is set; an item that is not there is not.
+    match split(path)? {
+        Some((parent, last)) => match find_mut(target, parent) {
+            Some(Value::Object(fields)) => {
+                fields.insert(last, value);
+                Ok(())
+            }
+            _ => Err(missing("replace", path)),
+        },
+        None => Err(missing("replace", path)),
     }
 }
 
@@ -174,7 +177,12 @@ mod tests {
             ),
             (json!({"a": 1}), json!([{"op": "remove", "path": "/a"}]), Some(json!({}))),
             (json!({"a": 1}), json!([{"op": "remove", "path": "/b"}]), None),
-            (json!({"a": 1}), json!([{"op": "replace", "path": "/b", "value": 1}]), None),
+            (
+                json!({"a": 1}),
+                json!([{"op": "replace", "path": "/b", "value": 1}]),
+                Some(json!({"a": 1, "b": 1})),
+            ),
+            (json!({"a": 1}), json!([{"op": "replace", "path": "/b/c", "value": 1}]), None),
             (
                 json!({"a/b": 1}),
                 json!([{"op": "replace", "path": "/a~1b", "value": 2}]),

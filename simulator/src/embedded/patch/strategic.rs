@@ -105,6 +105,7 @@ fn merge_field(
                 Some(Value::Array(items)) => items,
                 _ => Vec::new(),
             };
+            let before = items.clone();
             match key {
                 Some(key) => merge_items(&mut items, patch, key, node)?,
                 None => {
@@ -115,7 +116,7 @@ fn merge_field(
                     }
                 }
             }
-            target.insert(name.to_owned(), Value::Array(items));
+            target.insert(name.to_owned(), Value::Array(woven(items, patch, &before, key)));
             Ok(())
         }
         value => {
@@ -171,33 +172,50 @@ fn remove_primitives(target: &mut Map<String, Value>, list: &str, values: &Value
     }
 }
 
-/// Puts items in the order that the sender saw; those that it did not see stay where they were among the others.
+/// Puts items in the order that the sender saw.
 fn order(target: &mut Map<String, Value>, list: &str, wanted: &Value, node: Option<&Node>) {
     let (Some(wanted), Some(items)) = (wanted.as_array(), target.get_mut(list).and_then(Value::as_array_mut))
     else {
         return;
     };
     let key = match node.map(|node| &node.patch) {
-        Some(Patch::Merge(key) | Patch::MergeRetainKeys(key)) => key.clone(),
+        Some(Patch::Merge(key) | Patch::MergeRetainKeys(key)) => key.as_deref(),
         _ => None,
     };
-    let place = |item: &Value| {
-        wanted.iter().position(|one| match &key {
-            Some(key) => one.get(key) == item.get(key) && one.get(key).is_some(),
-            None => one == item,
-        })
+    let before = items.clone();
+    *items = woven(std::mem::take(items), wanted, &before, key);
+}
+
+/// Items that the patch names in its order, with the others woven in as they stood before.
+fn woven(items: Vec<Value>, named: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
+    let same = |one: &Value, two: &Value| match key {
+        Some(key) => one.get(key).is_some() && one.get(key) == two.get(key),
+        None => one == two,
     };
-    let mut known: Vec<(usize, Value)> = Vec::new();
-    let mut slots = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        if let Some(rank) = place(item) {
-            known.push((rank, item.clone()));
-            slots.push(at);
+    let place = |list: &[Value], item: &Value| list.iter().position(|one| same(one, item));
+    let mut ours: Vec<(usize, Value)> = Vec::new();
+    let mut theirs: Vec<Value> = Vec::new();
+    for item in items {
+        match place(named, &item) {
+            Some(rank) => ours.push((rank, item)),
+            None => theirs.push(item),
         }
     }
-    known.sort_by_key(|(rank, _)| *rank);
-    for (slot, (_, item)) in slots.into_iter().zip(known) {
-        items[slot] = item;
+    ours.sort_by_key(|(rank, _)| *rank);
+    let (mut ours, mut theirs) =
+        (ours.into_iter().map(|(_, item)| item).peekable(), theirs.into_iter().peekable());
+    let mut made = Vec::new();
+    loop {
+        let take_theirs = match (theirs.peek(), ours.peek()) {
+            (None, None) => return made,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(their), Some(our)) => match (place(before, their), place(before, our)) {
+                (Some(their), Some(our)) => their < our,
+                _ => false,
+            },
+        };
+        made.extend(if take_theirs { theirs.next() } else { ours.next() });
     }
 }
 
@@ -229,7 +247,7 @@ mod tests {
         let patch =
             json!({"metadata": {"finalizers": ["e/f"], "$deleteFromPrimitiveList/finalizers": ["a/b"]}});
         merge_strategic(&mut map, &patch, &node).unwrap();
-        assert_eq!(map, json!({"metadata": {"finalizers": ["c/d", "e/f"]}}));
+        assert_eq!(map, json!({"metadata": {"finalizers": ["e/f", "c/d"]}}));
     }
 
     #[test]

@@ -105,6 +105,11 @@ pub(super) fn all() -> Vec<Resource> {
     ROWS.iter().map(resource).collect()
 }
 
+/// Whether a kind is one of them.
+pub(super) fn knows(api_version: &str, kind: &str) -> bool {
+    ROWS.iter().any(|row| super::api_version(row.group, row.version) == api_version && row.kind == kind)
+}
+
 fn resource(row: &Row) -> Resource {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let table = match (row.common, row.group) {

@@ -109,7 +109,7 @@ fn columns(version: &Value) -> Vec<Column> {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
-            description: String::new(),
+            description: crate::embedded::table::AGE.to_owned(),
             priority: 0,
             path: ".metadata.creationTimestamp".to_owned(),
         }],

@@ -81,6 +81,11 @@ impl Registry {
         })
     }
 
+    /// Whether a kind is one of those that are always there.
+    pub fn is_common(api_version: &str, kind: &str) -> bool {
+        common::knows(api_version, kind)
+    }
+
     /// The resource whose objects are kept in a table, in its storage version.
     pub fn find_table(&self, table: &str) -> Option<Served> {
         let resource = self.all().find(|resource| &*resource.table == table)?;

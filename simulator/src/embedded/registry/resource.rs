@@ -78,7 +78,10 @@ impl Resource {
 
     /// Group and kind, for messages.
     pub fn kind_named(&self) -> Named {
-        Named { group: self.group.clone(), name: self.kind.clone() }
+        // Both kinds of Events are checked as the older one.
+        let is_event = self.flavour == Flavour::Common(Common::NewEvent);
+        let group = if is_event { String::new() } else { self.group.clone() };
+        Named { group, name: self.kind.clone() }
     }
 
     /// The version in which objects are kept.

@@ -6,8 +6,6 @@ use serde_json::Value;
 /// The limits of one place.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
-    /// The type in the words of the schema, for junctions that have no shape of their own.
-    pub named_type: Option<String>,
     pub required: Vec<String>,
     pub choices: Option<Vec<Value>>,
     pub minimum: Option<f64>,

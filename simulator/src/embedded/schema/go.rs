@@ -25,9 +25,15 @@ impl Walk {
                 let rest = fields.iter().filter(|(name, _)| !node.properties.contains_key(*name));
                 order.chain(rest).find_map(|(name, field)| {
                     let child = node.field(name)?;
-                    self.path.push(name.clone());
+                    // The keys of a map are no fields.
+                    let is_field = node.properties.contains_key(name);
+                    if is_field {
+                        self.path.push(name.clone());
+                    }
                     let found = self.look(field, child, holder);
-                    self.path.pop();
+                    if is_field {
+                        self.path.pop();
+                    }
                     found
                 })
             }
@@ -39,10 +45,7 @@ impl Walk {
             (Kind::Boolean, Value::Bool(_)) | (Kind::IntOrString, Value::String(_) | Value::Number(_)) => {
                 None
             }
-            (Kind::Integer, Value::Number(number)) if fits(node, value) => {
-                let _ = number;
-                None
-            }
+            (Kind::Integer, Value::Number(_)) if fits(node, value) => None,
             (Kind::Number, Value::Number(_)) => None,
             (_, value) => Some(self.told(value, node, holder)),
         }
@@ -75,7 +78,9 @@ fn bad_text(node: &Node, text: &str) -> Option<String> {
     match node.checks.format.as_deref()? {
         "byte" => bad_base64(text),
         "date-time" if !text.is_empty() && text.parse::<jiff::Timestamp>().is_err() => {
-            let layout = "2006-01-02T15:04:05Z07:00";
+            let is_micro = node.go.as_deref() == Some("MicroTime");
+            let layout =
+                if is_micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
             Some(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
         }
         _ => None,
@@ -127,7 +132,7 @@ fn wrong_types_are_told_as_go_tells_them() {
         ),
         (
             json!({"metadata": {"labels": {"a": 1}}}),
-            Some("number into Go struct field ObjectMeta.metadata.labels.a of type string"),
+            Some("number into Go struct field ObjectMeta.metadata.labels of type string"),
         ),
         (json!({"spec": {"replicas": 1}}), None),
     ] {

@@ -1,6 +1,6 @@
 //! Fields that no schema names are dropped, or only named where a client asked to hear of them.
 
-use super::Node;
+use super::{Library, Node};
 use serde_json::Value;
 
 /// What every object has, whatever its schema says of itself.
@@ -52,12 +52,16 @@ impl Pruner {
                 || node.properties.contains_key(name)
                 || (whole_object && OBJECT_FIELDS.contains(&name))
         };
-        if let Some(found) = &mut self.found {
-            let unknown = fields.keys().filter(|name| !keeps(name));
-            found.extend(unknown.map(|name| joined(path, name)));
-        }
-        fields.retain(|name, _| keeps(name));
         for (name, field) in fields.iter_mut() {
+            if !keeps(name) {
+                if let Some(found) = &mut self.found {
+                    found.push(joined(path, name));
+                }
+                continue;
+            }
+            if whole_object && name == "metadata" {
+                self.walk_metadata(field, path);
+            }
             if whole_object && OBJECT_FIELDS.contains(&name.as_str()) {
                 continue;
             }
@@ -70,6 +74,18 @@ impl Pruner {
             self.walk(field, child, child.embedded, path);
             path.truncate(length);
         }
+        fields.retain(|name, _| keeps(name));
+    }
+
+    /// The metadata of an object within an object is metadata like any other.
+    fn walk_metadata(&mut self, metadata: &mut Value, path: &mut String) {
+        if path.is_empty() {
+            return;
+        }
+        let length = path.len();
+        path.push_str(".metadata");
+        self.walk(metadata, Library::metadata(), false, path);
+        path.truncate(length);
     }
 }
 

@@ -94,7 +94,6 @@ fn checks_of(schema: &Value, depth: usize) -> Checks {
         parts.into_iter().flatten().map(|part| read_at(part, depth + 1)).collect()
     };
     Checks {
-        named_type: text(schema, "type").map(str::to_owned),
         required: texts(schema, "required"),
         choices: schema.get("enum").and_then(Value::as_array).cloned(),
         minimum: number("minimum"),

@@ -26,6 +26,8 @@ struct Here {
     is_container: bool,
     /// Rules that compare with the old value, by their text.
     transitions: Vec<String>,
+    /// What rules say of themselves, by their text.
+    messages: BTreeMap<String, String>,
 }
 
 impl Rules {
@@ -61,6 +63,15 @@ impl Rules {
     pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.walk(value, old, "", &mut causes);
+        causes
+    }
+
+    /// As [`Rules::check`] for what lives under one field alone.
+    pub fn check_field(&self, name: &str, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if let (Some(rules), Some(value)) = (self.fields.get(name), value.get(name)) {
+            rules.walk(value, old.and_then(|old| old.get(name)), name, &mut causes);
+        }
         causes
     }
 
@@ -132,16 +143,19 @@ impl Here {
     }
 
     fn cause(&self, error: &ValidationError, value: &Value, path: &str) -> Cause {
-        let field = match (path.is_empty(), error.field_path.is_empty()) {
+        let inner = error.field_path.trim_start_matches('.');
+        let field = match (path.is_empty(), inner.is_empty()) {
             (true, true) => "<nil>".to_owned(),
-            (true, false) => error.field_path.clone(),
+            (true, false) => inner.to_owned(),
             (false, true) => path.to_owned(),
-            (false, false) => format!("{path}.{}", error.field_path),
+            (false, false) => format!("{path}.{inner}"),
         };
         if error.kind != ErrorKind::ValidationFailure {
             let kind = if value.is_array() { "array" } else { "object" };
-            let why = format!("{} evaluating rule: {}", error.message, error.rule);
-            return Cause::invalid_text(field, kind, &why);
+            let said = error.message.trim_start_matches("rule evaluation error: ");
+            let said = said.replacen("No such key", "no such key", 1);
+            let rule = self.messages.get(&error.rule).unwrap_or(&error.rule);
+            return Cause::invalid_text(field, kind, &format!("{said} evaluating rule: {rule}"));
         }
         match error.reason.as_deref() {
             Some("FieldValueForbidden") => Cause::forbidden(field, &error.message),
@@ -169,11 +183,15 @@ fn here(schema: &Value) -> Option<Here> {
     }
     let texts = rules.iter().filter_map(|rule| rule.get("rule")?.as_str());
     let transitions = texts.filter(|rule| rule.contains("oldSelf")).map(str::to_owned).collect();
+    let text = |rule: &Value, field: &str| rule.get(field).and_then(Value::as_str).map(str::to_owned);
+    let messages =
+        rules.iter().filter_map(|rule| Some((text(rule, "rule")?, text(rule, "message")?))).collect();
     let kind = schema.get("type").and_then(Value::as_str);
     Some(Here {
         compiled: compile_schema(&alone),
         is_container: matches!(kind, Some("object" | "array")),
         transitions,
+        messages,
     })
 }
 

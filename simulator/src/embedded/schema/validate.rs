@@ -27,7 +27,7 @@ impl Outcome {
     }
 
     fn refuse(&mut self, path: &str, value: &Value, why: &str) {
-        self.causes.push(Cause::invalid(shown(path), value, &format!("{} in body {why}", shown(path))));
+        self.causes.push(Cause::invalid(shown(path), value, &format!("{} in body {why}", plain_path(path))));
     }
 }
 
@@ -50,6 +50,11 @@ fn check(value: &Value, old: Option<&Value>, node: &Node, path: &str, outcome: &
     }
     check_choices(value, node, path, outcome);
     if let Value::Object(fields) = value {
+        if node.embedded {
+            for name in ["apiVersion", "kind"].into_iter().filter(|name| !fields.contains_key(*name)) {
+                outcome.causes.push(Cause::required(shown(&format!("{path}.{name}")), ""));
+            }
+        }
         check_fields(fields, old, node, path, outcome);
     }
 }
@@ -71,8 +76,18 @@ fn check_type(value: &Value, node: &Node, path: &str, outcome: &mut Outcome) {
         return;
     }
     let found = type_name(value);
-    let why = format!("{} in body must be of type {expected}: {found:?}", shown(path));
+    let (expected, found) = match (&node.checks.format, value) {
+        // A fraction is measured against the format.
+        (Some(format), Value::Number(_)) if node.kind == Kind::Integer => (format.as_str(), "float64"),
+        _ => (expected, found),
+    };
+    let why = format!("{} in body must be of type {expected}: {found:?}", plain_path(path));
     outcome.causes.push(Cause::type_invalid(shown(path), &Value::String(found.to_owned()), &why));
+    if found == "float64" {
+        let place = plain_path(path);
+        let why = format!("Checked value must be of type integer with format {expected} in {place}");
+        outcome.causes.push(Cause::invalid_text("<nil>", "", &why));
+    }
 }
 
 fn check_choices(value: &Value, node: &Node, path: &str, outcome: &mut Outcome) {
@@ -153,11 +168,9 @@ fn check_text(text: &str, value: &Value, node: &Node, path: &str, outcome: &mut 
     let length = text.chars().count() as u64;
     if let Some(max) = checks.max_length.filter(|max| length > *max) {
         outcome.causes.push(Cause::too_long(shown(path), usize::try_from(max).unwrap_or(usize::MAX)));
-    }
-    if let Some(min) = checks.min_length.filter(|min| length < *min) {
+    } else if let Some(min) = checks.min_length.filter(|min| length < *min) {
         outcome.refuse(path, value, &format!("should be at least {min} chars long"));
-    }
-    if let Some(pattern) = &checks.pattern
+    } else if let Some(pattern) = &checks.pattern
         && pattern.regex.as_ref().is_some_and(|regex| !regex.is_match(text))
     {
         outcome.refuse(path, value, &format!("should match '{}'", pattern.text));
@@ -165,7 +178,7 @@ fn check_text(text: &str, value: &Value, node: &Node, path: &str, outcome: &mut 
     if let Some(format) = &checks.format
         && !formats::holds(format, text)
     {
-        let why = format!("{} in body must be of type {format}: {text:?}", shown(path));
+        let why = format!("{} in body must be of type {format}: {text:?}", plain_path(path));
         outcome.causes.push(Cause::type_invalid(shown(path), value, &why));
     }
 }
@@ -173,10 +186,14 @@ fn check_text(text: &str, value: &Value, node: &Node, path: &str, outcome: &mut 
 fn check_number(number: &serde_json::Number, value: &Value, node: &Node, path: &str, outcome: &mut Outcome) {
     let checks = &node.checks;
     let found = number.as_f64().unwrap_or(f64::NAN);
-    if let Some(factor) = checks.multiple_of.filter(|factor| *factor > 0.0)
-        && (found / factor).fract() != 0.0
-    {
-        outcome.refuse(path, value, &format!("should be a multiple of {}", plain(factor)));
+    if let Some(factor) = checks.multiple_of.filter(|factor| *factor > 0.0) {
+        if found <= 0.0 {
+            let place = plain_path(path);
+            let why = format!("factor MultipleOf declared for {place} must be positive: {}", plain(found));
+            outcome.causes.push(Cause::invalid(shown(path), value, &why));
+        } else if (found / factor).fract() != 0.0 {
+            outcome.refuse(path, value, &format!("should be a multiple of {}", plain(factor)));
+        }
     }
     if let Some(max) = checks.maximum {
         match checks.exclusive_maximum {
@@ -269,6 +286,11 @@ fn shown(path: &str) -> String {
         "" => "<nil>".to_owned(),
         path => path.to_owned(),
     }
+}
+
+/// A path within a message; the root is empty there.
+fn plain_path(path: &str) -> &str {
+    path.trim_start_matches('.')
 }
 
 fn is_integer(value: &Value) -> bool {

@@ -30,12 +30,6 @@ impl FieldSelector {
         self.0.iter().map(|(path, ..)| path.as_str())
     }
 
-    /// The one name that can match, where there is one.
-    pub fn exact(&self, field: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(path, value, equal)| path == field && *equal && !value.is_empty());
-        found.map(|(_, value, _)| value.as_str())
-    }
-
     pub fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|(path, value, equal)| (look(object, path) == *value) == *equal)
     }

@@ -102,7 +102,8 @@ impl<'a> Reader<'a> {
         self.skip();
         let key = self.word().to_owned();
         if key.is_empty() {
-            return Err(self.unexpected("identifier"));
+            let found: String = self.rest.chars().take(1).collect();
+            return Err(format!("found '{found}', expected: !, identifier, or 'end of string'"));
         }
         if let Some(why) = bad_key(&key).first() {
             return Err(format!("unable to parse requirement: <nil>: Invalid value: {key:?}: {why}"));
@@ -164,7 +165,8 @@ impl<'a> Reader<'a> {
     fn values(&mut self, key: &str) -> Result<Vec<String>, String> {
         self.skip();
         if !self.take("(") {
-            return Err(self.unexpected("'('"));
+            let found: String = self.rest.chars().take_while(|c| !c.is_whitespace()).collect();
+            return Err(format!("unable to parse requirement: found '{found}' expected: '('"));
         }
         let mut values = Vec::new();
         loop {

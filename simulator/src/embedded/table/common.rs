@@ -46,7 +46,7 @@ fn shape(kind: Common) -> &'static [(&'static str, &'static str, i64)] {
             ("Images", "string", 1),
             ("Selector", "string", 1),
         ],
-        Common::ServiceAccount => &[("Secrets", "string", 0), ("Age", "string", 0)],
+        Common::ServiceAccount => &[("Age", "string", 0)],
         Common::Crd => &[("Created At", "date", 0)],
         Common::Event | Common::NewEvent => &[
             ("Last Seen", "string", 0),
@@ -86,10 +86,7 @@ pub(super) fn cells(kind: Common, object: &Value) -> Vec<Value> {
         Common::Secret => vec![json!(own), json!(text("/type")), json!(count("/data")), json!(born)],
         Common::ConfigMap => vec![json!(own), json!(count("/data") + count("/binaryData")), json!(born)],
         Common::Lease => vec![json!(own), json!(text("/spec/holderIdentity")), json!(born)],
-        Common::ServiceAccount => {
-            let secrets = at("/secrets").and_then(Value::as_array).map_or(0, Vec::len);
-            vec![json!(own), json!(secrets), json!(born)]
-        }
+        Common::ServiceAccount => vec![json!(own), json!(born)],
         Common::Crd => vec![json!(own), json!(text("/metadata/creationTimestamp"))],
         Common::Service => service(object, own, &born),
         Common::EndpointSlice => slice(object, own, &born),

@@ -6,6 +6,7 @@ mod path;
 
 use super::present;
 use super::registry::{Column, Served};
+use super::status::Status;
 use serde_json::{Map, Value, json};
 
 /// A table of one object.
@@ -57,6 +58,18 @@ pub(super) fn of_bookmark(bookmark: &Value) -> Value {
     })
 }
 
+/// What of the objects a table is asked to carry.
+pub(super) fn included(asked: Option<&str>) -> Result<&str, Status> {
+    match asked {
+        None | Some("") => Ok("Metadata"),
+        Some(known @ ("Metadata" | "Object" | "None")) => Ok(known),
+        Some(other) => Err(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', \
+             'Object', 'None', or empty"
+        ))),
+    }
+}
+
 fn row(object: Value, served: &Served, include: &str) -> Value {
     let cells = match served.resource.common() {
         Some(kind) => common::cells(kind, &object),
@@ -87,7 +100,7 @@ may allow a client to request the generation of an appropriate name automaticall
 idempotence and configuration definition. Cannot be updated. More info: \
 https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 /// What every table says of an age.
-const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not \
+pub(super) const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not \
 guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented \
 in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
 https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -98,7 +111,6 @@ fn definition(name: &str, kind: &str, format: &str, description: &str, priority:
 
 fn custom_column(column: &Column) -> Value {
     let description = match (column.description.is_empty(), column.path.as_str()) {
-        (true, ".metadata.creationTimestamp") => AGE.to_owned(),
         (true, path) => format!("Custom resource definition column (in JSONPath format): {path}"),
         (false, _) => column.description.clone(),
     };

@@ -6,10 +6,9 @@ use crate::embedded::answer::{Answer, Content};
 use crate::embedded::api::{Api, find_namespace};
 use crate::embedded::call::{Call, WriteOptions};
 use crate::embedded::fields::{Manager, track_update};
-use crate::embedded::kinds;
 use crate::embedded::object::{self, meta_text, set_meta};
 use crate::embedded::present::{self, to_kept};
-use crate::embedded::registry::{CRD_TABLE, Common, Served};
+use crate::embedded::registry::Served;
 use crate::embedded::scope::{Scope, Sub};
 use crate::embedded::status::{Named, Status};
 use crate::embedded::store::{Expect, Leave, Refusal, Stored, Write};
@@ -54,7 +53,7 @@ pub(super) async fn create(
     match_namespace(&mut object, scope)?;
     admit_to_namespace(api, scope, &object)?;
     if meta_text(&object, "resourceVersion").is_some() {
-        return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
     let prefix = meta_text(&object, "generateName").map(str::to_owned);
     let generated = object::name(&object).is_empty() && prefix.is_some();
@@ -84,21 +83,8 @@ pub(super) fn prepare(api: &Api, served: &Served, mut draft: Value) -> Result<Va
     set_meta(&mut draft, "uid", uuid::Uuid::new_v4().to_string().into());
     set_meta(&mut draft, "creationTimestamp", api.now().into());
     prepare_created(&mut draft, served);
-    if served.resource.common() == Some(Common::Crd) {
-        check(&draft, None, served, Sub::Whole)?;
-        settle_crd(api, &mut draft);
-        return Ok(draft);
-    }
     check(&draft, None, served, Sub::Whole)?;
     Ok(draft)
-}
-
-/// The conditions of a CRD, given the others.
-pub(super) fn settle_crd(api: &Api, crd: &mut Value) {
-    let now = api.now();
-    let state = api.store.read();
-    let others = state.table(CRD_TABLE).into_iter().flat_map(|table| table.range("", None));
-    kinds::crd_conditions(crd, others.map(|(_, stored)| &stored.value), &now);
 }
 
 async fn keep(api: &Api, scope: &Scope, draft: Value, dry_run: bool) -> Result<Arc<Stored>, Refusal> {

@@ -6,6 +6,7 @@ use crate::embedded::api::Api;
 use crate::embedded::call::Call;
 use crate::embedded::clock::stamp;
 use crate::embedded::decode::decode;
+use crate::embedded::kinds;
 use crate::embedded::object::{self, finalizers, is_deleting, set_meta};
 use crate::embedded::present;
 use crate::embedded::registry::Common;
@@ -148,6 +149,7 @@ pub(super) async fn delete(api: &Api, scope: &Scope, options: &DeleteOptions) ->
             return Err(scope.not_found());
         };
         match_preconditions(&kept, scope, options)?;
+        refuse_immortal(scope)?;
         let plan = plan(api, &kept.value, scope, options);
         let (leave, is_end) = match plan {
             Plan::Nothing => return Ok(Deleted::Later(kept)),
@@ -200,6 +202,19 @@ fn match_preconditions(kept: &Stored, scope: &Scope, options: &DeleteOptions) ->
     Ok(())
 }
 
+/// Namespaces that a cluster cannot do without.
+fn refuse_immortal(scope: &Scope) -> Result<(), Status> {
+    let is_namespace = scope.served.resource.common() == Some(Common::Namespace);
+    match is_namespace && matches!(scope.name.as_str(), "default" | "kube-public" | "kube-system") {
+        true => Err(Status::forbidden(
+            &scope.served.resource.named(),
+            &scope.name,
+            "this namespace may not be deleted",
+        )),
+        false => Ok(()),
+    }
+}
+
 enum Plan {
     /// It is on its way already.
     Nothing,
@@ -237,7 +252,11 @@ fn plan(api: &Api, kept: &Value, scope: &Scope, options: &DeleteOptions) -> Plan
         let at = api.clock.now().checked_add(grace.seconds()).unwrap_or_else(|_| api.clock.now());
         set_meta(&mut value, "deletionTimestamp", stamp(at).into());
     }
-    set_meta(&mut value, "deletionGracePeriodSeconds", grace.into());
+    if common == Some(Common::Crd) && !is_deleting(kept) {
+        kinds::crd_terminating(&mut value, &api.now());
+    } else {
+        set_meta(&mut value, "deletionGracePeriodSeconds", grace.into());
+    }
     match value == *kept {
         true => Plan::Nothing,
         false => Plan::Mark(value),

@@ -36,8 +36,8 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
             let served = &scope.served;
             let objects =
                 page.objects.iter().map(|stored| present::to_served(&stored.value, served)).collect();
-            let include = call.query.find("includeObject").unwrap_or("Metadata");
-            Content::Value(table::of_list(objects, served, list_meta(&page), include))
+            let include = table::included(call.query.find("includeObject"))?;
+            Content::Value(table::of_list(objects, served, list_meta(&page, false), include))
         }
     };
     Ok(Answer::of(StatusCode::OK, content))
@@ -56,21 +56,13 @@ pub(super) fn selection(call: &Call, scope: &Scope) -> Result<Selection, Status>
             || (field == "metadata.namespace" && (namespaced || scope.served.resource.is_custom()))
             || known.iter().any(|one| one == field);
         if !is_known {
-            let why = match scope.served.resource.is_custom() {
+            let why = match scope.served.resource.is_custom() || !known.is_empty() {
                 true => format!("field label not supported: {field}"),
                 false => format!(
                     "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                 ),
             };
-            let resource = &scope.served.resource;
-            let shown = format!("{}, Kind={}", scope.served.api_version(), resource.kind);
-            let group = if resource.group.is_empty() { format!("/{shown}") } else { shown };
-            return Err(Status::bad_request(format!(
-                "Unable to find {:?} that match label selector {:?}, field selector {:?}: {why}",
-                group,
-                call.query.find("labelSelector").unwrap_or_default(),
-                call.query.find("fieldSelector").unwrap_or_default(),
-            )));
+            return Err(Status::bad_request(why));
         }
     }
     Ok(Selection { labels, fields })
@@ -169,15 +161,13 @@ enum When {
 fn when(call: &Call) -> Result<When, Status> {
     let revision = call.query.find("resourceVersion");
     let matching = call.query.find("resourceVersionMatch");
-    let refuse = |why: &str| {
-        let cause = Cause::forbidden("resourceVersionMatch", why);
+    let token = call.query.find("continue");
+    let causes = bad_options(call, revision, matching, token.is_some());
+    if !causes.is_empty() {
         let named = Named { group: "meta.k8s.io".to_owned(), name: "ListOptions".to_owned() };
-        Err(Status::invalid(&named, "", &[cause]))
-    };
-    if let Some(token) = call.query.find("continue") {
-        if matching.is_some() {
-            return refuse("resourceVersionMatch is forbidden when continue is provided");
-        }
+        return Err(Status::invalid(&named, "", &causes));
+    }
+    if let Some(token) = token {
         if revision.is_some_and(|revision| revision != "0") {
             let why = "specifying resource version is not allowed when using continue";
             return Err(Status::bad_request(why));
@@ -185,23 +175,41 @@ fn when(call: &Call) -> Result<When, Status> {
         return read_token(token);
     }
     match (revision, matching) {
-        (None, Some(_)) => refuse("resourceVersionMatch is forbidden unless resourceVersion is provided"),
-        (None | Some("0"), None) => Ok(When::Now),
-        (Some("0"), Some("Exact")) => {
-            refuse("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
-        }
+        (None | Some("0"), _) => Ok(When::Now),
         (Some(text), Some("Exact")) => Ok(When::Exactly(read_revision(text)?)),
         (Some(text), None) if call.query.number("limit")?.is_some_and(|limit| limit > 0) => {
             Ok(When::Exactly(read_revision(text)?))
         }
-        (Some(text), None | Some("NotOlderThan")) => Ok(When::NotBefore(read_revision(text)?)),
-        (Some(_), Some(other)) => {
+        (Some(text), _) => Ok(When::NotBefore(read_revision(text)?)),
+    }
+}
+
+/// What does not go together.
+fn bad_options(call: &Call, revision: Option<&str>, matching: Option<&str>, continues: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut forbid = |field: &str, why: &str| causes.push(Cause::forbidden(field, why));
+    if let Some(matching) = matching {
+        if revision.is_none() {
+            forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            );
+        }
+        if continues {
+            forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+        }
+        if !matches!(matching, "Exact" | "NotOlderThan") {
             let known = ["Exact", "NotOlderThan", ""];
-            let cause = Cause::unsupported("resourceVersionMatch", &other.into(), &known);
-            let named = Named { group: "meta.k8s.io".to_owned(), name: "ListOptions".to_owned() };
-            Err(Status::invalid(&named, "", &[cause]))
+            causes.push(Cause::unsupported("resourceVersionMatch", &matching.into(), &known));
+        } else if matching == "Exact" && revision == Some("0") {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            causes.push(Cause::forbidden("resourceVersionMatch", why));
         }
     }
+    if call.query.flag("sendInitialEvents").is_some() {
+        causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    causes
 }
 
 fn token(revision: u64, key: &str) -> String {
@@ -210,7 +218,8 @@ fn token(revision: u64, key: &str) -> String {
 }
 
 fn read_token(token: &str) -> Result<When, Status> {
-    let wrong = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+    let wrong =
+        |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| wrong(&error.to_string()))?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
     let start = value.get("start").and_then(Value::as_str).ok_or_else(|| wrong("it has no start"))?;
@@ -238,11 +247,13 @@ fn expired(after: Option<&str>) -> Status {
     status
 }
 
-fn list_meta(page: &Page) -> Map<String, Value> {
+fn list_meta(page: &Page, is_custom: bool) -> Map<String, Value> {
     let mut meta = Map::new();
     meta.insert("resourceVersion".to_owned(), page.revision.to_string().into());
-    if let Some(next) = &page.next {
-        meta.insert("continue".to_owned(), next.clone().into());
+    // Lists of custom objects always say where they go on.
+    let next = page.next.clone().or_else(|| is_custom.then(String::new));
+    if let Some(next) = next {
+        meta.insert("continue".to_owned(), next.into());
     }
     if let Some(remaining) = page.remaining {
         meta.insert("remainingItemCount".to_owned(), remaining.into());
@@ -258,7 +269,7 @@ pub(super) fn whole(page: &Page, scope: &Scope) -> Bytes {
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
         Value::from(served.resource.list_kind.as_str()),
         Value::from(served.api_version()),
-        Value::Object(list_meta(page)),
+        Value::Object(list_meta(page, served.resource.is_custom())),
     );
     let mut text =
         Vec::with_capacity(head.len() + 2 + items.iter().map(|item| item.len() + 1).sum::<usize>());
@@ -278,7 +289,7 @@ fn metadata(page: &Page) -> Value {
     json!({
         "kind": "PartialObjectMetadataList",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": list_meta(page),
+        "metadata": list_meta(page, false),
         "items": items,
     })
 }

@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 64;
 
 /// Carries a request out.
 pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope, old_watch: bool) -> Result<Answer, Status> {
-    let is_read = matches!(call.method, Method::GET | Method::HEAD);
+    let is_read = call.method == Method::GET;
     let watches = old_watch || call.query.is("watch");
     if scope.name.is_empty() {
         return match call.method {
@@ -34,6 +34,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope, old_watch: boo
             Method::DELETE if !scope.is_across() && deletes_collections(scope) => {
                 collection::answer(api, call, scope).await
             }
+            Method::POST if scope.served.resource.is_custom() => Err(Status::no_such_path()),
             _ => Err(Status::method_not_allowed()),
         };
     }
@@ -46,6 +47,12 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope, old_watch: boo
         (&Method::PUT, _) => update::answer(api, call, scope).await,
         (&Method::PATCH, Sub::Whole | Sub::Status) => patch::answer(api, call, scope).await,
         (&Method::DELETE, Sub::Whole) => delete::answer(api, call, scope).await,
+        (&Method::DELETE, _) if scope.served.resource.is_custom() => {
+            Err(Status::not_supported(&scope.served.resource.named(), "delete"))
+        }
+        (&Method::POST, Sub::Status | Sub::Scale) if scope.served.resource.is_custom() => {
+            Err(Status::not_supported(&scope.served.resource.named(), "create"))
+        }
         _ => Err(Status::method_not_allowed()),
     }
 }

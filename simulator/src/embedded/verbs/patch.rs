@@ -11,7 +11,7 @@ use crate::embedded::object;
 use crate::embedded::patch::{Failure, apply_json, merge, merge_strategic};
 use crate::embedded::present;
 use crate::embedded::scope::{Scope, Sub};
-use crate::embedded::status::Status;
+use crate::embedded::status::{Cause, Named, Status};
 use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
     match (call.media(), is_custom) {
         (Media::JsonPatch | Media::MergePatch | Media::ApplyPatch, _) | (Media::StrategicPatch, false) => {}
         (_, true) => return Err(Status::unsupported_media_type(&CUSTOM_MEDIA)),
-        (_, false) => return Err(Status::unsupported_media_type(&MEDIA)),
+        (_, false) => return Err(Status::unknown_patch()),
     }
     let options = WriteOptions::read(call, "PatchOptions")?;
     let patch = read_patch(call)?;
@@ -43,8 +43,12 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
         *warnings.lock() = told;
         Ok(draft)
     };
-    let rules =
-        Rules { create_too: is_apply && scope.sub == Sub::Whole, blind: true, dry_run: options.dry_run };
+    let rules = Rules {
+        create_too: is_apply && scope.sub == Sub::Whole,
+        blind: true,
+        by_uid: false,
+        dry_run: options.dry_run,
+    };
     let changed = change(api, scope, rules, make).await?;
     let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
     let content = Content::Json(present::object(&changed.stored, &scope.served, wanted.shape));
@@ -77,22 +81,22 @@ fn patched(
     let mut draft = old.clone();
     match call.media() {
         Media::JsonPatch => apply_json(&mut draft, patch).map_err(|failure| match failure {
-            Failure::Malformed(why) => Status::bad_request(why),
+            Failure::NoList => not_a(patch, "[]handlers.jsonPatchOp"),
             Failure::TooMany(why) => Status::too_large(&why),
-            Failure::Refused(why) => unprocessable(&why),
+            Failure::Refused(_) => Status::unprocessable(),
         })?,
         Media::MergePatch => {
             if !patch.is_object() {
-                return Err(Status::bad_request("a merge patch must be an object"));
+                return Err(not_a(patch, "map[string]interface {}"));
             }
             merge(&mut draft, patch.clone());
         }
         Media::StrategicPatch => {
             if !patch.is_object() {
-                return Err(Status::bad_request("a strategic merge patch must be an object"));
+                return Err(not_a(patch, "map[string]interface {}"));
             }
             merge_strategic(&mut draft, patch, &served.version().schema)
-                .map_err(|why| unprocessable(&why))?;
+                .map_err(|_| Status::unprocessable())?;
         }
         Media::ApplyPatch | Media::Json | Media::Yaml | Media::Other => {
             return Err(Status::unsupported_media_type(&MEDIA));
@@ -116,7 +120,7 @@ fn applied(
     if object::meta(&config).is_some_and(|meta| meta.contains_key("managedFields")) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let told = know(&mut config, scope, options)?;
+    let told = know_config(&mut config, scope)?;
     let name = object::name(&config);
     if !name.is_empty() && name != scope.name {
         let message =
@@ -145,14 +149,50 @@ fn settle(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Ve
     Ok(told)
 }
 
+/// An applied configuration may only say what its schema knows.
+fn know_config(config: &mut Value, scope: &Scope) -> Result<Vec<String>, Status> {
+    let served = &scope.served;
+    if !config.is_object() {
+        return Err(not_a(config, "map[string]interface {}"));
+    }
+    match_kind(config, scope)?;
+    let place = format!("{}/{}", object::namespace(config), object::name(config));
+    let (group, kind) = (served.api_version(), &served.resource.kind);
+    let place = format!("failed to create typed patch object ({place}; {group}, Kind={kind})");
+    let unknown = unknown(config, served).map_err(|why| Status::plain(format!("{place}: {why}")))?;
+    let texts: Vec<String> =
+        unknown.iter().map(|field| format!(".{field}: field not declared in schema")).collect();
+    match texts.as_slice() {
+        [] => Ok(Vec::new()),
+        [one] => Err(Status::plain(format!("{place}: {one}"))),
+        many => Err(Status::plain(format!("{place}: errors:\n  {}", many.join("\n  ")))),
+    }
+}
+
+/// Sees that an object says that it is what the path says.
+fn match_kind(object: &Value, scope: &Scope) -> Result<(), Status> {
+    let served = &scope.served;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version.is_empty() || kind.is_empty() {
+        let title = if kind.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(Status::bad_request(format!("Object '{title}' is missing in '{object}'")));
+    }
+    if version == served.api_version() && kind == served.resource.kind {
+        return Ok(());
+    }
+    let (group, expected) = (served.api_version(), &served.resource.kind);
+    Err(Status::bad_request(format!(
+        "invalid object type: {version}, Kind={kind} is not {group}, Kind={expected}"
+    )))
+}
+
 /// Sees that an object is of the kind that it is sent as, and drops what the kind does not know.
 fn know(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Vec<String>, Status> {
     let served = &scope.served;
     if !draft.is_object() {
         return Err(Status::bad_request("the patched object is no object"));
     }
-    let text =
-        |draft: &Value, field: &str| draft.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let handled = |why: &str| {
         Status::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {kind}: {why}",
@@ -160,16 +200,17 @@ fn know(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Vec<
             kind = served.resource.kind
         ))
     };
-    let (version, kind) = (text(draft, "apiVersion"), text(draft, "kind"));
-    if version != served.api_version() || kind != served.resource.kind {
-        return Err(Status::bad_request(format!(
-            "the object provided is unrecognized: it says that it is a {kind:?} of {version:?}"
-        )));
-    }
+    match_kind(draft, scope)?;
     let unknown = unknown(draft, served).map_err(|why| handled(&why))?;
     let told: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
     if options.strictness == Strictness::Strict && !told.is_empty() {
-        return Err(handled(&format!("strict decoding error: {}", told.join(", "))));
+        let why = format!("strict decoding error: {}", told.join(", "));
+        if served.resource.is_custom() {
+            return Err(handled(&why));
+        }
+        let cause = Cause::invalid_text("patch", &draft.to_string(), &why);
+        let nobody = Named { group: String::new(), name: String::new() };
+        return Err(Status::invalid(&nobody, "", &[cause]));
     }
     match options.strictness {
         Strictness::Ignore => Ok(Vec::new()),
@@ -177,10 +218,17 @@ fn know(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Vec<
     }
 }
 
-fn unprocessable(why: &str) -> Status {
-    let mut status = Status::unprocessable(format!(
-        "the server rejected our request due to an error in our request: {why}"
-    ));
-    status.details.insert("causes".to_owned(), serde_json::json!([{ "message": why }]));
-    status
+/// A patch of the wrong shape.
+fn not_a(patch: &Value, wanted: &str) -> Status {
+    let found = match patch {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    Status::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"
+    ))
 }

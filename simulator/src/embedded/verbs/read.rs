@@ -5,7 +5,7 @@ use crate::embedded::api::Api;
 use crate::embedded::call::Call;
 use crate::embedded::present;
 use crate::embedded::scope::Scope;
-use crate::embedded::status::{Cause, Named, Status};
+use crate::embedded::status::Status;
 use crate::embedded::store::State;
 use http::StatusCode;
 
@@ -24,14 +24,12 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
 
 /// A revision in a query.
 pub(super) fn read_revision(text: &str) -> Result<u64, Status> {
-    text.parse().map_err(|_| {
-        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-        let cause = Cause::invalid_text("resourceVersion", text, &why);
-        let named = Named { group: "meta.k8s.io".to_owned(), name: "ListOptions".to_owned() };
-        let mut status = Status::invalid(&named, "", &[cause]);
-        status.message = format!("Invalid value: {text:?}: {why}");
-        Status::bad_request(status.message)
-    })
+    text.parse().map_err(|_| Status::bad_request(format!("invalid resource version: {}", no_number(text))))
+}
+
+/// What is wrong with a revision that is no number.
+pub(super) fn no_number(text: &str) -> String {
+    format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
 /// Refuses a revision that has not been yet.

@@ -33,8 +33,7 @@ pub(super) async fn patch(api: &Api, call: &Call, scope: &Scope) -> Result<Answe
     let media = call.media();
     let make = move |mut current: Value| {
         match media {
-            Media::JsonPatch => apply_json(&mut current, &patch)
-                .map_err(|failure| Status::unprocessable(format!("{failure:?}")))?,
+            Media::JsonPatch => apply_json(&mut current, &patch).map_err(|_| Status::unprocessable())?,
             Media::MergePatch | Media::StrategicPatch => merge(&mut current, patch.clone()),
             _ => return Err(Status::unsupported_media_type(&["application/merge-patch+json"])),
         }
@@ -64,7 +63,7 @@ async fn write(
         track_update(&mut draft, Some(old), &scope.served, &manager);
         Ok(draft)
     };
-    let rules = Rules { create_too: false, blind: true, dry_run };
+    let rules = Rules { create_too: false, blind: true, by_uid: false, dry_run };
     let changed = change(api, scope, rules, make).await?;
     Ok(Answer::value(of(&to_served(&changed.stored.value, &scope.served), scope)?))
 }
@@ -72,6 +71,8 @@ async fn write(
 fn check_replicas(replicas: &Value, scope: &Scope) -> Result<(), Status> {
     let cause = match replicas.as_i64() {
         Some(0..) => return Ok(()),
+        // A custom object is checked as a whole.
+        Some(_) if scope.served.resource.is_custom() => return Ok(()),
         Some(_) => Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"),
         None => Cause::type_invalid("spec.replicas", replicas, "must be an integer"),
     };
@@ -101,6 +102,10 @@ fn of(object: &Value, scope: &Scope) -> Result<Value, Status> {
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         status["selector"] = selector.into();
     }
+    if look(object, &paths.spec_replicas).is_none() && scope.served.resource.is_custom() {
+        let why = format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
+        return Err(Status::internal(&why));
+    }
     let replicas = number(&paths.spec_replicas).unwrap_or(0);
     let spec = if replicas == 0 { json!({}) } else { json!({ "replicas": replicas }) };
     Ok(json!({
@@ -119,9 +124,8 @@ fn labels(object: &Value) -> Option<String> {
 pub(crate) fn check(object: &Value, scale: &Scale) -> Option<Cause> {
     let found = look(object, &scale.spec_replicas)?;
     let number = found.as_i64()?;
-    (number < 0).then(|| {
-        Cause::invalid(scale.spec_replicas.trim_start_matches('.'), found, "should be a non-negative integer")
-    })
+    (number < 0)
+        .then(|| Cause::invalid(scale.spec_replicas.as_str(), found, "should be a non-negative integer"))
 }
 
 fn look<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {

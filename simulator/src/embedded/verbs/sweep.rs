@@ -3,6 +3,7 @@
 
 use super::delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, delete};
 use crate::embedded::api::Api;
+use crate::embedded::kinds;
 use crate::embedded::object::{self, finalizers, is_deleting, set_meta};
 use crate::embedded::registry::{CRD_TABLE, Common, NAMESPACE_TABLE, Served};
 use crate::embedded::scope::{Scope, Sub};
@@ -34,6 +35,7 @@ pub(crate) async fn after_write(api: &Api, served: &Served, stored: &Stored) {
     let mut tasks = VecDeque::new();
     match served.resource.common() {
         Some(Common::Crd) => {
+            settle_crd(api, served, object::name(value)).await;
             api.refresh();
             if is_deleting(value) {
                 tasks.push_back(Task::Crd(object::name(value).to_owned()));
@@ -49,6 +51,30 @@ pub(crate) async fn after_write(api: &Api, served: &Served, stored: &Stored) {
         tasks.push_back(task_for(served, value));
     }
     run(api, tasks).await;
+}
+
+/// The conditions of a CRD, given the others: a write of its own, as by the controllers of a cluster.
+async fn settle_crd(api: &Api, served: &Served, name: &str) {
+    for _ in 0..8 {
+        let Some(stored) = api.store.find(CRD_TABLE, name) else { return };
+        let mut value = stored.value.clone();
+        {
+            let now = api.now();
+            let state = api.store.read();
+            let others = state.table(CRD_TABLE).into_iter().flat_map(|table| table.range("", None));
+            kinds::crd_conditions(&mut value, others.map(|(_, stored)| &stored.value), &now);
+        }
+        if value == stored.value || is_deleting(&value) {
+            return;
+        }
+        let table = Arc::clone(&served.resource.table);
+        let expect = Expect::Revision(stored.revision);
+        let write = Write { table, key: name.to_owned(), expect, leave: Leave::Put(value) };
+        // Whoever was faster is looked at once more.
+        if api.store.commit(write).await.is_ok() {
+            return;
+        }
+    }
 }
 
 /// After an object has ended.
@@ -319,8 +345,29 @@ async fn empty_namespace(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
         let key = object::key(object::namespace(&stored.value), object::name(&stored.value));
         api.store.find(table, &key).is_some()
     });
-    if !left {
-        end_namespace(api, name, tasks).await;
+    match left {
+        false => end_namespace(api, name, tasks).await,
+        true => tell_remaining(api, name).await,
+    }
+}
+
+/// Says in a Namespace what its end waits for.
+async fn tell_remaining(api: &Api, name: &str) {
+    let Some(namespace) = api.store.find(NAMESPACE_TABLE, name) else { return };
+    let mut value = namespace.value.clone();
+    let left = contents(api, &format!("{name}/"));
+    let left: Vec<(&str, &Value)> = left.iter().map(|(table, stored)| (&**table, &stored.value)).collect();
+    kinds::namespace_remaining(&mut value, &left, &api.now());
+    if value != namespace.value {
+        let expect = Expect::Revision(namespace.revision);
+        let write = Write {
+            table: Arc::from(NAMESPACE_TABLE),
+            key: name.to_owned(),
+            expect,
+            leave: Leave::Put(value),
+        };
+        // Whoever was faster leaves a Namespace that is looked at again.
+        let _ = api.store.commit(write).await;
     }
 }
 
@@ -331,6 +378,11 @@ async fn end_namespace(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
     let own = value.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut);
     if let Some(own) = own {
         own.retain(|one| one != "kubernetes");
+    }
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
+        && spec.get("finalizers").and_then(Value::as_array).is_some_and(Vec::is_empty)
+    {
+        spec.remove("finalizers");
     }
     let others = value.pointer("/spec/finalizers").and_then(Value::as_array).map_or(0, Vec::len);
     let ends = others == 0 && finalizers(&value).is_empty();
@@ -352,6 +404,15 @@ async fn empty_crd(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
     let Some(crd) = api.store.find(CRD_TABLE, name) else { return };
     if !is_deleting(&crd.value) || !finalizers(&crd.value).contains(&CRD_CLEANUP) {
         return;
+    }
+    let mut value = crd.value.clone();
+    kinds::crd_emptying(&mut value, &api.now());
+    if value != crd.value {
+        let expect = Expect::Revision(crd.revision);
+        let write =
+            Write { table: Arc::from(CRD_TABLE), key: name.to_owned(), expect, leave: Leave::Put(value) };
+        // It is looked at again below, whoever wrote last.
+        let _ = api.store.commit(write).await;
     }
     let objects: Vec<Arc<Stored>> = {
         let state = api.store.read();

@@ -39,7 +39,12 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
         Ok(draft)
     };
     let (create_too, blind) = is_lenient(scope.served.resource.common());
-    let rules = Rules { create_too: create_too && scope.sub == Sub::Whole, blind, dry_run: options.dry_run };
+    let rules = Rules {
+        create_too: create_too && scope.sub == Sub::Whole,
+        blind,
+        by_uid: true,
+        dry_run: options.dry_run,
+    };
     let changed = change(api, scope, rules, make).await?;
     let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
     let content = Content::Json(present::object(&changed.stored, &scope.served, wanted.shape));
@@ -49,21 +54,15 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
 fn match_name(object: &Value, scope: &Scope) -> Result<(), Status> {
     let name = object::name(object);
     if name.is_empty() {
-        return Err(Status::bad_request(
-            "the name of the object (based on URL) was undeterminable: name must be provided",
-        ));
+        let message = format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            scope.name
+        );
+        return Err(Status::bad_request(message));
     }
     if name != scope.name {
         let message =
             format!("the name of the object ({name}) does not match the name on the URL ({})", scope.name);
-        return Err(Status::bad_request(message));
-    }
-    let namespace = object::namespace(object);
-    if !namespace.is_empty() && namespace != scope.namespace && scope.served.resource.namespaced {
-        let message = format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the request ({})",
-            scope.namespace
-        );
         return Err(Status::bad_request(message));
     }
     Ok(())
@@ -76,6 +75,8 @@ pub(super) struct Rules {
     pub create_too: bool,
     /// A change need not name the revision that it saw.
     pub blind: bool,
+    /// An object of another id is another object; a patch of it is a change of its id.
+    pub by_uid: bool,
     pub dry_run: bool,
 }
 
@@ -101,14 +102,13 @@ pub(super) async fn change(
         let old = to_served(&kept.value, served);
         let mut draft = make(Some(&old))?;
         match_revision(&draft, &kept, scope, rules)?;
-        match_uid(&draft, &old, scope)?;
+        if rules.by_uid {
+            match_uid(&draft, &old, scope)?;
+        }
         prepare_updated(&mut draft, &old, served, scope.sub);
         set_meta(&mut draft, "resourceVersion", kept.revision.to_string().into());
         check(&draft, Some(&old), served, scope.sub)?;
         keep_times(&mut draft, &old);
-        if served.resource.common() == Some(Common::Crd) && scope.sub == Sub::Whole {
-            create::settle_crd(api, &mut draft);
-        }
         if draft == old {
             return Ok(Changed { stored: kept, created: false });
         }
@@ -175,11 +175,7 @@ fn match_revision(draft: &Value, kept: &Stored, scope: &Scope, rules: Rules) -> 
         Some(revision) => match revision.parse::<u64>() {
             Ok(revision) if revision == kept.revision => Ok(()),
             Ok(_) => Err(Status::conflict(&scope.served.resource.named(), &scope.name, MODIFIED)),
-            Err(_) => {
-                let why = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
-                let cause = Cause::invalid_text("metadata.resourceVersion", revision, &why);
-                Err(Status::invalid(&scope.served.resource.kind_named(), &scope.name, &[cause]))
-            }
+            Err(_) => Err(Status::plain(format!("strconv.ParseUint: parsing {revision:?}: invalid syntax"))),
         },
     }
 }
@@ -189,8 +185,19 @@ fn match_uid(draft: &Value, old: &Value, scope: &Scope) -> Result<(), Status> {
     if asked.is_empty() || asked == found {
         return Ok(());
     }
-    let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {asked}, UID in object meta: {found}",
+        storage_key(scope)
+    );
     Err(Status::conflict(&scope.served.resource.named(), &scope.name, &why))
+}
+
+/// Where a real server would keep an object; its messages show it.
+fn storage_key(scope: &Scope) -> String {
+    let resource = &scope.served.resource;
+    let group = if resource.is_custom() { format!("{}/", resource.group) } else { String::new() };
+    format!("/registry/{group}{}/{}", resource.plural, scope.key())
 }
 
 /// Keeps the new state, or ends an object whose last finalizer went.
@@ -206,7 +213,11 @@ async fn keep(
     if dry_run {
         return Ok(Arc::new(Stored::new(value, kept.revision)));
     }
-    let leave = if ends { Leave::Nothing(value) } else { Leave::Put(value) };
+    // What is gone is told of as it was kept last; whoever ended it hears what it sent.
+    let (leave, told) = match ends {
+        true => (Leave::Nothing(kept.value.clone()), Some(Arc::new(Stored::new(value, kept.revision)))),
+        false => (Leave::Put(value), None),
+    };
     let table = Arc::clone(&scope.served.resource.table);
     let write = Write { table, key: scope.key(), expect: Expect::Revision(kept.revision), leave };
     let stored = api.store.commit(write).await?;
@@ -214,7 +225,7 @@ async fn keep(
         true => sweep::after_end(api, &scope.served, &stored).await,
         false => sweep::after_write(api, &scope.served, &stored).await,
     }
-    Ok(stored)
+    Ok(told.unwrap_or(stored))
 }
 
 fn ends(draft: &Value, scope: &Scope) -> bool {

@@ -2,7 +2,7 @@
 //! pace; one that falls behind what is remembered is told to list anew.
 
 use super::list::selection;
-use super::read::{not_newer, read_revision};
+use super::read::{no_number, not_newer};
 use crate::embedded::accept::Shape;
 use crate::embedded::answer::{Answer, Content, Lines};
 use crate::embedded::api::Api;
@@ -66,7 +66,7 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
     let timeout = call.query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
     let timeout = timeout.map_or(LONGEST, |seconds| Duration::from_secs(seconds.unsigned_abs()));
     let table_name = Arc::clone(&scope.served.resource.table);
-    let asked = call.query.find("resourceVersion").map(read_revision).transpose()?.unwrap_or(0);
+    let asked = call.query.find("resourceVersion").map(revision).transpose()?.unwrap_or(0);
     let state = api.store.read();
     not_newer(&state, asked)?;
     let current = state.revision();
@@ -77,14 +77,14 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
         store: api.store.share(),
         selection,
         shape: wanted.shape,
-        include: call.query.find("includeObject").unwrap_or("Metadata").to_owned(),
+        include: table::included(call.query.find("includeObject"))?.to_owned(),
         at: current,
         news,
         waiting: VecDeque::new(),
         bookmarks: call.query.is("allowWatchBookmarks"),
         next_bookmark: now + BOOKMARK_EVERY,
         end: now + timeout,
-        said_last_word: timeout <= LAST_WORD * 2,
+        said_last_word: timeout <= LAST_WORD,
         over: false,
         closing: api.closing.clone(),
         first_table: true,
@@ -109,26 +109,33 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
     Ok(Answer::of(StatusCode::OK, Content::Lines(lines.boxed())))
 }
 
+/// A real server has no class for a watch from a revision that is no number.
+fn revision(text: &str) -> Result<u64, Status> {
+    text.parse().map_err(|_| Status::plain(no_number(text)))
+}
+
 /// Whether everything is to be told first, as a streaming list.
 fn initial_events(call: &Call) -> Result<Option<bool>, Status> {
     let asked = call.query.flag("sendInitialEvents");
     let matching = call.query.find("resourceVersionMatch");
-    let refuse = |cause: Cause| {
+    let refuse = |causes: &[Cause]| {
         let named = Named { group: "meta.k8s.io".to_owned(), name: "ListOptions".to_owned() };
-        Err(Status::invalid(&named, "", &[cause]))
+        Err(Status::invalid(&named, "", causes))
+    };
+    let needed = || {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        Cause::forbidden("resourceVersionMatch", why)
     };
     match (asked, matching) {
         (None, None) | (Some(_), Some("NotOlderThan")) => Ok(asked),
         (None, Some(_)) => {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            refuse(Cause::forbidden("resourceVersionMatch", why))
+            refuse(&[Cause::forbidden("resourceVersionMatch", why)])
         }
-        (Some(_), None) => {
-            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            refuse(Cause::forbidden("resourceVersionMatch", why))
-        }
+        (Some(_), None) => refuse(&[needed()]),
         (Some(_), Some(other)) => {
-            refuse(Cause::unsupported("resourceVersionMatch", &other.into(), &["NotOlderThan"]))
+            let unknown = Cause::unsupported("resourceVersionMatch", &other.into(), &["NotOlderThan"]);
+            refuse(&[needed(), unknown])
         }
     }
 }
@@ -142,7 +149,7 @@ impl Watcher {
             if self.over {
                 return None;
             }
-            let last_word = self.end - LAST_WORD;
+            let last_word = self.end.checked_sub(LAST_WORD).unwrap_or(self.end);
             let speaks_last = self.bookmarks && !self.said_last_word;
             tokio::select! {
                 biased;
@@ -178,6 +185,9 @@ impl Watcher {
             let annotations = json!({"k8s.io/initial-events-end": "true"});
             bookmark["metadata"]["annotations"] = annotations;
             self.push_event("BOOKMARK", &self.shaped_bookmark(bookmark));
+            if self.bookmarks {
+                self.push_event("BOOKMARK", &self.shaped_bookmark(self.bookmark_object()));
+            }
         }
     }
 
