@@ -66,6 +66,7 @@ Exit codes: 0 everything was as shown; 1 something was not, and which.")]
   kubectl create namespace conductor-system
   conductor run                                        the cluster of KUBECONFIG, of ~/.kube/config, or of the pod
   conductor run --context staging --no-leader-election
+  conductor run --adapters /etc/conductor/adapters     kinds of implementation that Conductor does not know yet
   RUST_LOG=debug conductor run --log-format json
 
 Several may run: one leads, the others stand by with everything seen. Health is on /healthz and /readyz of
@@ -127,6 +128,9 @@ pub struct RunArguments {
     /// Most calls a second to the API, in the long run
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub writes_per_second: u32,
+    /// Folder with adapters (YAML, one a file) for more kinds of implementation, or in place of those that come along
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Option<PathBuf>,
     /// How log lines are written; RUST_LOG chooses which
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

@@ -4,6 +4,7 @@
 //! error; 1 is kept for gates, and for a controller that was running and cannot go on. A reader that goes away,
 //! as `head` does, ends the program quietly.
 
+mod adapters;
 mod args;
 mod cluster;
 mod crds;

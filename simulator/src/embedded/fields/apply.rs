@@ -39,9 +39,9 @@ pub(crate) fn apply(
     let config = bare(config);
     let merged = merge_typed(&before, &config, node);
     let last = book.find(&who).map(|page| page.set.clone()).unwrap_or_default();
-    let own = field_set(&config, node).without_branches(&ignored).difference(&unmanaged());
-    book.set(who.clone(), own, &manager.now);
-    let merged = prune(&merged, &book, &last, node);
+    let said = field_set(&config, node).without_branches(&ignored);
+    book.set(who.clone(), said.difference(&unmanaged()), &manager.now);
+    let merged = prune(&merged, &book, &said, &last, node);
     let comparison = compare(&before, &merged, node);
     let changed = comparison.added.union(&comparison.modified).without_branches(&ignored);
     if !force {
@@ -60,12 +60,12 @@ pub(crate) fn apply(
 }
 
 /// Takes out what the manager mentioned last time and nobody mentions now.
-fn prune(merged: &Value, book: &Book, last: &FieldSet, node: &Node) -> Value {
+fn prune(merged: &Value, book: &Book, said: &FieldSet, last: &FieldSet, node: &Node) -> Value {
     if last.is_empty() {
         return merged.clone();
     }
     let pruned = remove(merged, &last.with_named_parents(), node);
-    let managed = book.0.iter().fold(FieldSet::default(), |all, page| all.union(&page.set));
+    let managed = book.0.iter().fold(said.clone(), |all, page| all.union(&page.set));
     let had = field_set(merged, node).with_named_parents();
     let kept = field_set(&pruned, node).with_named_parents().union(&managed.with_named_parents());
     let pruned = remove(merged, &had.difference(&kept), node);
@@ -116,9 +116,6 @@ fn shown(page: &Page) -> String {
     }
     if !applies {
         text.push_str(&format!(" using {version}"));
-        if !page.time.is_empty() {
-            text.push_str(&format!(" at {}", page.time));
-        }
     }
     text
 }
@@ -156,7 +153,7 @@ mod tests {
         let refused = apply(Some(&live), &config, &served, &manager("one"), false).unwrap_err();
         assert_eq!(
             refused.message,
-            "Apply failed with 1 conflict: conflict with \"editor\" using v1 at 2026-11-17T00:00:00Z: .data.a"
+            "Apply failed with 1 conflict: conflict with \"editor\" using v1: .data.a"
         );
         let forced = apply(Some(&live), &config, &served, &manager("one"), true).unwrap();
         assert_eq!(forced["data"], json!({"a": "2"}));

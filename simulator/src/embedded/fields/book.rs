@@ -54,7 +54,7 @@ impl Book {
     /// Sets a manager's page; an empty one is torn out.
     pub fn set(&mut self, who: Who, set: FieldSet, time: &str) {
         let at = self.0.iter().position(|page| page.who.is(&who));
-        match (at, set.is_empty() && !who.applies) {
+        match (at, set.is_empty()) {
             (Some(at), true) => drop(self.0.remove(at)),
             (None, true) => {}
             (Some(at), false) => {

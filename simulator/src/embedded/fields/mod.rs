@@ -6,10 +6,12 @@ mod book;
 mod manager;
 mod path;
 mod set;
+mod typed;
 mod update;
 mod walk;
 mod zero;
 
 pub(super) use apply::apply;
 pub(super) use manager::Manager;
+pub(super) use typed::find_untyped;
 pub(super) use update::{keep_times, track_update};

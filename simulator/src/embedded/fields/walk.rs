@@ -47,7 +47,7 @@ fn item_node(node: &Node) -> &Node {
 }
 
 /// How an item is named.
-pub(super) fn step_of(item: &Value, node: &Node) -> Option<Step> {
+pub(crate) fn step_of(item: &Value, node: &Node) -> Option<Step> {
     match &node.list {
         List::Atomic => None,
         List::Set => Some(Step::Value(item.clone())),

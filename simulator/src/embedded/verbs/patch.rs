@@ -6,7 +6,7 @@ use crate::embedded::answer::{Answer, Content};
 use crate::embedded::api::Api;
 use crate::embedded::call::{Call, Media, Strictness, WriteOptions};
 use crate::embedded::decode::{read_json, read_yaml};
-use crate::embedded::fields::{Manager, apply, track_update};
+use crate::embedded::fields::{Manager, apply, find_untyped, track_update};
 use crate::embedded::object;
 use crate::embedded::patch::{Failure, apply_json, merge, merge_strategic};
 use crate::embedded::present;
@@ -157,11 +157,13 @@ fn know_config(config: &mut Value, scope: &Scope) -> Result<Vec<String>, Status>
     }
     match_kind(config, scope)?;
     let place = format!("{}/{}", object::namespace(config), object::name(config));
-    let (group, kind) = (served.api_version(), &served.resource.kind);
-    let place = format!("failed to create typed patch object ({place}; {group}, Kind={kind})");
-    let unknown = unknown(config, served).map_err(|why| Status::plain(format!("{place}: {why}")))?;
-    let texts: Vec<String> =
-        unknown.iter().map(|field| format!(".{field}: field not declared in schema")).collect();
+    let kind = gvk(&served.api_version(), &served.resource.kind);
+    let place = format!("failed to create typed patch object ({place}; {kind})");
+    let mut texts = find_untyped(config, &served.version().fields);
+    if texts.is_empty() {
+        let unknown = unknown(config, served).map_err(|why| Status::plain(format!("{place}: {why}")))?;
+        texts.extend(unknown.iter().map(|field| format!(".{field}: field not declared in schema")));
+    }
     match texts.as_slice() {
         [] => Ok(Vec::new()),
         [one] => Err(Status::plain(format!("{place}: {one}"))),
@@ -174,17 +176,18 @@ fn match_kind(object: &Value, scope: &Scope) -> Result<(), Status> {
     let served = &scope.served;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if version.is_empty() || kind.is_empty() {
-        let title = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(Status::bad_request(format!("Object '{title}' is missing in '{object}'")));
+    match version == served.api_version() && kind == served.resource.kind {
+        true => Ok(()),
+        false => Err(Status::bad_request(format!("invalid object type: {}", gvk(version, kind)))),
     }
-    if version == served.api_version() && kind == served.resource.kind {
-        return Ok(());
+}
+
+/// Group, version and kind as the server shows them.
+fn gvk(api_version: &str, kind: &str) -> String {
+    match api_version.contains('/') {
+        true => format!("{api_version}, Kind={kind}"),
+        false => format!("/{api_version}, Kind={kind}"),
     }
-    let (group, expected) = (served.api_version(), &served.resource.kind);
-    Err(Status::bad_request(format!(
-        "invalid object type: {version}, Kind={kind} is not {group}, Kind={expected}"
-    )))
 }
 
 /// Sees that an object is of the kind that it is sent as, and drops what the kind does not know.

@@ -136,7 +136,7 @@ async fn create_by_change(
     let refused = CreateFailed::Refused;
     if meta_text(&draft, "uid").is_some() {
         let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: ",
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
             meta_text(&draft, "uid").unwrap_or_default()
         );
         return Err(refused(Status::conflict(&scope.served.resource.named(), &scope.name, &why)));
