@@ -15,6 +15,7 @@ mod connection;
 mod dialect;
 mod expression;
 mod graph;
+mod parameters;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -24,3 +25,4 @@ mod value;
 pub use adapter::{Adapter, Adapters};
 pub use blueprint::{Blueprint, Inputs, Rendered, Source};
 pub use connection::{Connection, Prepared, SecretRef, complete};
+pub use parameters::{check_schema, parameters};
