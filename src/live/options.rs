@@ -1,6 +1,7 @@
 //! What the controller is told once, with defaults that suit a cluster. Where they come from is the caller's.
 
 use super::chance;
+use crate::model::AllowedKinds;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// How long calls on their way are waited for when asked to stop.
     pub drain: Duration,
+    /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
+    pub allowed_kinds: AllowedKinds,
 }
 
 impl Default for Options {
@@ -47,6 +50,7 @@ impl Default for Options {
             page_size: 1_000,
             listen: None,
             drain: Duration::from_secs(5),
+            allowed_kinds: AllowedKinds::default(),
         }
     }
 }
