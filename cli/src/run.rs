@@ -5,6 +5,7 @@ use crate::args::{LogFormat, RunArguments};
 use crate::cluster;
 use anyhow::{Context, Result};
 use conductor::live::{self, LeaseOptions, Options};
+use conductor::model::AllowedKinds;
 use std::io::IsTerminal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,7 @@ fn options(arguments: &RunArguments) -> Options {
         writes_per_second: arguments.writes_per_second,
         burst: arguments.writes_per_second,
         listen: Some(arguments.listen),
+        allowed_kinds: arguments.allow_kinds.clone().map(AllowedKinds::new).unwrap_or_default(),
         ..Options::default()
     }
 }
