@@ -49,6 +49,7 @@ pub enum Command {
   kubectl create namespace conductor-system
   conductor run                                        the cluster of KUBECONFIG, of ~/.kube/config, or of the pod
   conductor run --context staging --no-leader-election
+  conductor run --adapters /etc/conductor/adapters     kinds of implementation that Conductor does not know yet
   RUST_LOG=debug conductor run --log-format json
   conductor run --allow-kinds Cluster.postgresql.cnpg.io,'*.rds.services.k8s.aws'
 
@@ -153,6 +154,9 @@ pub struct RunArguments {
     /// every kind that Conductor has been given rights to
     #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]
     pub allow_kinds: Option<Vec<String>>,
+    /// Folder with adapters (YAML, one a file) for more kinds of implementation, or in place of those that come along
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Option<PathBuf>,
     /// How log lines are written; RUST_LOG chooses which
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

@@ -1,10 +1,11 @@
 //! The one binary, `conductor`: it reads arguments, calls the libraries and prints. Nothing is decided here.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 2 usage or input
-//! error; 1 is kept for gates and differences, and for a controller that was running and cannot go on. A reader that goes away,
-//! as `head` does, ends the program quietly.
+//! error; 1 is kept for gates and differences, and for a controller that was running and cannot go on. A
+//! reader that goes away, as `head` does, ends the program quietly.
 
 mod abandon;
+mod adapters;
 mod args;
 mod cluster;
 mod crds;

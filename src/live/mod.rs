@@ -272,6 +272,7 @@ impl Controller {
 fn engine_config(options: &Options) -> Config {
     Config {
         system_namespace: Name::from(options.system_namespace.as_str()),
+        adapters: Arc::clone(&options.adapters),
         allowed_kinds: options.allowed_kinds.clone(),
         ..Config::default()
     }

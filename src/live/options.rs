@@ -2,7 +2,9 @@
 
 use super::chance;
 use crate::model::AllowedKinds;
+use crate::template::Adapters;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the controller runs.
@@ -32,6 +34,8 @@ pub struct Options {
     pub drain: Duration,
     /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
     pub allowed_kinds: AllowedKinds,
+    /// What is known of well-known kinds of implementation.
+    pub adapters: Arc<Adapters>,
 }
 
 impl Default for Options {
@@ -51,6 +55,7 @@ impl Default for Options {
             listen: None,
             drain: Duration::from_secs(5),
             allowed_kinds: AllowedKinds::default(),
+            adapters: Adapters::shipped(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The outside world of the tests: a kind `RDSInstance` and an operator that behaves as operators do. How it treats
-//! an instance is written in that one's `spec.manner`: `slow`, `failing`, `flapping`, `late`, `refusing`, or nothing
-//! for one that is ready a moment after it was made. It knows nothing of Conductor.
+//! an instance is written in that one's `spec.manner`: `slow`, `stuck`, `failing`, `flapping`, `late`, `refusing`, or
+//! nothing for one that is ready a moment after it was made. It knows nothing of Conductor.
 
 use crate::kinds::{INSTANCE, api_of};
 use futures::TryStreamExt;
@@ -82,6 +82,7 @@ impl Hand {
                 }
                 self.says(ready()).await;
             }
+            Some("stuck") => self.says(json!({"phase": "Creating"})).await,
             Some("failing") => self.says(failed()).await,
             Some("flapping") => {
                 for _ in 0..FLAPS {
@@ -124,7 +125,5 @@ impl Hand {
 }
 
 fn failed() -> Value {
-    let condition = json!({"type": "Ready", "status": "False", "reason": "QuotaExceeded",
-        "message": "the account has no room for another instance", "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    json!({"phase": "Failed", "conditions": [condition]})
+    json!({"phase": "Failed", "message": "the account has no room for another instance"})
 }

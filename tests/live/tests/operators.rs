@@ -176,10 +176,8 @@ async fn a_slow_operator_is_waited_for_and_nothing_is_made_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_operator_is_given_up_at_the_deadline_and_the_next_class_is_tried() {
-    let mut failing = class("failing");
-    failing["deadline"] = json!("3s");
-    let scene = Scene::set(&[failing, class("prompt")]).await;
+async fn a_failing_operator_is_given_up_and_the_next_class_is_tried() {
+    let scene = Scene::set(&[class("failing"), class("prompt")]).await;
     scene.turn.put(claim(&["failing", "prompt"])).await;
     let bound = scene.is_bound().await;
     let resource = scene.turn.resource(&bound).await.expect("it is there");
@@ -200,12 +198,12 @@ async fn a_failing_operator_is_given_up_at_the_deadline_and_the_next_class_is_tr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_of_the_only_class_is_told_and_a_restart_does_not_try_it_again() {
-    let mut failing = class("failing");
-    failing["deadline"] = json!("2s");
-    let mut scene = Scene::set(&[failing]).await;
-    scene.turn.put(claim(&["failing"])).await;
-    scene.says("Bound", "ProvisioningFailed", "class failing: it was not ready in the time").await;
+async fn what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it_again() {
+    let mut stuck = class("stuck");
+    stuck["deadline"] = json!("2s");
+    let mut scene = Scene::set(&[stuck]).await;
+    scene.turn.put(claim(&["stuck"])).await;
+    scene.says("Bound", "ProvisioningFailed", "class stuck: it was not ready in the time").await;
     until("what was half made is reclaimed", async || {
         (scene.resources().await.is_empty() && scene.instances().await.is_empty()).then_some(())
     })
@@ -213,11 +211,11 @@ async fn a_failure_of_the_only_class_is_told_and_a_restart_does_not_try_it_again
     let next = Controller::alone(scene.turn.client_through(&scene.calls));
     std::mem::replace(&mut scene.controller, next).kill().await;
     // A claim that comes after it shows that the new controller has decided about this one too.
-    let mut other = claim(&["failing"]);
+    let mut other = claim(&["stuck"]);
     other["metadata"]["name"] = json!("later");
     scene.turn.put(other).await;
     until("the later one is being made", async || (!scene.instances().await.is_empty()).then_some(())).await;
-    scene.says("Bound", "ProvisioningFailed", "class failing").await;
+    scene.says("Bound", "ProvisioningFailed", "class stuck").await;
     let made = scene.calls.writes();
     let made =
         made.iter().filter(|c| c.method == http::Method::POST && c.path.ends_with("/relationaldatabases"));
