@@ -20,9 +20,9 @@ help: ## List what can be run
 	@echo
 	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
 
-demo: tools ## Plan the example claims, explain the one that waits, check that both are as promised
+demo: tools ## See everything in a minute: an API of its own, three teams, and what each gets
 	@$(CARGO) build --release --package conductor-cli
-	@scripts/demo "$(CARGO_TARGET_DIR)/release/conductor"
+	@"$(CARGO_TARGET_DIR)/release/conductor" demo
 
 test: tools lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace

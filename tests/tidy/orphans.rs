@@ -42,6 +42,7 @@ fn is_root(path: &str) -> bool {
     let packages = [
         "simulator/",
         "cli/",
+        "tests/conformance/",
         "tests/controlplane/",
         "tests/live/",
         "benches/document/",

@@ -2,7 +2,7 @@
 //! Status with code 501 that names it, never a wrong answer.
 //!
 //! Absent without a path of their own: admission webhooks and policies, RBAC (every known token may do everything),
-//! quotas, conversion webhooks, aggregated APIs, protocol buffers and CBOR, impersonation, and everything that runs
+//! quotas, conversion webhooks, aggregated APIs, protocol buffers in answers, CBOR, impersonation, and everything that runs
 //! in a cluster: nothing schedules Pods, rolls Deployments out or makes Services reachable.
 
 /// Group, plural, what is absent.

@@ -1,6 +1,7 @@
 //! Bodies read into values: JSON or YAML, with fields that stand twice found, because a strict client wants to know.
 
 use super::call::{Call, Media};
+use super::protobuf;
 use super::status::Status;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -21,6 +22,10 @@ pub(super) fn decode(call: &Call) -> Result<Decoded, Status> {
     match call.media() {
         Media::Json => read_json(&call.body).map_err(|why| unreadable(&why)),
         Media::Yaml => read_yaml(&call.body).map_err(|why| unreadable(&why)),
+        Media::Other if protobuf::is_protobuf(&call.body) => match protobuf::read(&call.body) {
+            Ok(value) => Ok(Decoded { value, repeated: Vec::new() }),
+            Err(why) => Err(Status::bad_request(format!("the body in protocol buffers cannot be read: {why}"))),
+        },
         _ => Err(Status::unsupported_media_type(&MEDIA)),
     }
 }

@@ -42,6 +42,7 @@ mod object;
 mod openapi;
 mod patch;
 mod present;
+mod protobuf;
 mod query;
 mod registry;
 mod review;
