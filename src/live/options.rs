@@ -1,6 +1,7 @@
 //! What the controller is told once, with defaults that suit a cluster. Where they come from is the caller's.
 
 use super::chance;
+use crate::model::AllowedKinds;
 use crate::template::Adapters;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct Options {
     pub drain: Duration,
     /// What is known of well-known kinds of implementation.
     pub adapters: Arc<Adapters>,
+    /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
+    pub allowed_kinds: AllowedKinds,
 }
 
 impl Default for Options {
@@ -52,6 +55,7 @@ impl Default for Options {
             listen: None,
             drain: Duration::from_secs(5),
             adapters: Adapters::shipped(),
+            allowed_kinds: AllowedKinds::default(),
         }
     }
 }

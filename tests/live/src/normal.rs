@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Fields that say when or how often, never what.
-const FLEETING: [&str; 8] = [
+const FLEETING: [&str; 10] = [
     "resourceVersion",
     "creationTimestamp",
     "managedFields",
@@ -14,6 +14,9 @@ const FLEETING: [&str; 8] = [
     "selfLink",
     "renewTime",
     "acquireTime",
+    // Digests of texts with UIDs in them.
+    "conductor.io/rendered",
+    "conductor.io/made-from",
 ];
 
 /// The objects of one trial as lines that are equal for equal ends, by kind and name.

@@ -7,7 +7,7 @@ use conductor::model::Part;
 use serde_json::{Value, json};
 
 /// What comes of an attack.
-enum Outcome {
+pub(super) enum Outcome {
     /// Nothing is made, and this is told.
     Told(&'static str),
     /// An object is made, and at this place it has this, which does no harm.
@@ -24,6 +24,14 @@ pub(super) fn claims() -> Vec<(&'static str, Value, Value, Value, Outcome)> {
         let mut class = class(json!({}));
         class["template"]["metadata"] =
             json!({"labels": "${claim.metadata.labels}", "annotations": "${claim.metadata.annotations}"});
+        class
+    };
+    let offers = || {
+        let mut class = computes("parameters.a");
+        class["parameterSchema"] = json!({
+            "type": "object", "additionalProperties": false,
+            "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 4}},
+        });
         class
     };
     let none = || json!({});
@@ -143,6 +151,21 @@ pub(super) fn claims() -> Vec<(&'static str, Value, Value, Value, Outcome)> {
             asks(json!({"a": "x", "b": "x".repeat(300_000)})),
             none(),
             Told("is larger than 256 KiB"),
+        ),
+        (
+            "a parameter that is not offered",
+            offers(),
+            asks(json!({"a": 1, "b": 2})),
+            none(),
+            Told("spec.parameters.b"),
+        ),
+        ("a parameter out of range", offers(), asks(json!({"a": 99})), none(), Told("is out of range")),
+        (
+            "a parameter of another type",
+            offers(),
+            asks(json!({"a": {"kind": "Secret"}})),
+            none(),
+            Told("is no integer"),
         ),
         (
             "an index beyond the end",

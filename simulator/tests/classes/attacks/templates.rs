@@ -8,6 +8,17 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!("${claim.metadata.name}"), |inner, _| json!({ "a": inner }))
 }
 
+fn schema(levels: usize) -> Value {
+    (0..levels).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}))
+}
+
+/// A good class with something more to say.
+fn limited(more: Value) -> Value {
+    let mut class = class(json!({}));
+    more.as_object().into_iter().flatten().for_each(|(field, value)| class[field] = value.clone());
+    class
+}
+
 /// Classes that nobody should write. Their claims are told, and nothing is made.
 pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
     let denied = "is a kind of which no part is ever made";
@@ -135,6 +146,24 @@ pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
             "cannot be a key of a Secret",
         ),
         ("a hidden key", connects(json!({"..data": "x"})), "cannot be a key of a Secret"),
+        (
+            "a kind off the class's list",
+            limited(json!({"allowedKinds": ["Cluster.postgresql.cnpg.io"]})),
+            "does not have Instance.example.com",
+        ),
+        (
+            "a schema from elsewhere",
+            limited(json!({"parameterSchema": {"$ref": "http://evil.example.com"}})),
+            "is not known here",
+        ),
+        ("a schema of forty levels", limited(json!({"parameterSchema": schema(40)})), deep),
+        (
+            "a schema whose pattern explodes",
+            limited(
+                json!({"parameterSchema": {"properties": {"a": {"pattern": "((((a{100}){100}){100}){100}){100}"}}}}),
+            ),
+            "does not mean anything",
+        ),
     ]
 }
 
