@@ -15,6 +15,7 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     after_help = "Examples:
+  conductor up                                         a Kubernetes API of its own, with everything on it
   conductor sim plan examples/plan/teams.yaml          what would happen, without a cluster
   conductor crds | kubectl apply -f -                  install the kinds
   conductor run                                        bind claims on the cluster of your kubeconfig
@@ -29,6 +30,26 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start a Kubernetes API of our own with the controllers on it, until interrupted
+    #[command(after_help = "Examples:
+  conductor up                                         in memory, on a free port; prints the kubeconfig
+  conductor up -f examples/existing-database.yaml      with something to bind to
+  conductor up --data ~/conductor --listen 127.0.0.1:6443
+  conductor up --write-kubeconfig kubeconfig & kubectl --kubeconfig kubeconfig get rdbc -A
+
+kubectl and every client library work on it; Pods are kept and not run. Kinds that classes make and that nobody
+defines get a stand-in, which says that their objects are ready and makes no database: see --no-stand-ins.
+With --data, what was answered is there again after the next start, however the last one ended.
+
+Exit codes: 0 stopped when asked to; 1 cannot go on; 2 usage, or a manifest that cannot be applied.")]
+    Up(UpArguments),
+    /// Show everything in a minute: start `up`, let three teams claim, and check that all is as shown
+    #[command(after_help = "Examples:
+  conductor demo
+  CI=true conductor demo                               plain lines, as without a terminal
+
+Exit codes: 0 everything was as shown; 1 something was not, and which.")]
+    Demo,
     /// Run the scheduler offline, over manifests
     #[command(
         arg_required_else_help = true,
@@ -158,6 +179,38 @@ pub struct RunArguments {
     #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]
     pub allow_kinds: Option<Vec<String>>,
     /// How log lines are written; RUST_LOG chooses which
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// Arguments of `up`.
+#[derive(Args, Debug)]
+pub struct UpArguments {
+    /// Where the API is served; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Serve others than this machine too; whoever has the token may do everything
+    #[arg(long)]
+    pub listen_anywhere: bool,
+    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub web: SocketAddr,
+    /// Folder that keeps everything; without it, everything is in memory
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where the kubeconfig is written; else into the data folder, else into a folder of its own
+    #[arg(long, value_name = "FILE")]
+    pub write_kubeconfig: Option<PathBuf>,
+    /// Manifests to apply: files, directories or `-`; again at every start
+    #[arg(long, short, value_name = "PATH")]
+    pub filename: Vec<PathBuf>,
+    /// Define and operate nothing that nobody serves: classes wait for an operator of yours
+    #[arg(long)]
+    pub no_stand_ins: bool,
+    /// Where resources and classes live
+    #[arg(long, value_name = "NS", default_value = "conductor-system")]
+    pub system_namespace: String,
+    /// How log lines are written; RUST_LOG chooses which, errors only where it is not set
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }

@@ -9,6 +9,7 @@ mod adapters;
 mod args;
 mod cluster;
 mod crds;
+mod demo;
 mod diff;
 mod explain;
 mod get;
@@ -17,6 +18,7 @@ mod output;
 mod run;
 mod sim;
 mod table;
+mod up;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -27,6 +29,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     let done = match arguments.command {
+        args::Command::Up(arguments) => up::up(&arguments),
+        args::Command::Demo => demo::demo(),
         args::Command::Run(arguments) => run::run(&arguments),
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
@@ -53,6 +57,9 @@ fn main() -> ExitCode {
 /// 1 where a controller that ran cannot go on and may be started again; 2 where it would not help.
 fn code(error: &anyhow::Error) -> u8 {
     use conductor::live::Error;
+    if error.is::<demo::NotAsShown>() {
+        return 1;
+    }
     match error.downcast_ref::<Error>() {
         Some(Error::LeaseLost { .. } | Error::PartEnded { .. }) => 1,
         Some(Error::Listen { .. } | Error::List { .. } | Error::Refused { .. } | Error::Connect(_))

@@ -19,7 +19,7 @@ const UNLOGGED: &str = "kube_client";
 
 /// Runs the controller until a signal.
 pub fn run(arguments: &RunArguments) -> Result<()> {
-    log(arguments.log_format)?;
+    log(arguments.log_format, "info")?;
     let options = options(arguments)?;
     cluster::block_on(async {
         let stop = stop_on_signal()?;
@@ -52,7 +52,7 @@ fn options(arguments: &RunArguments) -> Result<Options> {
 }
 
 /// A token that SIGINT or SIGTERM cancels. A second one ends the process at once, as usual.
-fn stop_on_signal() -> Result<CancellationToken> {
+pub fn stop_on_signal() -> Result<CancellationToken> {
     let stop = CancellationToken::new();
     let catch = |kind| signal(kind).context("cannot wait for signals");
     let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);
@@ -72,10 +72,11 @@ fn stop_on_signal() -> Result<CancellationToken> {
     Ok(stop)
 }
 
-fn log(format: LogFormat) -> Result<()> {
+/// Sends log lines to standard error; `RUST_LOG` chooses which, else everything from `level` on.
+pub fn log(format: LogFormat, level: &str) -> Result<()> {
     let mut directives = std::env::var("RUST_LOG").unwrap_or_default();
     if directives.is_empty() {
-        "info".clone_into(&mut directives);
+        level.clone_into(&mut directives);
     }
     if !directives.contains(UNLOGGED) {
         directives.push_str(&format!(",{UNLOGGED}=off"));

@@ -30,7 +30,7 @@ struct Arguments {
     /// Only provision, which takes a minute or so, and print that
     #[arg(long, conflicts_with = "write")]
     provision: bool,
-    /// Write the tables to docs/benchmarks-live.md as well
+    /// Write the tables to docs/benchmarks.md as well
     #[arg(long)]
     write: bool,
 }
