@@ -91,6 +91,18 @@ fn an_object_that_has_failed_fails_its_resource_with_the_operators_words() {
 }
 
 #[test]
+fn an_operator_that_says_too_much_is_repeated_in_part() {
+    let operators = operators();
+    let (_, recorded) =
+        operators.all().find(|(file, _)| *file == "rds-instance.yaml").expect("it is recorded");
+    let mut stage = staged(recorded);
+    let part = stage.part(recorded.kind());
+    stage.says(&part.key(), json!({"phase": "Creating", "message": "x".repeat(100_000)}));
+    let told = stage.resources().remove(0);
+    assert!(told.contains("Creating: xxx") && told.len() < 500, "{} characters", told.len());
+}
+
+#[test]
 fn an_application_finds_what_the_operator_made() {
     for (file, recorded) in operators().all() {
         let mut stage = staged(recorded);
