@@ -207,6 +207,10 @@ fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
     if version.status {
         parts.push(part("status", vec!["get", "patch", "update"]));
     }
+    if resource.is_custom() {
+        // A CRD's are told in another order.
+        parts.reverse();
+    }
     parts
 }
 

@@ -74,6 +74,9 @@ pub(crate) fn unknown(value: &mut Value, served: &Served) -> Result<Vec<String>,
             if let Some(why) = mismatch {
                 return Err(why);
             }
+            if let Some(why) = embedded_mismatch(value, schema, "") {
+                return Err(why);
+            }
             unknown_fields(value, schema, true)
         }
         false => {
@@ -89,6 +92,30 @@ pub(crate) fn unknown(value: &mut Value, served: &Served) -> Result<Vec<String>,
     }
     found.sort();
     Ok(found)
+}
+
+/// The metadata of an object within an object is metadata like any other.
+fn embedded_mismatch(value: &Value, node: &Node, path: &str) -> Option<String> {
+    if node.embedded
+        && let Some(metadata) = value.get("metadata")
+        && let Some(why) = metadata_mismatch(metadata)
+    {
+        return Some(format!("{path}.metadata: Invalid value: {metadata}: {why}"));
+    }
+    match value {
+        Value::Object(fields) => fields.iter().find_map(|(name, field)| {
+            let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            embedded_mismatch(field, node.field(name)?, &place)
+        }),
+        Value::Array(items) => {
+            let node = node.items.as_ref()?;
+            items
+                .iter()
+                .enumerate()
+                .find_map(|(at, item)| embedded_mismatch(item, node, &format!("{path}[{at}]")))
+        }
+        _ => None,
+    }
 }
 
 fn metadata_mismatch(metadata: &Value) -> Option<String> {

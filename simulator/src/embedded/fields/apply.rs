@@ -29,6 +29,9 @@ pub(crate) fn apply(
     let empty = zero(served);
     let mut book = live.map(Book::read).unwrap_or_default();
     let before = bare(live.unwrap_or(&empty));
+    if live.is_some() && book.0.is_empty() {
+        book.set(nobody(served), compare(&empty, &before, node).added.difference(&unmanaged()), &manager.now);
+    }
     let who = Who {
         manager: manager.name.clone(),
         applies: true,
@@ -57,6 +60,16 @@ pub(crate) fn apply(
     }
     book.write(&mut made);
     Ok(made)
+}
+
+/// Who made what was there before anybody applied anything.
+fn nobody(served: &Served) -> Who {
+    Who {
+        manager: "before-first-apply".to_owned(),
+        applies: false,
+        version: served.api_version(),
+        sub: String::new(),
+    }
 }
 
 /// Takes out what the manager mentioned last time and nobody mentions now.

@@ -63,8 +63,12 @@ fn mismatch(value: &Value, kind: Kind) -> Option<String> {
         }
         (Kind::Text, value) if !value.is_string() => Some(format!("expected string, got {value}")),
         (Kind::Boolean, value) if !value.is_boolean() => Some(format!("expected boolean, got {value}")),
-        (Kind::Array, value) if !value.is_array() => Some(format!("expected list, got {value}")),
-        (Kind::Object, value) if !value.is_object() => Some(format!("expected map, got {value}")),
+        (Kind::Array, value) if !value.is_array() => Some(format!("expected list, got &{{{}}}", raw(value))),
+        (Kind::Object, value) if !value.is_object() => Some(format!("expected map, got &{{{}}}", raw(value))),
         _ => None,
     }
+}
+
+fn raw(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

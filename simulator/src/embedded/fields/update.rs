@@ -15,6 +15,11 @@ use serde_json::Value;
 pub(crate) fn track_update(draft: &mut Value, old: Option<&Value>, served: &Served, manager: &Manager) {
     let empty = zero(served);
     let live = old.unwrap_or(&empty);
+    if old.is_some_and(|old| Book::read(old).0.is_empty()) && Book::read(draft).0.is_empty() {
+        // Whoever began without managers goes on without, until somebody applies.
+        object::set_meta(draft, "managedFields", Value::Null);
+        return;
+    }
     let mut book = starting_book(draft, old, manager.sub);
     let comparison = compare(&bare(live), &bare(draft), &served.version().fields);
     let who = Who {

@@ -2,7 +2,7 @@
 //! types everywhere, so that pruning and defaulting know what to do.
 
 use super::{items, text};
-use crate::embedded::schema::{Rules, check_lists, prune, read, validate};
+use crate::embedded::schema::{check_lists, find_fault, prune, read, validate};
 use crate::embedded::status::Cause;
 use serde_json::Value;
 
@@ -198,9 +198,18 @@ fn check_junction(part: &Value, place: &str, causes: &mut Vec<Cause>) {
 }
 
 fn check_rules(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
-    let Some(rules) = Rules::read(schema) else { return };
-    for (inner, why) in rules.broken() {
-        let field = format!("{place}{inner}.x-kubernetes-validations[0].rule");
-        causes.push(Cause::invalid_text(field, "", &format!("compilation failed: {why}")));
+    for (at, rule) in items(schema, "x-kubernetes-validations").iter().enumerate() {
+        let place = format!("{place}.x-kubernetes-validations[{at}].rule");
+        if let Some(why) = find_fault(text(rule, "rule"), schema) {
+            causes.push(Cause::invalid(place, rule, &why));
+        }
+    }
+    for (name, child) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        check_rules(child, &format!("{place}.properties[{name}]"), causes);
+    }
+    for field in ["items", "additionalProperties"] {
+        if let Some(child) = schema.get(field).filter(|child| child.is_object()) {
+            check_rules(child, &format!("{place}.{field}"), causes);
+        }
     }
 }

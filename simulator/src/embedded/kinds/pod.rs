@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn default(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec") {
         default_spec(spec);
+        put(spec, "enableServiceLinks", true);
     }
 }
 
@@ -91,7 +92,6 @@ pub(super) fn prepare_created(object: &mut Value) {
         fields.insert("status".to_owned(), status);
     }
     if let Some(spec) = inner(object, "spec") {
-        put(spec, "enableServiceLinks", true);
         put(spec, "priority", 0);
         put(spec, "preemptionPolicy", "PreemptLowerPriority");
         tolerate(spec);

@@ -97,8 +97,14 @@ fn define(resource: &Resource, version: &Version, name: &str, schemas: &mut Map<
     schemas.insert(format!("{name}List"), list);
 }
 
-const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object.";
-const KIND: &str = "Kind is a string value representing the REST resource this object represents.";
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert \
+recognized schemas to the latest internal value, and may reject unrecognized values. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from \
+the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const METADATA: &str = "Standard object's metadata. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// The schema of a CRD, with what every object has.
 fn custom(published: &Value) -> Value {
@@ -108,10 +114,48 @@ fn custom(published: &Value) -> Value {
     if let Some(properties) = properties.as_object_mut() {
         properties.insert("apiVersion".to_owned(), json!({"type": "string", "description": API_VERSION}));
         properties.insert("kind".to_owned(), json!({"type": "string", "description": KIND}));
-        properties.insert("metadata".to_owned(), json!({"allOf": [{"$ref": format!("{REF}{META}")}]}));
+        properties.insert(
+            "metadata".to_owned(),
+            json!({"allOf": [{"$ref": format!("{REF}{META}")}], "description": METADATA}),
+        );
     }
+    tell_more(&mut schema);
     schema
 }
+
+/// What a schema leaves to be understood: values that are a number or a text, objects within objects.
+fn tell_more(schema: &mut Value) {
+    let flag = |schema: &Value, name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let (either, embedded) =
+        (flag(schema, "x-kubernetes-int-or-string"), flag(schema, "x-kubernetes-embedded-resource"));
+    let Some(fields) = schema.as_object_mut() else { return };
+    if either && !fields.contains_key("anyOf") && !fields.contains_key("allOf") {
+        fields.insert("anyOf".to_owned(), json!([{"type": "integer"}, {"type": "string"}]));
+    }
+    if embedded {
+        let properties = fields.entry("properties").or_insert_with(|| json!({}));
+        if let Some(properties) = properties.as_object_mut() {
+            properties
+                .insert("apiVersion".to_owned(), json!({"type": "string", "description": INNER_API_VERSION}));
+            properties.insert("kind".to_owned(), json!({"type": "string", "description": INNER_KIND}));
+            let metadata = json!({"allOf": [{"$ref": format!("{REF}{META}")}], "description": METADATA});
+            properties.insert("metadata".to_owned(), metadata);
+        }
+        fields.insert("required".to_owned(), json!(["kind", "apiVersion"]));
+    }
+    for (name, child) in fields.iter_mut() {
+        match (name.as_str(), child) {
+            ("properties", Value::Object(children)) => children.values_mut().for_each(tell_more),
+            ("items" | "additionalProperties", child) => tell_more(child),
+            _ => {}
+        }
+    }
+}
+
+const INNER_API_VERSION: &str = "apiVersion defines the versioned schema of this representation of an object. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const INNER_KIND: &str = "kind is a string value representing the type of this object. In CamelCase. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
 /// References and what version 2 does not know.
 fn to_old(value: &mut Value) {

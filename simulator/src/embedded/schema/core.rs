@@ -56,7 +56,7 @@ impl Library {
             let Some(definition) = self.definitions.get(&name) else { continue };
             if !found.contains_key(&name) {
                 references(definition, &mut open);
-                found.insert(name, definition.clone());
+                found.insert(name, published(definition));
             }
         }
         found
@@ -152,6 +152,35 @@ fn annotated(name: &str, mut schema: Value) -> Value {
         }
     }
     schema
+}
+
+/// A definition as it is published: what it refers to beside other words, and metadata that nobody must give.
+fn published(definition: &Value) -> Value {
+    let mut definition = definition.clone();
+    if let Some(required) = definition.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| name != "metadata");
+    }
+    if definition.get("required").and_then(Value::as_array).is_some_and(Vec::is_empty)
+        && let Some(fields) = definition.as_object_mut()
+    {
+        fields.remove("required");
+    }
+    wrap_references(&mut definition);
+    definition
+}
+
+fn wrap_references(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    if let Some(target) = fields.remove("$ref") {
+        fields.insert("allOf".to_owned(), serde_json::json!([{ "$ref": target }]));
+    }
+    for (name, child) in fields.iter_mut() {
+        match (name.as_str(), child) {
+            ("properties", Value::Object(children)) => children.values_mut().for_each(wrap_references),
+            ("items" | "additionalProperties", child) => wrap_references(child),
+            _ => {}
+        }
+    }
 }
 
 fn references(schema: &Value, found: &mut Vec<String>) {

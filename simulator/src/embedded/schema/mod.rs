@@ -10,6 +10,7 @@ mod lists;
 mod overlay;
 mod prune;
 mod read;
+mod rule_check;
 mod rules;
 mod validate;
 
@@ -19,6 +20,7 @@ pub(super) use go::find_mismatch;
 pub(super) use lists::check_lists;
 pub(super) use prune::{prune, unknown_fields};
 pub(super) use read::read;
+pub(super) use rule_check::find_fault;
 pub(super) use rules::Rules;
 pub(super) use validate::validate;
 

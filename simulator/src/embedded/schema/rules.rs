@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 const RULES: &str = "x-kubernetes-validations";
+const OLD: &str = "oldSelf";
 
 /// Rules of one place and of everything below it.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Rules {
 #[derive(Debug)]
 struct Here {
     compiled: CompiledSchema,
+    /// The same for values that are new, where a rule asks whether there was an old one.
+    compiled_new: Option<CompiledSchema>,
     /// Values that a message would be too long for.
     is_container: bool,
     /// Rules that compare with the old value, by their text.
@@ -52,13 +55,6 @@ impl Rules {
         (!empty).then_some(rules)
     }
 
-    /// Rules that could not be compiled, with their places.
-    pub fn broken(&self) -> Vec<(String, String)> {
-        let mut found = Vec::new();
-        self.find_broken("", &mut found);
-        found
-    }
-
     /// What the rules have against a value.
     pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
@@ -73,21 +69,6 @@ impl Rules {
             rules.walk(value, old.and_then(|old| old.get(name)), name, &mut causes);
         }
         causes
-    }
-
-    fn find_broken(&self, path: &str, found: &mut Vec<(String, String)>) {
-        if let Some(here) = &self.here {
-            found.extend(here.compiled.compilation_errors().iter().map(|e| (path.to_owned(), e.to_string())));
-        }
-        for (name, rules) in &self.fields {
-            rules.find_broken(&format!("{path}.properties[{name}]"), found);
-        }
-        if let Some(rules) = &self.items {
-            rules.find_broken(&format!("{path}.items"), found);
-        }
-        if let Some(rules) = &self.values {
-            rules.find_broken(&format!("{path}.additionalProperties"), found);
-        }
     }
 
     fn walk(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
@@ -132,7 +113,8 @@ impl Rules {
 impl Here {
     fn check(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         let old = old.filter(|old| !old.is_null());
-        let Err(errors) = kube_cel::validate_compiled(&self.compiled, value, old) else { return };
+        let compiled = self.compiled_new.as_ref().filter(|_| old.is_none()).unwrap_or(&self.compiled);
+        let Err(errors) = kube_cel::validate_compiled(compiled, value, old) else { return };
         for error in errors.into_vec() {
             // What was wrong before and has not been touched may stay.
             if old == Some(value) && !self.transitions.contains(&error.rule) {
@@ -182,17 +164,36 @@ fn here(schema: &Value) -> Option<Here> {
         ["default", "allOf", "anyOf", "oneOf", "not"].into_iter().for_each(|name| drop(alone.remove(name)));
     }
     let texts = rules.iter().filter_map(|rule| rule.get("rule")?.as_str());
-    let transitions = texts.filter(|rule| rule.contains("oldSelf")).map(str::to_owned).collect();
+    let transitions = texts.filter(|rule| rule.contains(OLD)).map(str::to_owned).collect();
     let text = |rule: &Value, field: &str| rule.get(field).and_then(Value::as_str).map(str::to_owned);
     let messages =
         rules.iter().filter_map(|rule| Some((text(rule, "rule")?, text(rule, "message")?))).collect();
     let kind = schema.get("type").and_then(Value::as_str);
+    let is_optional = |rule: &Value| rule.get("optionalOldSelf") == Some(&Value::Bool(true));
+    let asks = rules.iter().any(is_optional);
+    let compiled_new = asks.then(|| compile_schema(&with_optional(&alone, "optional.none()")));
     Some(Here {
-        compiled: compile_schema(&alone),
+        compiled: compile_schema(&with_optional(&alone, "optional.of(oldSelf)")),
+        compiled_new,
         is_container: matches!(kind, Some("object" | "array")),
         transitions,
         messages,
     })
+}
+
+/// Rules that take the old value as one that may not be there, with what stands for it.
+fn with_optional(schema: &Value, old: &str) -> Value {
+    let mut schema = schema.clone();
+    let rules = schema.get_mut(RULES).and_then(Value::as_array_mut);
+    for rule in rules.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if rule.remove("optionalOldSelf") != Some(Value::Bool(true)) {
+            continue;
+        }
+        let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default().to_owned();
+        rule.entry("message").or_insert_with(|| format!("failed rule: {text}").into());
+        rule.insert("rule".to_owned(), text.replace(OLD, old).into());
+    }
+    schema
 }
 
 /// Defaults have been put in before, and deeper rules run on their own.
