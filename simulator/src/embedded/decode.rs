@@ -24,7 +24,9 @@ pub(super) fn decode(call: &Call) -> Result<Decoded, Status> {
         Media::Yaml => read_yaml(&call.body).map_err(|why| unreadable(&why)),
         Media::Other if protobuf::is_protobuf(&call.body) => match protobuf::read(&call.body) {
             Ok(value) => Ok(Decoded { value, repeated: Vec::new() }),
-            Err(why) => Err(Status::bad_request(format!("the body in protocol buffers cannot be read: {why}"))),
+            Err(why) => {
+                Err(Status::bad_request(format!("the body in protocol buffers cannot be read: {why}")))
+            }
         },
         _ => Err(Status::unsupported_media_type(&MEDIA)),
     }
