@@ -1,5 +1,9 @@
 //! The arguments, and the help that teaches them. Every example in a help text runs as it stands.
 
+mod provisioning;
+
+pub use provisioning::{AbandonArguments, DiffClassArguments, DiffWhat, ImportArguments};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -68,6 +72,7 @@ Exit codes: 0 everything was as shown; 1 something was not, and which.")]
   conductor run --context staging --no-leader-election
   conductor run --adapters /etc/conductor/adapters     kinds of implementation that Conductor does not know yet
   RUST_LOG=debug conductor run --log-format json
+  conductor run --allow-kinds Cluster.postgresql.cnpg.io,'*.rds.services.k8s.aws'
 
 Several may run: one leads, the others stand by with everything seen. Health is on /healthz and /readyz of
 --listen, figures on /metrics. On SIGINT or SIGTERM it ends what is under way and gives its lease back.
@@ -88,6 +93,44 @@ Exit codes: 0 listed, be it nothing; 2 usage, or the cluster cannot be asked.")]
         /// What is explained
         #[command(subcommand)]
         what: ExplainWhat,
+    },
+    /// Make something that exists a resource that claims can have
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor import database.aws.conductor.io/v1alpha1/RDSInstance orders --engine mysql --version 8.0.36 \\
+    --capacity storage=50Gi --host orders.example.com --database orders --secret orders-login --dry-run
+  conductor import postgresql.cnpg.io/v1/Cluster ledger -n databases --as ledger-db --engine postgresql \\
+    --version 16.4 --host ledger-rw.databases.svc --database app --secret ledger-app
+
+What is imported is recorded and never owned: Conductor does not change or delete it, whatever becomes of the
+resource. Without an address and credentials nothing is imported, because no application could use it. The Secret gets
+the label that lets it be published to the claim that is bound. An import that was interrupted may be repeated.
+
+Exit codes: 0 imported, or with --dry-run, could be; 2 usage, refused, or the cluster cannot be asked."
+    )]
+    Import(ImportArguments),
+    /// Let go of a resource whose deletion is stuck; what implements it stays
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor get resources                              which are Deleting, or Failed
+  kubectl describe rdb orders -n conductor-system      what it waits for
+  conductor abandon orders                             asks before it does it
+  conductor abandon orders --yes orders                in a script
+
+Only a resource that is being deleted is let go of. Its policy becomes Retain and Conductor's finalizer goes, so that
+it ends; nothing that implements it is deleted, and all of it is named, because from then on nobody looks after it.
+
+Exit codes: 0 let go of; 2 usage, refused, not confirmed, or the cluster cannot be asked."
+    )]
+    Abandon(AbandonArguments),
+    /// Compare what is with what would be
+    #[command(arg_required_else_help = true)]
+    Diff {
+        /// What is compared
+        #[command(subcommand)]
+        what: DiffWhat,
     },
     /// Print the CustomResourceDefinitions
     #[command(after_help = "Examples:
@@ -128,6 +171,10 @@ pub struct RunArguments {
     /// Most calls a second to the API, in the long run
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub writes_per_second: u32,
+    /// The only kinds of which classes may make objects, as Kind.group, or *.group for a whole group; without it,
+    /// every kind that Conductor has been given rights to
+    #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]
+    pub allow_kinds: Option<Vec<String>>,
     /// Folder with adapters (YAML, one a file) for more kinds of implementation, or in place of those that come along
     #[arg(long, value_name = "DIR")]
     pub adapters: Option<PathBuf>,

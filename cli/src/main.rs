@@ -1,16 +1,19 @@
 //! The one binary, `conductor`: it reads arguments, calls the libraries and prints. Nothing is decided here.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 2 usage or input
-//! error; 1 is kept for gates, and for a controller that was running and cannot go on. A reader that goes away,
-//! as `head` does, ends the program quietly.
+//! error; 1 is kept for gates and differences, and for a controller that was running and cannot go on. A
+//! reader that goes away, as `head` does, ends the program quietly.
 
+mod abandon;
 mod adapters;
 mod args;
 mod cluster;
 mod crds;
 mod demo;
+mod diff;
 mod explain;
 mod get;
+mod import;
 mod output;
 mod run;
 mod sim;
@@ -31,6 +34,12 @@ fn main() -> ExitCode {
         args::Command::Run(arguments) => run::run(&arguments),
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
+        args::Command::Import(arguments) => import::import(&arguments),
+        args::Command::Abandon(arguments) => abandon::abandon(&arguments),
+        args::Command::Diff { what: args::DiffWhat::Class(arguments) } => match diff::class(&arguments) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         args::Command::Crds(arguments) => crds::print(&arguments),
         args::Command::Sim { command: args::Simulate::Plan(arguments) } => sim::plan(&arguments),
         args::Command::Sim { command: args::Simulate::Explain(arguments) } => sim::explain(&arguments),
@@ -53,6 +62,7 @@ fn code(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<Error>() {
         Some(Error::LeaseLost { .. } | Error::PartEnded { .. }) => 1,
-        Some(Error::Listen { .. } | Error::List { .. } | Error::Connect(_)) | None => 2,
+        Some(Error::Listen { .. } | Error::List { .. } | Error::Refused { .. } | Error::Connect(_))
+        | None => 2,
     }
 }

@@ -6,6 +6,7 @@ use crate::args::{LogFormat, RunArguments};
 use crate::cluster;
 use anyhow::{Context, Result};
 use conductor::live::{self, LeaseOptions, Options};
+use conductor::model::AllowedKinds;
 use conductor::template::Adapters;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ fn options(arguments: &RunArguments) -> Result<Options> {
         writes_per_second: arguments.writes_per_second,
         burst: arguments.writes_per_second,
         listen: Some(arguments.listen),
+        allowed_kinds: arguments.allow_kinds.clone().map(AllowedKinds::new).unwrap_or_default(),
         adapters,
         ..Options::default()
     })

@@ -2,6 +2,7 @@
 
 use crate::binder::Rival;
 use crate::meter::Usage;
+use crate::provision::Provisioned;
 use crate::scenario::{Crowded, Outcome};
 use anyhow::Result;
 use std::fmt::Write;
@@ -15,12 +16,13 @@ pub struct Report {
     claims: usize,
     ceiling: f64,
     rows: Vec<(&'static str, Rival, Outcome)>,
+    provisioned: Option<Provisioned>,
     crowded: Option<(usize, Crowded)>,
 }
 
 impl Report {
     pub fn new(claims: usize) -> Report {
-        Report { claims, ceiling: 0.0, rows: Vec::new(), crowded: None }
+        Report { claims, ceiling: 0.0, rows: Vec::new(), provisioned: None, crowded: None }
     }
 
     pub fn ceiling(&mut self, per_second: f64) {
@@ -33,6 +35,10 @@ impl Report {
             eprintln!("  {what}: {:.0} binds/s", outcome.per_second);
             self.rows.push((what, rival, outcome));
         }
+    }
+
+    pub fn provisioned(&mut self, provisioned: Provisioned) {
+        self.provisioned = Some(provisioned);
     }
 
     pub fn crowded(&mut self, bound: usize, crowded: Crowded) {
@@ -54,6 +60,9 @@ impl Report {
         );
         self.compared_table(&mut text);
         self.used_table(&mut text);
+        if let Some(made) = &self.provisioned {
+            let _ = writeln!(text, "\n{}", provisioned(self.claims, made));
+        }
         self.crowded_table(&mut text);
         text
     }
@@ -114,6 +123,18 @@ impl Report {
             ready_after.as_secs_f64()
         );
     }
+}
+
+/// What provisioning took, for people.
+pub fn provisioned(claims: usize, provisioned: &Provisioned) -> String {
+    let Provisioned { per_second, p50, p99, writes_per_claim, ready } = provisioned;
+    format!(
+        "Provisioned: {claims} claims, each with a resource, an object and a connection of its own, at\n\
+         {per_second:.0} a second, p50 {}, p99 {} from the sending of a claim until it is Bound; {ready} of them have\n\
+         their connection. {writes_per_claim:.2} writes per claim, without the claim itself and the operator's word.",
+        ms(*p50),
+        ms(*p99)
+    )
 }
 
 fn ms(duration: Duration) -> String {

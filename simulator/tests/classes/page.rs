@@ -2,7 +2,7 @@
 
 use crate::stage::{Stage, object, part_kind, root};
 use conductor::lifecycle::with_checked_templates;
-use conductor::model::{Class, Kind, TypeId};
+use conductor::model::{AllowedKinds, Class, Kind, TypeId};
 use conductor::template::Adapters;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn every_manifest_on_the_page_can_be_used() {
         }
         let object = object(manifest);
         if let Kind::Class(ty) = object.kind {
-            let class = with_checked_templates(Class::read(ty, &object));
+            let class = with_checked_templates(Class::read(ty, &object), &AllowedKinds::default());
             class.recipe.unwrap_or_else(|error| panic!("{error}\n{block}"));
         }
     }

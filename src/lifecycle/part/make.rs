@@ -7,9 +7,9 @@ use crate::cache::Sight;
 use crate::model::implementation::digest;
 use crate::model::object::CONDUCTOR_GROUP;
 use crate::model::{
-    Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
+    AllowedKinds, Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
 };
-use crate::template::{Blueprint, Inputs, Rendered, Source};
+use crate::template::{Blueprint, Inputs, Rendered, Source, check_schema};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -160,9 +160,16 @@ pub(super) fn readiness(resource: &Resource, view: &View<'_>, id: &Name, part: &
     told.unwrap_or_else(|| Readiness::read(&part.key.kind, &object))
 }
 
-/// A class whose templates can never work makes nothing, and is told so.
-pub fn with_checked_templates(class: Class) -> Class {
+/// A class whose templates can never work, or make kinds that this installation does not allow, makes nothing, and
+/// is told so.
+pub fn with_checked_templates(class: Class, allowed: &AllowedKinds) -> Class {
     let checked = class.recipe.as_ref().ok().and_then(|recipe| {
+        if let Some(kind) = recipe.kinds.iter().find(|kind| !allowed.allows(kind)) {
+            let fix = "add it to --allow-kinds, or make another kind";
+            let error =
+                ValueError::new(&kind.to_string(), "is not on this installation's list of kinds", fix);
+            return Some(error.in_field(recipe.template.as_ref().map_or("template", |(field, _)| field)));
+        }
         let (field, template) = recipe.template.as_ref()?;
         let of = |name: &str| recipe.inputs.as_ref().and_then(|inputs| inputs.get(name));
         let source = Source {
@@ -171,7 +178,8 @@ pub fn with_checked_templates(class: Class) -> Class {
             ready: of("ready").and_then(Value::as_str),
             connection: of("connection"),
         };
-        Blueprint::compile(&source).err()
+        let schema = of("parameterSchema").filter(|schema| !schema.is_null());
+        Blueprint::compile(&source).err().or_else(|| check_schema(schema?).err())
     });
     match checked {
         Some(error) => Class { recipe: Err(error), ..class },

@@ -6,10 +6,10 @@ use crate::model::implementation::digest;
 use crate::model::publication::content_hash;
 use crate::model::{Kind, Publication, Slot};
 use crate::template::{Prepared, complete};
+use core::net::IpAddr;
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// What every connection has.
 const REQUIRED: [&str; 8] = ["type", "provider", "host", "port", "username", "password", "database", "uri"];
