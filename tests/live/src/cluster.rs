@@ -6,6 +6,7 @@ use crate::site::{Side, Site};
 use conductor::api;
 use conductor::live;
 use conductor::model::{Kind, TypeId};
+use conductor_controlplane::ControlPlane;
 use http::Request;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::client::{Body, ClientBuilder};
@@ -99,6 +100,17 @@ impl Cluster {
 }
 
 impl Turn {
+    /// The real control plane itself.
+    ///
+    /// # Panics
+    /// On the embedded API, which has no processes.
+    pub fn plane(&self) -> &ControlPlane {
+        match &self.cluster.site {
+            Site::Real(plane) => plane,
+            Site::Embedded(_) => panic!("the embedded API has no processes"),
+        }
+    }
+
     /// Runs kubectl as the administrator and gives what it printed.
     ///
     /// # Panics
