@@ -6,7 +6,7 @@
 mod operators;
 
 use conductor::model::{Kind, TypeId};
-use conductor_live::{Controller, Turn, root, turn, until};
+use conductor_live::{Controller, Side, Turn, on_both_apis, root, turn_on, until};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use operators::Operators;
@@ -139,9 +139,10 @@ async fn connection_of(turn: &Turn, namespace: &str, secret: &str) -> Value {
     api.get(secret).await.expect("it is published").data
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_example_is_applied_bound_and_reached() {
-    let turn = turn().await;
+on_both_apis!(every_example_is_applied_bound_and_reached);
+
+async fn every_example_is_applied_bound_and_reached(side: Side) {
+    let turn = turn_on(side).await;
     for namespace in ["shop", "reports"] {
         turn.namespace(namespace).await;
     }
