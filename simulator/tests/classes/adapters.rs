@@ -87,7 +87,7 @@ fn an_object_that_has_failed_fails_its_resource_with_the_operators_words() {
         let expected = format!("Failed: False ImplementationFailed: {}: {why}", part.key());
         assert_eq!(stage.resources(), [expected], "{file}");
     }
-    assert_eq!(failures, 5, "the seed's and Percona's four operators have no such word");
+    assert_eq!(failures, 6, "Percona's four operators have no such word");
 }
 
 #[test]
