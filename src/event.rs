@@ -97,6 +97,8 @@ pub enum PublishEvent {
         /// The list's own revision.
         revision: Revision,
     },
+    /// A kind that is published may not be listed. It may be listed later.
+    Refused(Slot),
     /// Something published is new or has changed.
     Seen(PublishedView),
     /// Something published is gone, or has lost its label.

@@ -11,6 +11,8 @@ pub struct Publications {
     /// Claims whose connection comes from a Secret.
     users: BTreeMap<Name, BTreeSet<Uid>>,
     unlisted: BTreeSet<Slot>,
+    /// Kinds that may not be listed: of those nothing can have been published, or be taken back.
+    refused: BTreeSet<Slot>,
     sources_listed: bool,
 }
 
@@ -21,6 +23,7 @@ impl Default for Publications {
             sources: BTreeMap::new(),
             users: BTreeMap::new(),
             unlisted: Slot::ALL.into(),
+            refused: BTreeSet::new(),
             sources_listed: false,
         }
     }
@@ -30,6 +33,16 @@ impl Publications {
     /// Whether everything has been listed once: before that, what is not known may well be there.
     pub fn is_listed(&self) -> bool {
         self.unlisted.is_empty() && self.sources_listed
+    }
+
+    /// Whether everything that can be taken back is known: each kind has been listed, or may not be.
+    pub fn is_known(&self) -> bool {
+        self.unlisted.is_subset(&self.refused)
+    }
+
+    /// Notes that a kind may not be listed.
+    pub fn refuse(&mut self, slot: Slot) {
+        self.refused.insert(slot);
     }
 
     /// What is published for a claim.
@@ -69,6 +82,7 @@ impl Publications {
     /// Takes in a list of everything published of a kind. Gives the claims that this is news to.
     pub fn list(&mut self, slot: Slot, views: Vec<PublishedView>, revision: Revision) -> BTreeSet<Uid> {
         self.unlisted.remove(&slot);
+        self.refused.remove(&slot);
         let listed: BTreeSet<Uid> = views.iter().map(|view| view.uid.clone()).collect();
         let known = self.published.values().flat_map(BTreeMap::values);
         let gone = known

@@ -20,10 +20,14 @@ pub(super) struct Unpublished {
 impl Engine {
     pub(super) fn observe_published(&mut self, event: PublishEvent) {
         let publications = &mut self.state.publications;
-        let was_listed = publications.is_listed();
+        let knew = (publications.is_listed(), publications.is_known());
         let news: Vec<Uid> = match event {
             PublishEvent::Listed { slot, published, revision } => {
                 publications.list(slot, published, revision).into_iter().collect()
+            }
+            PublishEvent::Refused(slot) => {
+                publications.refuse(slot);
+                Vec::new()
             }
             PublishEvent::Seen(view) => {
                 let claim = view.claim.clone();
@@ -44,9 +48,9 @@ impl Engine {
                 publications.users_of(&source.name)
             }
         };
-        let all = !was_listed && self.state.publications.is_listed();
+        let knows = (self.state.publications.is_listed(), self.state.publications.is_known());
         self.dirty.extend(news.into_iter().map(Target::Claim));
-        if all {
+        if knows != knew {
             self.dirty.extend(self.state.claims().map(|claim| Target::Claim(claim.meta.uid.clone())));
         }
     }
@@ -139,7 +143,9 @@ impl Engine {
 
     /// Takes back everything that was published for a claim. Says whether nothing is left.
     pub(super) fn withdraw_all(&mut self, claim: &Uid) -> bool {
-        if self.flying.contains(&Target::Publication(claim.clone())) {
+        // After a restart, what is not listed yet may be there: a claim that went now would leave it behind.
+        let unknown = self.config.makes_parts && !self.state.publications.is_known();
+        if unknown || self.flying.contains(&Target::Publication(claim.clone())) {
             return false;
         }
         let left: Vec<PublishedView> = self.state.publications.of(claim).cloned().collect();

@@ -56,6 +56,10 @@ impl Reader for PublishedReader {
     fn advice(&self) -> String {
         "the API server does not serve it".to_owned()
     }
+
+    fn refused(&self) -> Option<Event> {
+        Some(Event::Publish(PublishEvent::Refused(self.0)))
+    }
 }
 
 /// Reads the Secrets in the system namespace, and nothing of what they hold.

@@ -46,6 +46,10 @@ pub(super) trait Reader: Send + Sync {
     fn gone(&self, item: Self::Item) -> Event;
     /// What to do about a kind that is not served.
     fn advice(&self) -> String;
+    /// What is told where it may not be listed, if somebody waits for the list.
+    fn refused(&self) -> Option<Event> {
+        None
+    }
 }
 
 /// Reads the kinds of the engine.
@@ -125,6 +129,11 @@ impl<R: Reader> Watch<R> {
             let trouble = self.follow_while_served(&mut failures).await;
             failures += 1;
             self.complain(failures, &trouble);
+            if trouble.status == Some(StatusCode::FORBIDDEN)
+                && let Some(event) = self.reader.refused()
+            {
+                self.tell(event).await;
+            }
             tokio::time::sleep(chance::backoff(failures, PAUSE_FIRST, PAUSE_MAX)).await;
         }
     }

@@ -25,10 +25,9 @@ const FILES: [(&str, &str); 10] = files![
     "zalando-postgresql.yaml",
 ];
 
-static SHIPPED: LazyLock<Arc<Adapters>> = LazyLock::new(|| match Adapters::read(FILES) {
-    Ok(adapters) => Arc::new(adapters),
-    // They are part of this program, and a test reads them all.
-    Err(error) => unreachable!("policies/adapters/{error}"),
+static SHIPPED: LazyLock<Arc<Adapters>> = LazyLock::new(|| {
+    let adapters = Adapters::read(FILES);
+    Arc::new(adapters.expect("they are part of this program, and a test reads them all"))
 });
 
 impl Adapters {

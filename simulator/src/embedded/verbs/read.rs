@@ -1,4 +1,4 @@
-//! One object.
+//! Reading one object as it is now. Lists and watches have rooms of their own.
 
 use crate::embedded::answer::{Answer, Content};
 use crate::embedded::api::Api;
