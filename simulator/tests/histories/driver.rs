@@ -426,7 +426,9 @@ impl Run {
         let mut kinds = KINDS;
         rng.shuffle(&mut kinds);
         kinds.into_iter().try_for_each(|kind| self.relist(kind))?;
-        self.tell(Event::Synced)
+        self.tell(Event::Synced)?;
+        // Decisions do not wait for what is published: it is listed beside them.
+        self.world.published().into_iter().try_for_each(|event| self.tell(event))
     }
 }
 

@@ -67,7 +67,7 @@ impl Command {
         Ok(Outcome {
             done: output.status.success(),
             output: self.chosen(&normalise(&String::from_utf8_lossy(&output.stdout))),
-            complaints: normalise(&String::from_utf8_lossy(&output.stderr)),
+            complaints: in_one_order(&normalise(&String::from_utf8_lossy(&output.stderr))),
         })
     }
 
@@ -104,9 +104,25 @@ fn normalise(text: &str) -> String {
         .fold(text.to_owned(), |text, (pattern, mark)| pattern.replace_all(&text, *mark).into_owned())
 }
 
+/// Several faults of one object are found in the order of a hash map: those that are listed are sorted.
+fn in_one_order(complaints: &str) -> String {
+    let mut lines: Vec<&str> = complaints.lines().collect();
+    for faults in lines.chunk_by_mut(|one, next| one.starts_with("* ") && next.starts_with("* ")) {
+        faults.sort_unstable();
+    }
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_are_sorted_and_other_complaints_stay_where_they_are() {
+        let complaints = "z is invalid:\n* spec.b: no\n* spec.a: no\nanother line\n* spec.c: no";
+        let sorted = "z is invalid:\n* spec.a: no\n* spec.b: no\nanother line\n* spec.c: no";
+        assert_eq!(in_one_order(complaints), sorted);
+    }
 
     #[test]
     fn ages_times_and_ids_are_taken_out_and_nothing_else() {
