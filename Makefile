@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-live crds lint pure deny tools
+.PHONY: help demo test bench bench-live fuzz pictures crds lint pure deny tools
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -30,10 +30,19 @@ test: tools lint pure deny ## Run every check and every test; the last line coun
 bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision
 	@$(CARGO) bench --package conductor --bench summary
+	@$(CARGO) bench --package conductor-simulator --bench scale
 
 bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks-live.md
 	@$(CARGO) build --release --package conductor-cli --package conductor-bench-live
 	@"$(CARGO_TARGET_DIR)/release/bench-live" --conductor "$(CARGO_TARGET_DIR)/release/conductor" --write
+
+fuzz: tools ## Play 20,000 random histories against the engine, every law checked
+	@$(CARGO) build --release --package conductor-cli
+	@"$(CARGO_TARGET_DIR)/release/conductor" sim fuzz --seeds 20000
+
+pictures: tools ## Make the pictures in docs/images anew (needs chromium)
+	@$(CARGO) build --package conductor-cli
+	@scripts/pictures "$(CARGO_TARGET_DIR)/debug/conductor"
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds

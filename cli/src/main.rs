@@ -1,8 +1,8 @@
 //! The one binary, `conductor`: it reads arguments, calls the libraries and prints. Nothing is decided here.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 2 usage or input
-//! error; 1 is kept for gates, and for a controller that was running and cannot go on. A reader that goes away,
-//! as `head` does, ends the program quietly.
+//! error; 1 for simulations that find changes, gates that fail, and a controller that was running and cannot go on;
+//! 3 and 4 are the simulator's. A reader that goes away, as `head` does, ends the program quietly.
 
 mod args;
 mod cluster;
@@ -27,11 +27,14 @@ fn main() -> ExitCode {
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
         args::Command::Crds(arguments) => crds::print(&arguments),
-        args::Command::Sim { command: args::Simulate::Plan(arguments) } => sim::plan(&arguments),
-        args::Command::Sim { command: args::Simulate::Explain(arguments) } => sim::explain(&arguments),
+        args::Command::Sim { command } => return exit(sim::run(&command)),
     };
+    exit(done.map(|()| 0))
+}
+
+fn exit(done: anyhow::Result<u8>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&format!("error: {error:#}"));

@@ -41,7 +41,7 @@ fn options(arguments: &RunArguments) -> Options {
 }
 
 /// A token that SIGINT or SIGTERM cancels. A second one ends the process at once, as usual.
-fn stop_on_signal() -> Result<CancellationToken> {
+pub fn stop_on_signal() -> Result<CancellationToken> {
     let stop = CancellationToken::new();
     let catch = |kind| signal(kind).context("cannot wait for signals");
     let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);

@@ -33,8 +33,9 @@ mod writer;
 
 pub use connect::{connect, find_cluster};
 pub use error::Error;
-pub use look::{list, list_all};
+pub use look::{follow_all, list, list_all};
 pub use options::{LeaseOptions, Options};
+pub use wire::kinds;
 
 use crate::api::names;
 use crate::model::Slot;

@@ -24,3 +24,4 @@ mod value;
 pub use adapter::{Adapter, Adapters};
 pub use blueprint::{Blueprint, Inputs, Rendered, Source};
 pub use connection::{Connection, Prepared, SecretRef, complete};
+pub use value::to_cel;

@@ -1,9 +1,9 @@
 //! What people do to a cluster while Conductor works on it: application owners, administrators, and the
 //! controllers that implement resources. Small domains, so that they get in each other's way.
 
-use crate::driver::Run;
-use crate::rng::Rng;
-use crate::worlds::{SYSTEM, TYPE, object};
+use super::driver::Run;
+use super::rng::Rng;
+use super::{SYSTEM, TYPE, object};
 use conductor::event::WhyMissing;
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind};
 use serde_json::{Value, json};
@@ -144,8 +144,7 @@ fn ready() -> Value {
 fn import(run: &mut Run, rng: &mut Rng) {
     let unmade =
         |o: &&Object| matches!(o.kind, Kind::Resource(_)) && o.body["status"]["implementationRef"].is_null();
-    let keys: Vec<ObjectKey> =
-        run.world.objects().filter(unmade).map(conductor_simulator::world::key_of).collect();
+    let keys: Vec<ObjectKey> = run.world.objects().filter(unmade).map(crate::world::key_of).collect();
     if !keys.is_empty() {
         let phase = *rng.pick(&["Available", "Available", "Failed"]);
         let key = rng.pick(&keys).clone();
@@ -189,7 +188,7 @@ pub fn put(run: &mut Run, object: Object) {
             object.body
         )
     });
-    let known = run.world.get(object.kind, &conductor_simulator::world::key_of(&object)).cloned();
+    let known = run.world.get(object.kind, &crate::world::key_of(&object)).cloned();
     let object = match known {
         // As an apply does: what others wrote stays.
         Some(known) => {
@@ -234,7 +233,7 @@ fn run_body(event: &Option<conductor::event::Event>) -> String {
 
 fn some_key(run: &Run, rng: &mut Rng, kind: Kind) -> Option<ObjectKey> {
     let keys: Vec<ObjectKey> =
-        run.world.objects().filter(|o| o.kind == kind).map(conductor_simulator::world::key_of).collect();
+        run.world.objects().filter(|o| o.kind == kind).map(crate::world::key_of).collect();
     (!keys.is_empty()).then(|| rng.pick(&keys).clone())
 }
 

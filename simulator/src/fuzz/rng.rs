@@ -1,5 +1,5 @@
-//! Chance for tests: a seed gives the same world on every machine, and a failure prints the seed.
-//! `CONDUCTOR_SEED` runs that one seed; nothing here knows what is drawn.
+//! Chance without chance: a seed gives the same world on every machine, and a failure prints the seed.
+//! Nothing here knows what is drawn.
 
 /// splitmix64: eight bytes of state, good enough to draw worlds with.
 #[derive(Clone, Debug)]
@@ -10,6 +10,8 @@ impl Rng {
         Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03)
     }
 
+    /// The next number.
+    #[allow(clippy::should_implement_trait)] // Drawn by hand, never walked.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -46,14 +48,5 @@ impl Rng {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));
         }
-    }
-}
-
-/// The seeds to run: the one in `CONDUCTOR_SEED`, or as many as `variable` says, or `default`.
-pub fn seeds(variable: &str, default: u64) -> std::ops::Range<u64> {
-    let read = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match read("CONDUCTOR_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..read(variable).unwrap_or(default),
     }
 }

@@ -1,12 +1,12 @@
 //! What must hold in the world after every write that lands, whatever the engine believes.
 //! The numbers are the invariants of the reliability notes.
 
-use crate::brute::{Amounts, Brute, Charge, amounts};
-use crate::worlds::TYPE;
+use super::TYPE;
+use super::brute::{Amounts, Brute, Charge, amounts};
+use crate::world::World;
 use conductor::action::{Action, Change, PartAction};
 use conductor::engine::Engine;
 use conductor::model::{Kind, Object, Part, Quantity, Time, Uid};
-use conductor_simulator::world::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

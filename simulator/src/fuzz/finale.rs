@@ -1,11 +1,11 @@
 //! How a history ends: faults stop, everything on its way arrives, time passes, and the world must be at rest,
 //! whole, and leave no claim waiting that could be served.
 
-use crate::brute::{Brute, Outcome};
-use crate::driver::{Fate, KINDS, Run};
-use crate::laws::{claims, holders, owner_of, resources};
-use crate::rng::Rng;
-use crate::users;
+use super::brute::{Brute, Outcome};
+use super::driver::{Fate, KINDS, Run};
+use super::laws::{claims, holders, owner_of, resources};
+use super::rng::Rng;
+use super::users;
 use conductor::action::{Action, Change};
 use conductor::model::{ClaimPhase, Part};
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ fn check_liveness(run: &Run) -> Result<(), String> {
 }
 
 fn is_taken(run: &Run, key: &str) -> bool {
-    let uid = claims(&run.world).find(|c| conductor_simulator::world::key_of(c).to_string() == key);
+    let uid = claims(&run.world).find(|c| crate::world::key_of(c).to_string() == key);
     let name = uid.and_then(|c| c.metadata.uid.as_ref()).map(|uid| format!("rdb-{uid}"));
     resources(&run.world).any(|r| r.metadata.name == name)
 }

@@ -2,15 +2,15 @@
 //! queue per kind, writes wait to land, answers and reads wait to be told; steps choose what happens next.
 //! What users do is in `users`, what must hold in `laws`, how it ends in `finale`.
 
-use crate::laws::Laws;
-use crate::rng::Rng;
-use crate::users;
-use crate::worlds::TYPE;
+use super::laws::Laws;
+use super::mutant::Mutant;
+use super::rng::Rng;
+use super::{TYPE, users};
+use crate::world::World;
 use conductor::action::{Action, PartAction};
 use conductor::engine::{Config, Engine};
 use conductor::event::{Answer, Event};
 use conductor::model::{Kind, ObjectKey, PartKey, Revision, Time, Uid, WriteId};
-use conductor_simulator::world::World;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub const KINDS: [Kind; 8] = [
@@ -23,6 +23,9 @@ pub const KINDS: [Kind; 8] = [
     Kind::Profile,
     Kind::Namespace,
 ];
+
+/// A history takes some dozen writes; one that takes so many goes in a circle.
+const WRITES_MAX: usize = 600;
 
 /// One thing that happens. Both numbers are seeds: dropping a step leaves the others as they are.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +64,10 @@ pub struct Run {
     in_flight: BTreeMap<WriteId, (Place, Option<Uid>)>,
     pub writes: usize,
     trace: Option<Vec<String>>,
+    /// How the engine is broken on purpose, where it is.
+    mutant: Option<Mutant>,
+    /// The objects that the world began with.
+    pub beginning: Vec<conductor::model::Object>,
 }
 
 /// What a step does, and how often it is drawn.
@@ -113,14 +120,29 @@ fn op_of(what: usize) -> Op {
 }
 
 impl Run {
-    /// A world as `seed` draws it, and an engine that has just been started on it.
-    pub fn start(seed: u64, traced: bool) -> Result<Run, String> {
+    /// A world as `seed` draws it, without those of its first objects that are left out, and an engine that has just
+    /// been started on it.
+    pub fn start(
+        seed: u64,
+        without: &BTreeSet<usize>,
+        mutant: Option<Mutant>,
+        traced: bool,
+    ) -> Result<Run, String> {
         let mut rng = Rng::new(seed);
         let mut run = Run::bare(rng.chance(50), traced);
+        run.mutant = mutant;
         if rng.chance(15) {
             run.world.uninstall(&users::thing(), conductor::event::WhyMissing::NotInstalled);
         }
         users::settle_in(&mut run, &mut rng);
+        run.beginning = run.world.objects().cloned().collect();
+        for at in without {
+            if let Some(object) = run.beginning.get(*at) {
+                let (kind, key) = (object.kind, crate::world::key_of(object));
+                let _ = run.world.delete(kind, &key);
+            }
+        }
+        run.beginning = run.world.objects().cloned().collect();
         run.restart(&mut rng)?;
         Ok(run)
     }
@@ -152,6 +174,8 @@ impl Run {
             in_flight: BTreeMap::new(),
             writes: 0,
             trace: traced.then(Vec::new),
+            mutant: None,
+            beginning: Vec::new(),
         }
     }
 
@@ -230,10 +254,14 @@ impl Run {
 
     /// Tells the engine, and takes in what it asks for.
     pub fn tell(&mut self, event: Event) -> Result<(), String> {
+        let Some(event) = Mutant::hears(self.mutant, event) else { return Ok(()) };
         self.note(|| format!("  engine hears {}", describe(&event)));
         self.synced |= matches!(event, Event::Synced);
         self.laws.note_policies(&self.world);
-        for action in self.engine.handle(event, self.now) {
+        let asked = self.engine.handle(event, self.now);
+        let bent: Vec<Action> =
+            asked.into_iter().flat_map(|action| Mutant::asks(self.mutant, action, &self.world)).collect();
+        for action in bent {
             match &action {
                 Action::Read { .. } | Action::Part(PartAction::Read { .. }) => self.reads.push(action),
                 Action::Follow(kind) => self.part_watch.push_back(self.world.follow(kind)),
@@ -247,6 +275,9 @@ impl Run {
                 | Action::Withdraw { .. } => {
                     self.note(|| format!("    engine sends {}", describe_action(&action)));
                     self.writes += 1;
+                    if self.writes > WRITES_MAX {
+                        return Err("I10: it writes without end".to_owned());
+                    }
                     let (id, place) = target_of(&action);
                     let uid = match &action {
                         Action::Write(write) => Some(write.uid.clone()),
@@ -455,9 +486,7 @@ pub enum Place {
 pub fn target_of(action: &Action) -> (WriteId, Place) {
     match action {
         Action::Write(write) => (write.id, Place::Object(write.kind, write.key.clone())),
-        Action::Create { id, object } => {
-            (*id, Place::Object(object.kind, conductor_simulator::world::key_of(object)))
-        }
+        Action::Create { id, object } => (*id, Place::Object(object.kind, crate::world::key_of(object))),
         Action::Delete { id, kind, key, .. } => (*id, Place::Object(*kind, key.clone())),
         Action::Part(PartAction::Create { id, part } | PartAction::Update { id, part, .. }) => {
             (*id, Place::Part(part.key()))
