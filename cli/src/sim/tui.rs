@@ -77,6 +77,8 @@ fn svg(buffer: &Buffer) -> String {
             }
             if !text.trim().is_empty() {
                 let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+                // Spaces would run together otherwise.
+                let escaped = escaped.replace(' ', "\u{a0}");
                 svg.push_str(&format!(
                     r##"<text x="{left:.1}" y="{:.1}" fill="{}" textLength="{:.1}" lengthAdjust="spacingAndGlyphs">{escaped}</text>"##,
                     base + 13.5,
