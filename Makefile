@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-live fuzz pictures crds lint pure deny tools
+.PHONY: help demo test bench bench-live bench-peers bench-guard fuzz pictures crds lint pure deny tools
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -20,9 +20,9 @@ help: ## List what can be run
 	@echo
 	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
 
-demo: tools ## Plan the example claims, explain the one that waits, check that both are as promised
+demo: tools ## See everything in a minute: an API of its own, three teams, and what each gets
 	@$(CARGO) build --release --package conductor-cli
-	@scripts/demo "$(CARGO_TARGET_DIR)/release/conductor"
+	@"$(CARGO_TARGET_DIR)/release/conductor" demo
 
 test: tools lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace
@@ -32,7 +32,7 @@ bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench summary
 	@$(CARGO) bench --package conductor-simulator --bench scale
 
-bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks-live.md
+bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks.md
 	@$(CARGO) build --release --package conductor-cli --package conductor-bench-live
 	@"$(CARGO_TARGET_DIR)/release/bench-live" --conductor "$(CARGO_TARGET_DIR)/release/conductor" --write
 
@@ -43,6 +43,14 @@ fuzz: tools ## Play 20,000 random histories against the engine, every law checke
 pictures: tools ## Make the pictures in docs/images anew (needs chromium)
 	@$(CARGO) build --package conductor-cli
 	@scripts/pictures "$(CARGO_TARGET_DIR)/debug/conductor"
+
+bench-peers: tools ## Measure decisions beside the peers' own code; writes docs/benchmarks.md
+	@$(CARGO) build --release --package conductor-bench-peers
+	@cd benches/peers/go && CGO_ENABLED=0 go build -trimpath -o "$(CARGO_TARGET_DIR)/release/peers" .
+	@"$(CARGO_TARGET_DIR)/release/bench-peers" --peers "$(CARGO_TARGET_DIR)/release/peers" --write
+
+bench-guard: tools ## Count the instructions of fixed workloads; fails when they grow (needs valgrind)
+	@$(CARGO) bench --package conductor --bench guard
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds

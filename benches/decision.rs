@@ -57,6 +57,17 @@ fn events(c: &mut Criterion) {
     }
 }
 
+/// A class of three objects, compiled once, rendered for one claim after the other.
+fn templates(c: &mut Criterion) {
+    let class = support::graph_class();
+    let inputs = support::GraphInputs::new();
+    let blueprint = support::compile(&class);
+    c.bench_function("template/render three objects", |b| {
+        b.iter(|| black_box(blueprint.render(&inputs.all_there())));
+    });
+    c.bench_function("template/compile three objects", |b| b.iter(|| black_box(support::compile(&class))));
+}
+
 fn bookkeeping(c: &mut Criterion) {
     let mut state = support::state(100_000, Sizes::Shirts);
     let id = support::vacant(&state);
@@ -110,5 +121,5 @@ fn short() -> Criterion {
     criterion.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1))
 }
 
-criterion_group! { name = all; config = short(); targets = decisions, events, bookkeeping }
+criterion_group! { name = all; config = short(); targets = decisions, events, bookkeeping, templates }
 criterion_main!(all);

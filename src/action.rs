@@ -3,8 +3,8 @@
 
 use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use crate::model::{
-    Capacity, ClaimPhase, ClaimRef, Kind, Name, Object, ObjectKey, Part, PartKey, PartKind, PartRef,
-    Publication, ResourcePhase, Revision, Slot, Uid, WriteId, meta::ConditionView, record_json,
+    Capacity, ClaimPhase, ClaimRef, ClassRefusal, Kind, Name, Object, ObjectKey, Part, PartKey, PartKind,
+    PartRef, Publication, ResourcePhase, Revision, Slot, Uid, WriteId, meta::ConditionView, record_json,
 };
 use serde_json::{Map, Value, json};
 
@@ -172,6 +172,11 @@ pub enum Change {
         /// All finalizers, ours among them or not.
         finalizers: Vec<Name>,
     },
+    /// What a resource is made from, brought in line with its class.
+    ResourceRecipe {
+        /// As a merge patch.
+        patch: Value,
+    },
     /// How far a resource is.
     ResourceStatus {
         /// Its phase.
@@ -205,6 +210,11 @@ pub enum Change {
         /// The Secret with the connection, once it is published.
         binding: Option<Name>,
     },
+    /// Which classes will not do for a claim: written before what they made is let go of.
+    ClaimRefusals {
+        /// All of them.
+        refused_by: Vec<ClassRefusal>,
+    },
     /// A class's protection while it is in use.
     ClassFinalizers {
         /// All finalizers.
@@ -223,8 +233,14 @@ impl Change {
     /// Whether the change goes to the status subresource.
     pub fn is_status(&self) -> bool {
         match self {
-            Change::ResourceStatus { .. } | Change::ClaimStatus { .. } | Change::QuotaStatus { .. } => true,
-            Change::ResourceSpec { .. } | Change::ClaimSpec { .. } | Change::ClassFinalizers { .. } => false,
+            Change::ResourceStatus { .. }
+            | Change::ClaimStatus { .. }
+            | Change::ClaimRefusals { .. }
+            | Change::QuotaStatus { .. } => true,
+            Change::ResourceSpec { .. }
+            | Change::ResourceRecipe { .. }
+            | Change::ClaimSpec { .. }
+            | Change::ClassFinalizers { .. } => false,
         }
     }
 
@@ -235,6 +251,7 @@ impl Change {
                 "metadata": {"finalizers": finalizers},
                 "spec": {"claimRefs": claim_refs.iter().map(claim_ref_json).collect::<Vec<_>>()},
             }),
+            Change::ResourceRecipe { patch } => patch.clone(),
             Change::ResourceStatus { phase, allocated, conditions, observed_generation, implementation } => {
                 let mut patch = json!({
                     "status": {
@@ -267,6 +284,9 @@ impl Change {
                     "binding": binding.as_ref().map(|name| json!({"name": &**name})),
                 },
             }),
+            Change::ClaimRefusals { refused_by } => {
+                json!({"status": {"refusedBy": refused_by.iter().map(refusal_json).collect::<Vec<_>>()}})
+            }
             Change::ClassFinalizers { finalizers } => json!({"metadata": {"finalizers": finalizers}}),
             Change::QuotaStatus { used, summary } => json!({"status": {"used": used, "summary": summary}}),
         }
@@ -289,6 +309,18 @@ pub fn claim_ref_json(claim_ref: &ClaimRef) -> Value {
         json.insert("reserved".to_owned(), Value::from(true));
     }
     Value::Object(json)
+}
+
+fn refusal_json(refusal: &ClassRefusal) -> Value {
+    let ClassRefusal { class, class_uid, class_generation, generation, resource_uid, message } = refusal;
+    let mut json = json!({
+        "class": &**class, "classUid": &**class_uid, "classGeneration": class_generation,
+        "generation": generation, "message": &**message,
+    });
+    if let Some(uid) = resource_uid {
+        json["resourceUid"] = Value::from(&**uid);
+    }
+    json
 }
 
 fn conditions_json(conditions: &[ConditionView]) -> Vec<Value> {

@@ -8,6 +8,7 @@ mod answer;
 mod decide;
 mod observe;
 mod parts;
+mod provision;
 mod publish;
 mod settle;
 mod sync;
@@ -19,8 +20,8 @@ use crate::cache::{QuotaKey, State};
 use crate::event::Event;
 use crate::framework::Refusal;
 use crate::model::{
-    FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Slot, Time, TypeId, Uid,
-    WriteId,
+    AllowedKinds, FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Slot,
+    Time, TypeId, Uid, WriteId,
 };
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
@@ -43,6 +44,8 @@ pub struct Config {
     pub decisions_per_turn: usize,
     /// What is known of well-known kinds of implementation.
     pub adapters: Arc<Adapters>,
+    /// The kinds of which parts may be made.
+    pub allowed_kinds: AllowedKinds,
 }
 
 impl Default for Config {
@@ -52,7 +55,8 @@ impl Default for Config {
             absent_phase_is_available: false,
             makes_parts: true,
             decisions_per_turn: 1_000,
-            adapters: Arc::default(),
+            adapters: Adapters::shipped(),
+            allowed_kinds: AllowedKinds::default(),
         }
     }
 }

@@ -7,8 +7,9 @@
 use conductor::cache::{ResourceId, State};
 use conductor::engine::{Config, Engine};
 use conductor::event::Event;
-use conductor::model::{Claim, Kind, Object, Resource, Time, TypeId};
+use conductor::model::{Claim, Kind, Name, Object, Resource, Time, TypeId};
 use conductor::scheduler::{Decision, Memo, prepare, schedule_one};
+use conductor::template::{Blueprint, Inputs, Source};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -278,4 +279,58 @@ pub fn held(n: u64, held: bool, revision: u64, storage: &str) -> Object {
     metadata.resource_version = Some(revision.to_string());
     let status = json!({"phase": if held { "Bound" } else { "Available" }});
     Object { kind: Kind::Resource(TY), metadata, body: json!({"spec": spec, "status": status}) }
+}
+
+/// A class of three objects, each of which needs what the one before tells of itself.
+pub fn graph_class() -> Value {
+    let object = |id: &str, spec: Value| {
+        json!({"id": id, "template": {"apiVersion": "example.com/v1", "kind": "Instance",
+            "metadata": {"labels": {"claim": "${claim.metadata.name}"}}, "spec": spec}})
+    };
+    json!([
+        object("proxy", json!({"to": "${objects.server.status.address}", "port": "${parameters.port + 1}"})),
+        object(
+            "server",
+            json!({"in": "${objects.net.status.id}", "size": "${resource.spec.capacity.storage}",
+            "class": "db.${parameters.size}"})
+        ),
+        object("net", json!({"for": "${claim.metadata.namespace}/${claim.metadata.name}"})),
+    ])
+}
+
+/// Compiles them.
+pub fn compile(templates: &Value) -> Blueprint {
+    let source = Source { templates: Some(templates), ..Source::default() };
+    Blueprint::compile(&source).expect("it is well formed")
+}
+
+/// What the expressions of [`graph_class`] see.
+pub struct GraphInputs {
+    claim: Value,
+    resource: Value,
+    parameters: Value,
+    objects: Vec<(Name, Value)>,
+}
+
+impl GraphInputs {
+    pub fn new() -> GraphInputs {
+        let there = |id: &str| (Name::from(id), json!({"status": {"id": "n-1", "address": "10.0.0.1"}}));
+        GraphInputs {
+            claim: json!({"metadata": {"name": "orders", "namespace": "shop"}, "spec": {}}),
+            resource: json!({"metadata": {"name": "r"}, "spec": {"capacity": {"storage": "10Gi"}}}),
+            parameters: json!({"port": 5432, "size": "large"}),
+            objects: ["net", "server", "proxy"].map(there).to_vec(),
+        }
+    }
+
+    /// Every object is there.
+    pub fn all_there(&self) -> Inputs<'_> {
+        Inputs {
+            claim: Some(&self.claim),
+            class: None,
+            resource: Some(&self.resource),
+            parameters: Some(&self.parameters),
+            objects: self.objects.iter().map(|(id, object)| (id.clone(), object)).collect(),
+        }
+    }
 }

@@ -1,5 +1,9 @@
 //! The arguments, and the help that teaches them. Every example in a help text runs as it stands.
 
+mod provisioning;
+
+pub use provisioning::{AbandonArguments, DiffClassArguments, DiffWhat, ImportArguments};
+
 use crate::sim::args::Simulate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -12,6 +16,7 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     after_help = "Examples:
+  conductor up                                         a Kubernetes API of its own, with everything on it
   conductor sim plan examples/plan/teams.yaml          what would happen, without a cluster
   conductor crds | kubectl apply -f -                  install the kinds
   conductor run                                        bind claims on the cluster of your kubeconfig
@@ -26,6 +31,26 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start a Kubernetes API of our own with the controllers on it, until interrupted
+    #[command(after_help = "Examples:
+  conductor up                                         in memory, on a free port; prints the kubeconfig
+  conductor up -f examples/existing-database.yaml      with something to bind to
+  conductor up --data ~/conductor --listen 127.0.0.1:6443
+  conductor up --write-kubeconfig kubeconfig & kubectl --kubeconfig kubeconfig get rdbc -A
+
+kubectl and every client library work on it; Pods are kept and not run. Kinds that classes make and that nobody
+defines get a stand-in, which says that their objects are ready and makes no database: see --no-stand-ins.
+With --data, what was answered is there again after the next start, however the last one ended.
+
+Exit codes: 0 stopped when asked to; 1 cannot go on; 2 usage, or a manifest that cannot be applied.")]
+    Up(UpArguments),
+    /// Show everything in a minute: start `up`, let three teams claim, and check that all is as shown
+    #[command(after_help = "Examples:
+  conductor demo
+  CI=true conductor demo                               plain lines, as without a terminal
+
+Exit codes: 0 everything was as shown; 1 something was not, and which.")]
+    Demo,
     /// Run the scheduler offline, over manifests or a recording
     #[command(
         arg_required_else_help = true,
@@ -49,7 +74,9 @@ Exit codes of every question: 0 answered, nothing changes, passed; 1 something c
   kubectl create namespace conductor-system
   conductor run                                        the cluster of KUBECONFIG, of ~/.kube/config, or of the pod
   conductor run --context staging --no-leader-election
+  conductor run --adapters /etc/conductor/adapters     kinds of implementation that Conductor does not know yet
   RUST_LOG=debug conductor run --log-format json
+  conductor run --allow-kinds Cluster.postgresql.cnpg.io,'*.rds.services.k8s.aws'
 
 Several may run: one leads, the others stand by with everything seen. Health is on /healthz and /readyz of
 --listen, figures on /metrics. On SIGINT or SIGTERM it ends what is under way and gives its lease back.
@@ -70,6 +97,44 @@ Exit codes: 0 listed, be it nothing; 2 usage, or the cluster cannot be asked.")]
         /// What is explained
         #[command(subcommand)]
         what: ExplainWhat,
+    },
+    /// Make something that exists a resource that claims can have
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor import database.aws.conductor.io/v1alpha1/RDSInstance orders --engine mysql --version 8.0.36 \\
+    --capacity storage=50Gi --host orders.example.com --database orders --secret orders-login --dry-run
+  conductor import postgresql.cnpg.io/v1/Cluster ledger -n databases --as ledger-db --engine postgresql \\
+    --version 16.4 --host ledger-rw.databases.svc --database app --secret ledger-app
+
+What is imported is recorded and never owned: Conductor does not change or delete it, whatever becomes of the
+resource. Without an address and credentials nothing is imported, because no application could use it. The Secret gets
+the label that lets it be published to the claim that is bound. An import that was interrupted may be repeated.
+
+Exit codes: 0 imported, or with --dry-run, could be; 2 usage, refused, or the cluster cannot be asked."
+    )]
+    Import(ImportArguments),
+    /// Let go of a resource whose deletion is stuck; what implements it stays
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor get resources                              which are Deleting, or Failed
+  kubectl describe rdb orders -n conductor-system      what it waits for
+  conductor abandon orders                             asks before it does it
+  conductor abandon orders --yes orders                in a script
+
+Only a resource that is being deleted is let go of. Its policy becomes Retain and Conductor's finalizer goes, so that
+it ends; nothing that implements it is deleted, and all of it is named, because from then on nobody looks after it.
+
+Exit codes: 0 let go of; 2 usage, refused, not confirmed, or the cluster cannot be asked."
+    )]
+    Abandon(AbandonArguments),
+    /// Compare what is with what would be
+    #[command(arg_required_else_help = true)]
+    Diff {
+        /// What is compared
+        #[command(subcommand)]
+        what: DiffWhat,
     },
     /// Print the CustomResourceDefinitions
     #[command(after_help = "Examples:
@@ -110,7 +175,46 @@ pub struct RunArguments {
     /// Most calls a second to the API, in the long run
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub writes_per_second: u32,
+    /// The only kinds of which classes may make objects, as Kind.group, or *.group for a whole group; without it,
+    /// every kind that Conductor has been given rights to
+    #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]
+    pub allow_kinds: Option<Vec<String>>,
+    /// Folder with adapters (YAML, one a file) for more kinds of implementation, or in place of those that come along
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Option<PathBuf>,
     /// How log lines are written; RUST_LOG chooses which
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// Arguments of `up`.
+#[derive(Args, Debug)]
+pub struct UpArguments {
+    /// Where the API is served; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Serve others than this machine too; whoever has the token may do everything
+    #[arg(long)]
+    pub listen_anywhere: bool,
+    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub web: SocketAddr,
+    /// Folder that keeps everything; without it, everything is in memory
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where the kubeconfig is written; else into the data folder, else into a folder of its own
+    #[arg(long, value_name = "FILE")]
+    pub write_kubeconfig: Option<PathBuf>,
+    /// Manifests to apply: files, directories or `-`; again at every start
+    #[arg(long, short, value_name = "PATH")]
+    pub filename: Vec<PathBuf>,
+    /// Define and operate nothing that nobody serves: classes wait for an operator of yours
+    #[arg(long)]
+    pub no_stand_ins: bool,
+    /// Where resources and classes live
+    #[arg(long, value_name = "NS", default_value = "conductor-system")]
+    pub system_namespace: String,
+    /// How log lines are written; RUST_LOG chooses which, errors only where it is not set
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }

@@ -1,18 +1,24 @@
 //! The one binary, `conductor`: it reads arguments, calls the libraries and prints. Nothing is decided here.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 2 usage or input
-//! error; 1 for simulations that find changes, gates that fail, and a controller that was running and cannot go on;
-//! 3 and 4 are the simulator's. A reader that goes away, as `head` does, ends the program quietly.
+//! error; 1 for simulations that find changes, gates that fail, differences, and a controller that was running and
+//! cannot go on; 3 and 4 are the simulator's. A reader that goes away, as `head` does, ends the program quietly.
 
+mod abandon;
+mod adapters;
 mod args;
 mod cluster;
 mod crds;
+mod demo;
+mod diff;
 mod explain;
 mod get;
+mod import;
 mod output;
 mod run;
 mod sim;
 mod table;
+mod up;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -23,9 +29,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     let done = match arguments.command {
+        args::Command::Up(arguments) => up::up(&arguments),
+        args::Command::Demo => demo::demo(),
         args::Command::Run(arguments) => run::run(&arguments),
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
+        args::Command::Import(arguments) => import::import(&arguments),
+        args::Command::Abandon(arguments) => abandon::abandon(&arguments),
+        args::Command::Diff { what: args::DiffWhat::Class(arguments) } => match diff::class(&arguments) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         args::Command::Crds(arguments) => crds::print(&arguments),
         args::Command::Sim { command } => return exit(sim::run(&command)),
     };
@@ -46,8 +60,12 @@ fn exit(done: anyhow::Result<u8>) -> ExitCode {
 /// 1 where a controller that ran cannot go on and may be started again; 2 where it would not help.
 fn code(error: &anyhow::Error) -> u8 {
     use conductor::live::Error;
+    if error.is::<demo::NotAsShown>() {
+        return 1;
+    }
     match error.downcast_ref::<Error>() {
         Some(Error::LeaseLost { .. } | Error::PartEnded { .. }) => 1,
-        Some(Error::Listen { .. } | Error::List { .. } | Error::Connect(_)) | None => 2,
+        Some(Error::Listen { .. } | Error::List { .. } | Error::Refused { .. } | Error::Connect(_))
+        | None => 2,
     }
 }

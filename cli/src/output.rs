@@ -15,6 +15,13 @@ pub fn json(out: &mut impl Write, document: &impl Serialize) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
+/// Prints a line at once, for whoever follows.
+pub fn say(line: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
 /// Tells a person something that is not the result. If nobody listens there is nobody to tell.
 pub fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "{message}");

@@ -1,11 +1,15 @@
 //! `conductor run`: arguments become options, signals become a request to stop, logs go to standard error.
 //! The controller itself is the library's.
 
+use crate::adapters;
 use crate::args::{LogFormat, RunArguments};
 use crate::cluster;
 use anyhow::{Context, Result};
 use conductor::live::{self, LeaseOptions, Options};
+use conductor::model::AllowedKinds;
+use conductor::template::Adapters;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -15,29 +19,36 @@ const UNLOGGED: &str = "kube_client";
 
 /// Runs the controller until a signal.
 pub fn run(arguments: &RunArguments) -> Result<()> {
-    log(arguments.log_format)?;
+    log(arguments.log_format, "info")?;
+    let options = options(arguments)?;
     cluster::block_on(async {
         let stop = stop_on_signal()?;
         let (client, _) = cluster::connect(&arguments.cluster).await?;
-        Ok(live::run(client, options(arguments), stop).await?)
+        Ok(live::run(client, options, stop).await?)
     })
 }
 
-fn options(arguments: &RunArguments) -> Options {
+fn options(arguments: &RunArguments) -> Result<Options> {
     let system_namespace = arguments.cluster.system_namespace.clone();
     let lease = LeaseOptions {
         namespace: system_namespace.clone(),
         name: arguments.lease_name.clone(),
         ..LeaseOptions::default()
     };
-    Options {
+    let adapters = match &arguments.adapters {
+        Some(folder) => Arc::new(adapters::read(folder)?),
+        None => Adapters::shipped(),
+    };
+    Ok(Options {
         system_namespace,
         lease: (!arguments.no_leader_election).then_some(lease),
         writes_per_second: arguments.writes_per_second,
         burst: arguments.writes_per_second,
         listen: Some(arguments.listen),
+        allowed_kinds: arguments.allow_kinds.clone().map(AllowedKinds::new).unwrap_or_default(),
+        adapters,
         ..Options::default()
-    }
+    })
 }
 
 /// A token that SIGINT or SIGTERM cancels. A second one ends the process at once, as usual.
@@ -61,10 +72,11 @@ pub fn stop_on_signal() -> Result<CancellationToken> {
     Ok(stop)
 }
 
-fn log(format: LogFormat) -> Result<()> {
+/// Sends log lines to standard error; `RUST_LOG` chooses which, else everything from `level` on.
+pub fn log(format: LogFormat, level: &str) -> Result<()> {
     let mut directives = std::env::var("RUST_LOG").unwrap_or_default();
     if directives.is_empty() {
-        "info".clone_into(&mut directives);
+        level.clone_into(&mut directives);
     }
     if !directives.contains(UNLOGGED) {
         directives.push_str(&format!(",{UNLOGGED}=off"));

@@ -2,6 +2,8 @@
 
 pub mod compare;
 pub mod diff;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 pub mod fuzz;
 pub mod gate;
 pub mod lab;

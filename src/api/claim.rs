@@ -148,6 +148,35 @@ pub struct RelationalDatabaseClaimStatus {
     /// The generation that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Classes that were tried and will not do. Each is tried again once it or the claim's spec has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub refused_by: Option<Vec<ClassRefusal>>,
+}
+
+/// A class that was tried and will not do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ClassRefusal {
+    /// Name of the class.
+    #[schemars(length(max = 253))]
+    pub class: String,
+    /// UID of the class.
+    #[schemars(length(max = 128))]
+    pub class_uid: String,
+    /// The generation of the class that was tried.
+    pub class_generation: i64,
+    /// The generation of the claim that it was tried for.
+    pub generation: i64,
+    /// UID of the resource that it made and that failed, where it came so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub resource_uid: Option<String>,
+    /// Why it will not do.
+    #[schemars(length(max = 4096))]
+    pub message: String,
 }
 
 /// Where a claim stands.

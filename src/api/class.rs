@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
     derive = "PartialEq",
     doc = "A kind of relational database that can be made on demand. Lives in the system namespace. The annotation conductor.io/is-default-class: \"true\" makes it the class of claims that name none.",
     validation = (
-        "!has(self.spec) || !(has(self.reclaimPolicy) || has(self.template) || has(self.templates) || has(self.parameters) || has(self.sharing) || has(self.ready) || has(self.connection) || has(self.engine) || has(self.updatePolicy) || has(self.capabilities) || has(self.highly__dash__available) || has(self.labels))",
+        "!has(self.spec) || !(has(self.reclaimPolicy) || has(self.template) || has(self.templates) || has(self.parameters) || has(self.sharing) || has(self.ready) || has(self.connection) || has(self.engine) || has(self.updatePolicy) || has(self.parameterSchema) || has(self.deadline) || has(self.allowedKinds) || has(self.capabilities) || has(self.highly__dash__available) || has(self.labels))",
         "write the fields at the top or under spec, not both",
     ),
     printcolumn(name = "Reclaim", type_ = "string", json_path = ".reclaimPolicy"),
@@ -81,6 +81,18 @@ pub struct ClassFields {
     /// Values for the templates: `parameters` in expressions; a claim's own parameters come over them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<FreeForm>,
+    /// What claims may choose by `parameters`: a JSON schema with defaults. Without one, anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter_schema: Option<FreeForm>,
+    /// How long making a resource may take, such as 30m, before it has failed for good and the claim's next class is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 32), regex(pattern = r"^([0-9]+(ms|s|m|h|d))+$"))]
+    pub deadline: Option<String>,
+    /// The kinds that its templates may make, as Kind.group; absent, whatever the installation allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 317)))]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub allowed_kinds: Option<Vec<String>>,
     /// What a resource offers, by name: an amount, or the least, the most and the step of what a claim may ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 32))]
@@ -131,6 +143,9 @@ impl ClassFields {
             template,
             templates,
             parameters,
+            parameter_schema,
+            deadline,
+            allowed_kinds,
             capacity,
             sharing,
             ready,
@@ -148,6 +163,9 @@ impl ClassFields {
             template: template.or(other.template),
             templates: templates.or(other.templates),
             parameters: parameters.or(other.parameters),
+            parameter_schema: parameter_schema.or(other.parameter_schema),
+            deadline: deadline.or(other.deadline),
+            allowed_kinds: allowed_kinds.or(other.allowed_kinds),
             capacity: capacity.or(other.capacity),
             sharing: sharing.or(other.sharing),
             ready: ready.or(other.ready),

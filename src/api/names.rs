@@ -11,6 +11,9 @@ pub const PROVISIONED_BY: &str = "conductor.io/provisioned-by";
 /// Annotation on a resource that Conductor created: the UID of the claim it was made for.
 pub const PROVISIONED_FOR: &str = "conductor.io/provisioned-for";
 
+/// Annotation on a resource that stands for something that was imported: the UID of what it stands for.
+pub const IMPORTED: &str = "conductor.io/imported";
+
 /// Label on every part of a resource's implementation: the resource's name, or a digest of a longer one.
 pub const RESOURCE: &str = "conductor.io/resource";
 /// Label on every part of a resource's implementation: which part it is, `main` for the only one.

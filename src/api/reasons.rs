@@ -16,7 +16,7 @@ pub mod bound {
     pub const SCHEDULING: &str = "Scheduling";
     /// False: a resource is being made from the class.
     pub const PROVISIONING: &str = "Provisioning";
-    /// False: making a resource failed; it is tried again.
+    /// False: making a resource failed; the message says what would help.
     pub const PROVISIONING_FAILED: &str = "ProvisioningFailed";
     /// False: no resource fits and no class may provision; the message counts why.
     pub const NO_MATCH: &str = "NoMatch";
@@ -96,6 +96,10 @@ pub mod resource {
     pub const KIND_NOT_ALLOWED: &str = "KindNotAllowed";
     /// False: the implementation was ready once and is gone; it is not replaced by an empty one.
     pub const IMPLEMENTATION_GONE: &str = "ImplementationGone";
+    /// False, for good: it was not ready in the time that its class gives it.
+    pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// An Event, not a condition: the resource is gone, and what implemented it is not.
+    pub const IMPLEMENTATION_RETAINED: &str = "ImplementationRetained";
     /// False: the implementation says that it has failed.
     pub const IMPLEMENTATION_FAILED: &str = "ImplementationFailed";
     /// False: an object of the implementation's name exists and is not ours.

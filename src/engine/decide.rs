@@ -4,7 +4,7 @@ use super::{Binding, Engine, Refused, Target};
 use crate::api::reasons::bound as reason;
 use crate::cache::ResourceId;
 use crate::framework::Refusal;
-use crate::lifecycle::provisioned_name;
+use crate::lifecycle::{failed_for_good, provisioned_name};
 use crate::model::profile::Batch;
 use crate::model::{Claim, Name, Predicate, Time, Uid};
 use crate::queue::{LaneKey, Wait};
@@ -51,7 +51,10 @@ impl Engine {
             Decision::Provision { class } => self.provision(request, class),
             Decision::Refuse { refusal, wait } => {
                 let lane = request.lane(wait);
-                let word = reason_word(&lane.wait, &refusal);
+                let word = match reason_word(&lane.wait, &refusal) {
+                    reason::NO_MATCH if request.alone => reason::PROVISIONING_FAILED,
+                    word => word,
+                };
                 self.refuse(request.claim, word, refusal, lane, now);
             }
         }
@@ -64,11 +67,11 @@ impl Engine {
 
     fn provision(&mut self, request: &Request<'_>, class: Name) {
         let claim = request.claim;
-        if let Some(made) = self.find_made(claim) {
+        if let Some(made) = self.find_made(claim, &class) {
             return self.bind(request, made, Some(class));
         }
         self.charge(claim, Some(class.clone()), request.wants.requests.clone());
-        let resource = provisioned_name(claim);
+        let resource = provisioned_name(claim, &class);
         self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
         self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
@@ -77,11 +80,12 @@ impl Engine {
 
     /// The resource that was made for this claim before and is held by nobody: a create that is tried again
     /// meets itself.
-    fn find_made(&self, claim: &Claim) -> Option<ResourceId> {
-        let id = self.state.find_resource(claim.ty, &provisioned_name(claim))?;
+    fn find_made(&self, claim: &Claim, class: &Name) -> Option<ResourceId> {
+        let id = self.state.find_resource(claim.ty, &provisioned_name(claim, class))?;
         let entry = self.state.resource(id)?;
         let ours = entry.resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
-        (ours && !entry.resource.meta.deleting && entry.refs().next().is_none()).then_some(id)
+        let usable = !entry.resource.meta.deleting && failed_for_good(&entry.resource).is_none();
+        (ours && usable && entry.refs().next().is_none()).then_some(id)
     }
 
     pub(super) fn refuse(

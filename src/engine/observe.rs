@@ -2,7 +2,7 @@
 
 use super::{Binding, Effect, Engine, TOMBSTONES_MAX, Target};
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
-use crate::lifecycle::{provisioned_name, with_checked_templates};
+use crate::lifecycle::{provisioned_names, with_checked_templates};
 use crate::model::{
     Claim, ClaimRef, Class, FieldError, Kind, Labels, Limits, Meta, Name, Object, ObjectKey, PartId,
     ProfileObject, Quota, Resource, Revision, Time, TypeId, Uid,
@@ -20,9 +20,8 @@ impl Engine {
             Kind::Resource(ty) if self.is_ours(&object) => {
                 self.observe_resource(Resource::read(ty, &object), now)
             }
-            Kind::Class(ty) if self.is_ours(&object) => {
-                self.observe_class(with_checked_templates(Class::read(ty, &object)))
-            }
+            Kind::Class(ty) if self.is_ours(&object) => self
+                .observe_class(with_checked_templates(Class::read(ty, &object), &self.config.allowed_kinds)),
             Kind::Resource(_) | Kind::Class(_) => {}
             Kind::Quota | Kind::ClusterQuota => self.observe_quota(Quota::read(&object), object.kind),
             Kind::Limits => self.observe_limits(Limits::read(&object)),
@@ -159,9 +158,26 @@ impl Engine {
         let was_default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
         self.state.classes.insert((ty, name.clone()), class);
         self.dirty.insert(Target::Class(ty, name.clone()));
+        if news {
+            self.dirty_made_from(ty, &name);
+        }
         if self.synced && news {
             self.wake_for_class(ty, &name, was_default);
         }
+    }
+
+    /// Resources that were made from a class may follow it.
+    fn dirty_made_from(&mut self, ty: TypeId, class: &Name) {
+        let recipe =
+            self.state.classes.get(&(ty, class.clone())).and_then(|class| class.recipe.as_ref().ok());
+        if !recipe.is_some_and(|recipe| recipe.follows) {
+            return;
+        }
+        let made =
+            self.state.resources().map(|(_, entry)| &entry.resource).filter(|resource| resource.ty == ty);
+        let made = made.filter(|resource| resource.provisioned_by.as_ref() == Some(class));
+        let made: Vec<Target> = made.map(|r| Target::Resource(ty, r.meta.key.name.clone())).collect();
+        self.dirty.extend(made);
     }
 
     fn wake_for_class(&mut self, ty: TypeId, name: &Name, was_default: Option<Name>) {
@@ -391,7 +407,9 @@ impl Engine {
 
     fn claim_gone(&mut self, uid: &Uid) {
         let Some(claim) = self.state.remove_claim(uid) else { return };
-        self.makers.remove(&(claim.ty, provisioned_name(&claim)));
+        for name in provisioned_names(&claim) {
+            self.makers.remove(&(claim.ty, name));
+        }
         self.drop_binding(uid);
         self.bindings.remove(uid);
         self.busy.remove(&Target::Claim(uid.clone()));
@@ -497,5 +515,7 @@ impl Engine {
 /// Whether a claim asks for something else than before: its status and bookkeeping do not count.
 fn asks_differently(known: &Claim, claim: &Claim) -> bool {
     let steering = |c: &Claim| (c.priority, c.resource_name.clone(), c.profile.clone());
-    known.wants != claim.wants || steering(known) != steering(claim)
+    // What a class refused may be a parameter, which is not among what is matched.
+    let mended = !claim.status.refused_by.is_empty() && known.meta.generation != claim.meta.generation;
+    known.wants != claim.wants || steering(known) != steering(claim) || mended
 }

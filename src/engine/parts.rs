@@ -6,6 +6,7 @@ use crate::action::{Action, PartAction};
 use crate::cache::{ResourceEntry, Sight};
 use crate::event::{Answer, PartEvent};
 use crate::lifecycle::{Implementation, PartSight, PartStep, View, judge};
+use crate::model::part::WhyMissing;
 use crate::model::{Name, Part, PartId, PartKey, PartKind, PartView, Revision, Time, TypeId, Uid};
 use crate::template::{Blueprint, Source};
 use serde_json::Value;
@@ -104,6 +105,9 @@ impl Engine {
         if self.flying.contains(&target) {
             return Sight::InFlight;
         }
+        if !self.config.allowed_kinds.allows(&key.kind) {
+            return Sight::KindMissing(&WhyMissing::NotListed);
+        }
         match self.state.parts.sight(key, &resource.meta.uid) {
             // Reads of a kind that cannot be had are not waited for.
             Sight::KindMissing(why) => Sight::KindMissing(why),
@@ -167,7 +171,7 @@ impl Engine {
         let made = entry.resource.template.objects().iter().map(|part| &part.key.kind);
         let kinds: Vec<PartKind> =
             entry.resource.parts().map(|(_, key)| &key.kind).chain(made).cloned().collect();
-        for kind in kinds {
+        for kind in kinds.into_iter().filter(|kind| self.config.allowed_kinds.allows(kind)) {
             if self.state.parts.follow(&kind) {
                 self.actions.push(Action::Follow(kind));
             }

@@ -5,6 +5,7 @@ use super::{Binding, Engine, Target};
 use crate::action::Action;
 use crate::api::reasons;
 use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
+use crate::lifecycle::failed_for_good;
 use crate::model::{
     Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, ResourcePhase, Time, TypeId,
     Uid,
@@ -24,6 +25,7 @@ impl Engine {
             let reason = reasons::bound::LOST;
             return self.lose(&claim, reason, lost_message(&claim));
         }
+        let holders = self.without_failed(&claim, holders);
         match self.choose_holder(&claim, &holders) {
             Some(id) if self.is_recorded(&claim, id) => self.adopt(&claim, id, &holders, now),
             // Bound by its own record to a resource that does not say so: that one has its data, and
@@ -34,6 +36,30 @@ impl Engine {
             }
             None => self.settle_unheld(&claim, now),
         }
+    }
+
+    /// Lets go of what was made for a claim and has failed for good, once the claim has it on record: its class is not
+    /// tried again, and what was half made goes by its policy.
+    fn without_failed(&mut self, claim: &Claim, holders: Vec<ResourceId>) -> Vec<ResourceId> {
+        let (failed, left): (Vec<_>, Vec<_>) =
+            holders.into_iter().partition(|id| self.is_given_up(claim, *id));
+        for id in failed {
+            let how = self.loser_departure(id, &claim.meta.uid);
+            self.depart(id, &claim.meta.uid, how);
+        }
+        left
+    }
+
+    fn is_given_up(&self, claim: &Claim, id: ResourceId) -> bool {
+        let Some(resource) = self.state.resource(id).map(|entry| &entry.resource) else { return false };
+        let made = resource.provisioned_for.as_ref() == Some(&claim.meta.uid) && !claim.was_bound();
+        let class = resource.provisioned_by.as_ref();
+        // Nothing need be on record of a class that is not there any more.
+        let class_is_gone =
+            || !class.is_some_and(|c| self.state.classes.contains_key(&(claim.ty, c.clone())));
+        let failed = || failed_for_good(resource).is_some() && class_is_gone();
+        // On record, it is given up whatever it says now: it may be on its way out.
+        made && (claim.has_given_up(&resource.meta.uid) || failed())
     }
 
     /// Whether a holder is the one that the claim was bound to, or the claim was never bound.

@@ -2,21 +2,16 @@
 
 use super::{Binding, DestroyCheck, Effect, Engine, Target};
 use crate::action::{Action, Change, Note, Write};
-use crate::api::names::CLAIM_PROTECTION;
+use crate::api::names::RESOURCE_PROTECTION;
 use crate::api::reasons;
 use crate::cache::{Departure, QuotaKey, ResourceEntry};
-use crate::framework::Refusal;
 use crate::lifecycle::{
-    ClaimSide, Step, make_resource, plan_claim, plan_class, plan_quota, plan_resource, provisioned_name,
+    ClaimSide, Step, plan_claim, plan_class, plan_quota, plan_resource, provisioned_names, retained_parts,
 };
 use crate::model::meta::ConditionView;
 use crate::model::{
-    Claim, ClaimPhase, Kind, Meta, Name, PartKey, Predicate, Resource, ResourcePhase, Time, TypeId, Uid,
-    Wants,
+    Claim, ClaimPhase, Kind, Meta, Name, PartKey, Resource, ResourcePhase, Time, TypeId, Uid,
 };
-use crate::queue::{LaneKey, Wait};
-use crate::scheduler::prepare;
-use std::sync::Arc;
 
 impl Engine {
     /// Takes every touched object one step on. Says whether there was any.
@@ -95,17 +90,18 @@ impl Engine {
         };
         if let Some(change) = change {
             self.tell_claim(&claim, &change);
-            self.write(Target::Claim(uid.clone()), Kind::Claim(claim.ty), &claim.meta, change);
+            self.write_claim(&claim, change);
         }
     }
 
     /// Whether a claim that is being deleted has nothing left to wait for: everything that held it has
     /// been released, and nothing is on its way to being made for it.
     fn may_go(&self, claim: &Claim) -> bool {
-        let made = provisioned_name(claim);
         // Once it is there, it tells itself whether it still holds the claim.
-        let being_made = self.state.find_resource(claim.ty, &made).is_none()
-            && self.busy.contains(&Target::Resource(claim.ty, made));
+        let being_made = provisioned_names(claim).into_iter().any(|made| {
+            self.state.find_resource(claim.ty, &made).is_none()
+                && self.busy.contains(&Target::Resource(claim.ty, made))
+        });
         let released = |entry: &ResourceEntry| {
             let phase = entry.resource.status.phase;
             let ended = matches!(
@@ -118,70 +114,8 @@ impl Engine {
         !being_made && holders.all(released)
     }
 
-    /// First the claim's protection, then the resource, then what people read.
-    fn sync_provisioning(&mut self, claim: &Claim, class: &Name, resource: &Name, now: Time) {
-        let message = format!("making resource {resource} from class {class}");
-        let change = plan_claim(claim, &ClaimSide::Provisioning { message: &message }, now);
-        let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
-        let target = Target::Resource(claim.ty, resource.clone());
-        let exists = self.state.find_resource(claim.ty, resource);
-        if let Some(id) = exists
-            && !self.state.holders_of(&claim.meta.uid).any(|holder| holder == id)
-        {
-            return self.refuse_taken_name(claim, resource, now);
-        }
-        if protected && exists.is_none() && !self.busy.contains(&target) {
-            self.create_resource(claim, class, target, now);
-        }
-        if let Some(change) = change {
-            self.tell_claim(claim, &change);
-            self.write(Target::Claim(claim.meta.uid.clone()), Kind::Claim(claim.ty), &claim.meta, change);
-        }
-    }
-
-    /// The name derives from the claim's UID, so whoever has it took it on purpose: that is told, and waited out.
-    fn refuse_taken_name(&mut self, claim: &Claim, resource: &Name, now: Time) {
-        self.retry_claim(&claim.meta.uid, now);
-        self.queue.take(&claim.meta.uid);
-        let message =
-            format!("cannot make resource {resource}: one of that name exists and is not this claim's");
-        let refusal = Arc::new(Refusal::single(Predicate::ResourceName, message));
-        let lane = LaneKey {
-            ty: claim.ty,
-            wait: Wait::Resource(resource.clone()),
-            wants: claim.wants.clone().unwrap_or_else(|_| Arc::new(Wants::least())),
-            profile: claim.profile.clone(),
-        };
-        self.refuse(claim, reasons::bound::PROVISIONING_FAILED, refusal, lane, now);
-    }
-
-    fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {
-        let class = self.state.classes.get(&(claim.ty, class.clone())).filter(|c| !c.meta.deleting);
-        // What is made is what was decided and charged: other defaults since then are decided about anew.
-        let charged = self.state.ledger.find_charge(&claim.meta.uid);
-        let request = prepare(&self.state, claim).ok();
-        let request =
-            request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
-        let computed = self.config.makes_parts
-            && class.is_some_and(|class| class.recipe.as_ref().is_ok_and(|r| r.inputs.is_some()));
-        let written = self.written_claims.get(&claim.meta.uid);
-        if computed && written.is_none() {
-            // What expressions see of the claim is not kept: it is read live, once.
-            self.claims_to_keep.insert(claim.meta.uid.clone());
-            return self.read(Kind::Claim(claim.ty), claim.meta.key.clone(), None);
-        }
-        let object = class.zip(request.map(|request| request.wants)).and_then(|(class, wants)| {
-            make_resource(class, claim, &wants, written, &self.config.system_namespace)
-        });
-        self.written_claims.remove(&claim.meta.uid);
-        match object {
-            Some(object) => {
-                let id = self.send(target, Effect::Change);
-                self.actions.push(Action::Create { id, object });
-            }
-            // The class went, or no longer makes what was decided: the claim is decided about anew.
-            None => self.retry_claim(&claim.meta.uid, now),
-        }
+    pub(super) fn write_claim(&mut self, claim: &Claim, change: Change) {
+        self.write(Target::Claim(claim.meta.uid.clone()), Kind::Claim(claim.ty), &claim.meta, change);
     }
 
     /// Gives up what was under way for a claim and queues it again.
@@ -200,6 +134,12 @@ impl Engine {
         let trouble = self.troubles.get(&(Target::Resource(ty, name.clone()), Effect::Destruction));
         let step = plan_resource(entry, &implementation, trouble.map(String::as_str), now);
         let unresolved = self.awaits_word_of_holder(entry);
+        let entry_meta = entry.resource.meta.clone();
+        if let Some(deadline) =
+            entry.resource.deadline().filter(|at| *at > now && !entry.resource.is_offered())
+        {
+            self.retries.insert((deadline, Target::Resource(ty, name.clone())));
+        }
         // Claims that are being deleted wait for their resource to be released: look at them again.
         let held = entry.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref());
         let leaving = held.filter(|uid| self.bindings.get(*uid) == Some(&Binding::Leaving));
@@ -207,12 +147,16 @@ impl Engine {
         match step {
             // Whether it is held or released is being asked: until then its status says what it said.
             Step::Write(change) if unresolved && change.is_status() => {}
-            Step::Rest => self.sync_parts(ty, name, implementation.steps),
+            Step::Rest => match self.follow_class(ty, name) {
+                Some(change) => {
+                    self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &entry_meta, change);
+                }
+                None => self.sync_parts(ty, name, implementation.steps),
+            },
             Step::Write(change) => {
-                let meta = entry.resource.meta.clone();
                 self.actions.extend(note_about(&entry.resource, &change).map(Action::Tell));
                 self.destroys.remove(&(ty, name.clone()));
-                self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &meta, *change);
+                self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &entry_meta, *change);
             }
             Step::Destroy => self.destroy(ty, name),
         }
@@ -304,7 +248,7 @@ impl Engine {
         }));
     }
 
-    fn tell_claim(&mut self, claim: &Claim, change: &Change) {
+    pub(super) fn tell_claim(&mut self, claim: &Claim, change: &Change) {
         let Change::ClaimStatus { phase, conditions, .. } = change else { return };
         self.tell_ready(claim, conditions);
         let Some(bound) = conditions.iter().find(|c| &*c.kind == reasons::BOUND) else { return };
@@ -346,8 +290,21 @@ fn told_of_ready(word: &str) -> Option<(&'static str, bool)> {
     told.into_iter().find(|(reason, _)| *reason == word)
 }
 
+/// A resource that goes and leaves its implementation behind says where: afterwards nobody can.
+fn note_of_what_stays(resource: &Resource, finalizers: &[Name]) -> Option<Note> {
+    let goes = resource.meta.deleting && !finalizers.iter().any(|f| &**f == RESOURCE_PROTECTION);
+    let parts = retained_parts(resource).filter(|_| goes)?;
+    let (key, uid) = (resource.meta.key.clone(), resource.meta.uid.clone());
+    let message = format!("it goes, its implementation stays: {parts}");
+    let reason = reasons::resource::IMPLEMENTATION_RETAINED;
+    Some(Note { kind: Kind::Resource(resource.ty), key, uid, warning: false, reason, message })
+}
+
 /// What people are told when a resource's status is about to change.
 fn note_about(resource: &Resource, change: &Change) -> Option<Note> {
+    if let Change::ResourceSpec { finalizers, .. } = change {
+        return note_of_what_stays(resource, finalizers);
+    }
     let Change::ResourceStatus { phase, conditions, .. } = change else { return None };
     let ready = conditions.iter().find(|c| &*c.kind == reasons::READY)?;
     let was = resource.status.conditions.iter().find(|c| c.kind == ready.kind);

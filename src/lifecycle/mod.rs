@@ -5,6 +5,7 @@
 mod claim;
 mod class;
 mod conditions;
+mod follow;
 mod part;
 mod provision;
 mod publish;
@@ -13,8 +14,9 @@ mod resource;
 
 pub use claim::{ClaimReady, ClaimSide, plan_claim};
 pub use class::plan_class;
+pub use follow::{Edit, difference, plan_follow, preview};
 pub use part::{Implementation, PartSight, PartStep, Says, View, judge, with_checked_templates};
-pub use provision::{make_resource, provisioned_name};
+pub use provision::{make_resource, provisioned_name, provisioned_names};
 pub use publish::{Connecting, Meeting, compose, decode, meet, plan_connection};
 pub use quota::plan_quota;
-pub use resource::{Step, plan_resource};
+pub use resource::{Step, failed_for_good, plan_resource, retained_parts};

@@ -3,31 +3,54 @@
 
 use crate::action::claim_ref_json;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR, RESOURCE_PROTECTION};
-use crate::model::inputs;
-use crate::model::{Claim, ClaimRef, Class, Kind, Name, Object, Wants};
+use crate::model::implementation::digest;
+use crate::model::{Claim, ClaimRef, Class, ClassWant, FieldError, Kind, Name, Object, Wants};
+use crate::template::parameters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-/// The name of the resource that is made for a claim. It derives from the claim's UID, so that a create
-/// that is tried again meets itself.
-pub fn provisioned_name(claim: &Claim) -> Name {
+/// The name of the resource that `class` makes for a claim. It derives from the claim's UID, so that a create
+/// that is tried again meets itself; where the claim has a choice of classes, from the class too, so that what
+/// one of them failed to make is not in the way of the next.
+pub fn provisioned_name(claim: &Claim, class: &str) -> Name {
     let short = claim.ty.rules().short;
     let tail: String =
         claim.meta.uid.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    Name::from(format!("{short}-{}", tail.to_ascii_lowercase()))
+    let name = format!("{short}-{}", tail.to_ascii_lowercase());
+    match claim.wants.as_ref().map(|wants| &wants.class) {
+        Ok(ClassWant::Named(classes)) if classes.len() > 1 => {
+            Name::from(format!("{name}-{}", &digest(class)[..6]))
+        }
+        Ok(ClassWant::Named(_) | ClassWant::Absent | ClassWant::Classless | ClassWant::Any) | Err(_) => {
+            Name::from(name)
+        }
+    }
+}
+
+/// The names of everything that may be made for a claim.
+pub fn provisioned_names(claim: &Claim) -> Vec<Name> {
+    match claim.wants.as_ref().map(|wants| &wants.class) {
+        Ok(ClassWant::Named(classes)) => classes.iter().map(|class| provisioned_name(claim, class)).collect(),
+        Ok(ClassWant::Absent | ClassWant::Classless | ClassWant::Any) | Err(_) => {
+            vec![provisioned_name(claim, "")]
+        }
+    }
 }
 
 /// The resource that `class` makes for a claim that wants `wants`; nothing where the class makes none.
 /// `written` is the claim as templates see it: what it and the class say now goes along with the resource, so
 /// that what is made from it does not change with them.
+///
+/// # Errors
+/// A parameter that the class does not allow.
 pub fn make_resource(
     class: &Class,
     claim: &Claim,
     wants: &Wants,
     written: Option<&Value>,
     system_namespace: &str,
-) -> Option<Object> {
-    let recipe = class.recipe.as_ref().ok()?;
+) -> Result<Option<Object>, FieldError> {
+    let Ok(recipe) = &class.recipe else { return Ok(None) };
     let rules = claim.ty.rules();
     let mut spec = Map::new();
     for ((rule, offer), want) in rules.fields.iter().zip(&recipe.fields).zip(&wants.fields) {
@@ -35,7 +58,7 @@ pub fn make_resource(
             spec.insert(rule.resource.to_owned(), value);
         }
     }
-    let capacity = recipe.size_for(rules.primary_capacity, &wants.requests).ok()?;
+    let Ok(capacity) = recipe.size_for(rules.primary_capacity, &wants.requests) else { return Ok(None) };
     if !capacity.is_empty() {
         spec.insert("capacity".to_owned(), capacity.to_json());
     }
@@ -45,7 +68,7 @@ pub fn make_resource(
         spec.insert((*field).to_owned(), template.clone());
     }
     if let (Some(class), Some(claim)) = (&recipe.inputs, written) {
-        let parameters = inputs::parameters(class, claim);
+        let parameters = parameters(class, claim)?;
         spec.insert("inputs".to_owned(), json!({"claim": claim, "class": class, "parameters": parameters}));
     }
     if let Some(sharing) = &recipe.sharing {
@@ -59,15 +82,16 @@ pub fn make_resource(
     };
     spec.insert("claimRefs".to_owned(), Value::Array(vec![claim_ref_json(&holder)]));
     let annotations = [(PROVISIONED_BY, &class.meta.key.name), (PROVISIONED_FOR, &claim.meta.uid)];
-    Some(Object {
+    Ok(Some(Object {
         kind: Kind::Resource(claim.ty),
         metadata: ObjectMeta {
-            name: Some(provisioned_name(claim).to_string()),
+            name: Some(provisioned_name(claim, &class.meta.key.name).to_string()),
+            labels: recipe.labels.to_map(),
             namespace: Some(system_namespace.to_owned()),
             annotations: Some(annotations.map(|(k, v)| (k.to_owned(), v.to_string())).into()),
             finalizers: Some(vec![RESOURCE_PROTECTION.to_owned()]),
             ..ObjectMeta::default()
         },
         body: Value::Object(Map::from_iter([("spec".to_owned(), Value::Object(spec))])),
-    })
+    }))
 }

@@ -33,7 +33,8 @@ pub fn plan_resource(
         return Step::Write(Box::new(change));
     }
     let resource = &entry.resource;
-    let failed_to = reason_of(&resource.status.conditions, reasons::READY) == Some(reason::RECLAIM_FAILED);
+    let failed_to = reason_of(&resource.status.conditions, reasons::READY) == Some(reason::RECLAIM_FAILED)
+        || failed_for_good(resource).is_some();
     let released = match resource.status.phase {
         Some(ResourcePhase::Released) => entry.is_released(),
         // A destruction that failed is tried again.
@@ -100,7 +101,8 @@ fn plan_status(
     now: Time,
 ) -> Option<Change> {
     let resource = &entry.resource;
-    let Desired { phase, ready } = desired_status(entry, implementation, trouble)?;
+    let desired = desired_status(entry, implementation, trouble)?;
+    let Desired { phase, ready } = past_deadline(resource, desired, now);
     let status = &resource.status;
     let conditions = match ready {
         Some(Ready { status: ready, reason, message }) => {
@@ -177,6 +179,26 @@ fn desired_status(
     }
 }
 
+/// What has not become ready in the time that its class gives it has failed.
+fn past_deadline(resource: &Resource, desired: Desired, now: Time) -> Desired {
+    let is_over = resource.deadline().is_some_and(|deadline| now >= deadline);
+    match desired {
+        Desired { phase: ResourcePhase::Creating, ready: Some(Ready { message, .. }) } if is_over => {
+            let message = format!("it was not ready in the time that its class gives it: {message}");
+            let ready = Ready { status: false, reason: reason::DEADLINE_EXCEEDED, message };
+            Desired { phase: ResourcePhase::Failed, ready: Some(ready) }
+        }
+        desired => desired,
+    }
+}
+
+/// What a resource says that could not be made, where waiting does not help.
+pub fn failed_for_good(resource: &Resource) -> Option<&str> {
+    let ready = resource.status.conditions.iter().find(|c| &*c.kind == reasons::READY)?;
+    let for_good = [reason::DEADLINE_EXCEEDED, reason::IMPLEMENTATION_FAILED].contains(&&*ready.reason);
+    (resource.status.phase == Some(ResourcePhase::Failed) && for_good).then_some(&*ready.message)
+}
+
 fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) -> Option<Desired> {
     match &implementation.says {
         Says::Failed { reason, message } => says(ResourcePhase::Failed, false, reason, message.clone()),
@@ -205,10 +227,27 @@ fn desired_release(resource: &Resource, trouble: Option<&str>) -> Option<Desired
             failed(format!("it cannot be deleted: {why}. It is tried again"))
         }
         (ReclaimPolicy::Delete, None) | (ReclaimPolicy::Retain, _) => {
-            let message = format!("its last claim is gone; policy {}", resource.reclaim.name());
+            let message =
+                format!("its last claim is gone; policy {}{}", resource.reclaim.name(), stays(resource));
             says(ResourcePhase::Released, false, reason::RELEASED, message)
         }
     }
+}
+
+/// Where the implementation of a retained resource is.
+fn stays(resource: &Resource) -> String {
+    match retained_parts(resource) {
+        Some(parts) => format!(". Its implementation stays: {parts}"),
+        None => String::new(),
+    }
+}
+
+/// The objects that outlive a resource whose policy is to retain them, for people; nothing where there are none.
+pub fn retained_parts(resource: &Resource) -> Option<String> {
+    let parts = resource.status.implementation.parts();
+    let named: Vec<String> = parts.iter().map(|part| part.key.to_string()).collect();
+    let retained = resource.reclaim != ReclaimPolicy::Delete && !named.is_empty();
+    retained.then(|| named.join(", "))
 }
 
 /// Failed is not flipped, except where the failure is ours to tell and is told anew from what is seen: a spec

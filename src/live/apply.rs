@@ -77,7 +77,12 @@ impl Hands {
         self.send_part(Ask::Patch, &key.kind, wire::apply_request(&path, &body)).await
     }
 
+    /// Where a kind is written. Every write of a part passes here, whoever planned it: what is denied, not on the
+    /// installation's list or not known to discovery goes no further.
     async fn route(&self, kind: &PartKind) -> Result<Route, Answer> {
+        if kind.is_denied() || !self.allowed_kinds.allows(kind) {
+            return Err(Answer::Invalid(format!("objects of kind {kind} are not made here")));
+        }
         self.routes.find(kind).await.map_err(|no_route| match no_route {
             NoRoute::Missing(why) => Answer::Invalid(format!("kind {kind}: {why:?}")),
             NoRoute::Unknown(why) => Answer::Unknown(why),

@@ -38,6 +38,14 @@ pub enum Error {
         /// What the API said, and what to do about it.
         why: String,
     },
+    /// What an administrator asked for cannot be done.
+    #[error("{what}: {why}")]
+    Refused {
+        /// Which object, and what was to be done to it.
+        what: String,
+        /// What the API said.
+        why: String,
+    },
     /// No cluster is known, or it cannot be reached with what is known of it.
     #[error("{0}")]
     Connect(String),

@@ -48,6 +48,8 @@ fn lane(job: &Job) -> usize {
             Change::ClaimStatus { .. }
             | Change::ClaimSpec { resource_name: Some(_), .. }
             | Change::ResourceStatus { .. }
+            | Change::ClaimRefusals { .. }
+            | Change::ResourceRecipe { .. }
             | Change::ClassFinalizers { .. }
             | Change::QuotaStatus { .. } => 2,
         },

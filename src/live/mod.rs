@@ -15,6 +15,7 @@ mod call;
 mod chance;
 mod clock;
 mod connect;
+mod desk;
 mod error;
 mod gate;
 mod lanes;
@@ -32,13 +33,15 @@ mod wire;
 mod writer;
 
 pub use connect::{connect, find_cluster};
+pub use desk::Desk;
 pub use error::Error;
 pub use look::{follow_all, list, list_all};
 pub use options::{LeaseOptions, Options};
 pub use wire::kinds;
 
 use crate::api::names;
-use crate::model::Slot;
+use crate::engine::Config;
+use crate::model::{Name, Slot};
 use gate::Gate;
 use kube::Client;
 use lease::Elector;
@@ -149,6 +152,7 @@ impl Controller {
             governor: Governor::new(options),
             metrics: Arc::clone(metrics),
             within: options.request_timeout,
+            allowed_kinds: options.allowed_kinds.clone(),
         };
         let writer = Writer::new(hands, todo, self.inbox.clone(), options.parallel_writes);
         self.tasks.spawn(named(WRITER, writer.run(self.halt.clone())));
@@ -165,7 +169,7 @@ impl Controller {
         let postman = Postman { client: client.clone(), gate: self.gate.clone(), identity, told };
         self.tasks.spawn(named("sender of Events", postman.run()));
         let (metrics, health) = (Arc::clone(metrics), Arc::clone(&self.health));
-        let owner = Owner::new(&options.system_namespace, events, jobs, follow, teller, metrics, health);
+        let owner = Owner::new(engine_config(options), events, jobs, follow, teller, metrics, health);
         self.tasks.spawn(named("owner of the engine", owner.run(self.halt.clone())));
     }
 
@@ -262,6 +266,16 @@ impl Controller {
         if let Some(elector) = self.elector.take() {
             elector.release().await;
         }
+    }
+}
+
+/// What the engine is told once.
+fn engine_config(options: &Options) -> Config {
+    Config {
+        system_namespace: Name::from(options.system_namespace.as_str()),
+        adapters: Arc::clone(&options.adapters),
+        allowed_kinds: options.allowed_kinds.clone(),
+        ..Config::default()
     }
 }
 

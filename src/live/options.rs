@@ -1,7 +1,10 @@
 //! What the controller is told once, with defaults that suit a cluster. Where they come from is the caller's.
 
 use super::chance;
+use crate::model::AllowedKinds;
+use crate::template::Adapters;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the controller runs.
@@ -29,6 +32,10 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// How long calls on their way are waited for when asked to stop.
     pub drain: Duration,
+    /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
+    pub allowed_kinds: AllowedKinds,
+    /// What is known of well-known kinds of implementation.
+    pub adapters: Arc<Adapters>,
 }
 
 impl Default for Options {
@@ -47,6 +54,8 @@ impl Default for Options {
             page_size: 1_000,
             listen: None,
             drain: Duration::from_secs(5),
+            allowed_kinds: AllowedKinds::default(),
+            adapters: Adapters::shipped(),
         }
     }
 }

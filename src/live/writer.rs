@@ -14,7 +14,7 @@ use super::parts::Routes;
 use super::wire;
 use crate::action::{PartAction, Write};
 use crate::event::{Answer, Event};
-use crate::model::{Kind, Object, ObjectKey, Publication, Revision, Slot, Uid, WriteId};
+use crate::model::{AllowedKinds, Kind, Object, ObjectKey, Publication, Revision, Slot, Uid, WriteId};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -179,6 +179,7 @@ pub(super) struct Hands {
     pub governor: Governor,
     pub metrics: Arc<Metrics>,
     pub within: Duration,
+    pub allowed_kinds: AllowedKinds,
 }
 
 impl Hands {

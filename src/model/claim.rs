@@ -116,8 +116,28 @@ pub struct ClaimStatus {
     pub binding: Option<Name>,
     /// The generation that the status speaks of.
     pub observed_generation: i64,
+    /// Classes that were tried and will not do.
+    pub refused_by: Vec<ClassRefusal>,
     /// Conditions, ours and others'.
     pub conditions: Vec<ConditionView>,
+}
+
+/// A class that was tried for a claim and will not do, as both were then. It stands in the claim's status, so that
+/// a controller that starts anew does not try what has failed for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassRefusal {
+    /// The class.
+    pub class: Name,
+    /// Which life of that name.
+    pub class_uid: Uid,
+    /// The generation that was tried.
+    pub class_generation: i64,
+    /// The generation of the claim that it was tried for.
+    pub generation: i64,
+    /// The resource that it made and that failed, where it came so far.
+    pub resource_uid: Option<Uid>,
+    /// Why not.
+    pub message: Name,
 }
 
 impl Claim {
@@ -142,9 +162,57 @@ impl Claim {
         }
     }
 
+    /// Why a class is not tried for it: it was, and neither has changed since.
+    pub fn refusal_by(&self, class: &Meta) -> Option<&ClassRefusal> {
+        let is_current = |refusal: &&ClassRefusal| {
+            (&refusal.class, &refusal.class_uid, refusal.class_generation, refusal.generation)
+                == (&class.key.name, &class.uid, class.generation, self.meta.generation)
+        };
+        self.status.refused_by.iter().find(is_current)
+    }
+
+    /// Whether a resource that failed is on record, so that it may be let go of.
+    pub fn has_given_up(&self, resource: &Uid) -> bool {
+        self.status.refused_by.iter().any(|refusal| refusal.resource_uid.as_ref() == Some(resource))
+    }
+
+    /// Its refusals with one more. Those of another generation of the claim, and an older one of this class, go.
+    pub fn refusals_with(&self, class: &Meta, resource: Option<&Uid>, message: &str) -> Vec<ClassRefusal> {
+        let kept = self.status.refused_by.iter();
+        let kept = kept.filter(|r| r.generation == self.meta.generation && r.class != class.key.name);
+        let new = ClassRefusal {
+            class: class.key.name.clone(),
+            class_uid: class.uid.clone(),
+            class_generation: class.generation,
+            generation: self.meta.generation,
+            resource_uid: resource.cloned(),
+            message: message.chars().take(REFUSAL_CHARS_MAX).collect::<String>().into(),
+        };
+        kept.cloned().chain([new]).collect()
+    }
+
     /// Whether it was bound once, by its own record: then there is data that is its own.
     pub fn was_bound(&self) -> bool {
         self.status.phase == ClaimPhase::Bound || self.status.resource.is_some()
+    }
+}
+
+/// How much of a refusal is kept in a status.
+const REFUSAL_CHARS_MAX: usize = 1_024;
+
+impl ClassRefusal {
+    /// Reads one. It is ours to write, so what cannot be read counts as not written.
+    fn read(field: &Field<'_>) -> Option<ClassRefusal> {
+        let name = |at: &'static str| field.at(at).name().ok().flatten();
+        let number = |at: &'static str| field.at(at).integer().ok().flatten();
+        Some(ClassRefusal {
+            class: name("class")?,
+            class_uid: name("classUid")?,
+            class_generation: number("classGeneration")?,
+            generation: number("generation")?,
+            resource_uid: name("resourceUid"),
+            message: name("message").unwrap_or_default(),
+        })
     }
 }
 
@@ -272,6 +340,13 @@ impl ClaimStatus {
             resource_uid: status.at("resourceRef").at("uid").name().ok().flatten(),
             binding: status.at("binding").at("name").name().ok().flatten(),
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
+            refused_by: status
+                .at("refusedBy")
+                .items()
+                .unwrap_or_default()
+                .iter()
+                .filter_map(ClassRefusal::read)
+                .collect(),
             conditions: read_conditions(status),
         }
     }

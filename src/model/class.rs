@@ -2,13 +2,15 @@
 
 use super::capacity::Capacity;
 use super::claim::{FieldWant, canonical_name};
+use super::duration;
 use super::error::FieldError;
 use super::fields::Field;
 use super::implementation::read_kind;
 use super::inputs;
 use super::key::Name;
-use super::meta::Meta;
+use super::meta::{Labels, Meta};
 use super::object::Object;
+use super::part::{AllowedKinds, PartKind};
 use super::quantity::Quantity;
 use super::range::VersionRange;
 use super::resource::ReclaimPolicy;
@@ -16,6 +18,7 @@ use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
 use crate::api::names::IS_DEFAULT_CLASS;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A class as the engine knows it.
@@ -43,10 +46,16 @@ pub struct Recipe {
     /// The implementation objects: `template` or `templates` as written. A class with
     /// neither groups resources that exist and makes none.
     pub template: Option<(&'static str, Value)>,
+    /// The kinds that the template makes.
+    pub kinds: Box<[PartKind]>,
     /// The `sharing` of its resources, as written.
     pub sharing: Option<Value>,
     /// The class as its templates' expressions see it; absent where there are none to see it.
     pub inputs: Option<Value>,
+    /// Labels of its resources.
+    pub labels: Labels,
+    /// Whether resources that were made from it follow it when it changes.
+    pub follows: bool,
 }
 
 /// What a class offers in one field.
@@ -110,13 +119,18 @@ impl<'a> Form<'a> {
 impl Recipe {
     fn read(ty: TypeId, form: &Form<'_>) -> Result<Recipe, FieldError> {
         let rules = ty.rules();
+        form.at("deadline").read(duration::from_json)?;
+        let (template, kinds) = read_template(form)?;
         Ok(Recipe {
             reclaim: ReclaimPolicy::read(form.at("reclaimPolicy").text()?),
             fields: rules.fields.iter().map(|rule| FieldOffer::read(rule, form)).collect::<Result<_, _>>()?,
             sizes: read_sizes(&form.at("capacity"))?,
-            template: read_template(form)?,
+            template,
+            kinds,
             sharing: form.at("sharing").value().cloned(),
             inputs: None,
+            labels: read_labels(&form.at("labels"))?,
+            follows: form.at("updatePolicy").text()? == Some("Follow"),
         })
     }
 
@@ -124,7 +138,8 @@ impl Recipe {
         let class = inputs::of_class(object);
         let says = |field: &str| class.get(field).is_some_and(|value| !value.is_null());
         let computed = self.template.as_ref().is_some_and(|(_, template)| inputs::has_expressions(template));
-        let needed = self.template.is_some() && (computed || says("ready") || says("connection"));
+        let said = ["ready", "connection", "parameterSchema", "deadline"].into_iter().any(says);
+        let needed = self.template.is_some() && (computed || said);
         Recipe { inputs: needed.then_some(class), ..self }
     }
 
@@ -189,20 +204,47 @@ fn read_size(field: &Field<'_>) -> Result<Size, FieldError> {
     Ok(Size { min, max, step: quantity(&field.at("step"))?.unwrap_or_default() })
 }
 
-fn read_template(form: &Form<'_>) -> Result<Option<(&'static str, Value)>, FieldError> {
-    let (one, many) = (form.at("template"), form.at("templates"));
-    match (one.value(), many.value()) {
-        (Some(_), Some(_)) => Err(many.error("stands beside `template`", "keep one of the two")),
-        (Some(template), None) => {
-            read_kind(&one)?;
-            Ok(Some(("template", template.clone())))
-        }
-        (None, Some(templates)) => {
-            many.items()?;
-            Ok(Some(("templates", templates.clone())))
-        }
-        (None, None) => Ok(None),
+fn read_labels(field: &Field<'_>) -> Result<Labels, FieldError> {
+    let Some(value) = field.value() else { return Ok(Labels::default()) };
+    let labels: Result<BTreeMap<String, String>, _> = serde_json::from_value(value.clone());
+    labels
+        .map(|labels| Labels::read(Some(&labels)))
+        .map_err(|_| field.error("is no map of texts", "write `tier: gold`"))
+}
+
+/// A class may make fewer kinds than the installation allows.
+fn check_kinds(form: &Form<'_>, kinds: &[PartKind]) -> Result<(), FieldError> {
+    let field = form.at("allowedKinds");
+    if field.value().is_none() {
+        return Ok(());
     }
+    let allowed = AllowedKinds::new(field.names()?.iter().map(ToString::to_string));
+    match kinds.iter().find(|kind| !allowed.allows(kind)) {
+        Some(kind) => Err(field.error(
+            &format!("does not have {kind}, which a template makes"),
+            "add it, or change the template",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What a class makes: the field as written, and the kinds in it.
+type Made = (Option<(&'static str, Value)>, Box<[PartKind]>);
+
+fn read_template(form: &Form<'_>) -> Result<Made, FieldError> {
+    let (one, many) = (form.at("template"), form.at("templates"));
+    let (field, value, kinds) = match (one.value(), many.value()) {
+        (Some(_), Some(_)) => return Err(many.error("stands beside `template`", "keep one of the two")),
+        (Some(template), None) => ("template", template, vec![read_kind(&one)?]),
+        (None, Some(templates)) => {
+            let kinds =
+                many.items()?.iter().map(|entry| read_kind(&entry.at("template"))).collect::<Result<_, _>>();
+            ("templates", templates, kinds?)
+        }
+        (None, None) => return Ok((None, Box::default())),
+    };
+    check_kinds(form, &kinds)?;
+    Ok((Some((field, value.clone())), kinds.into()))
 }
 
 impl FieldOffer {

@@ -44,14 +44,6 @@ pub(super) fn of_resource(resource: &Object) -> Value {
     json!({"metadata": metadata(&resource.metadata), "spec": spec})
 }
 
-/// The class's parameters, with the claim's over them.
-pub fn parameters(class: &Value, claim: &Value) -> Value {
-    let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut parameters = of(class.get("parameters"));
-    parameters.extend(of(claim.pointer("/spec/parameters")));
-    Value::Object(parameters)
-}
-
 fn metadata(metadata: &ObjectMeta) -> Value {
     let ObjectMeta { name, namespace, uid, labels, annotations, .. } = metadata;
     let mut annotations = annotations.clone().unwrap_or_default();

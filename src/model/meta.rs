@@ -67,6 +67,12 @@ impl Labels {
         Labels(labels.into_iter().flatten().map(pair).collect())
     }
 
+    /// The labels as metadata has them; nothing where there are none.
+    pub fn to_map(&self) -> Option<BTreeMap<String, String>> {
+        let pairs = self.0.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+        (!self.0.is_empty()).then(|| pairs.collect())
+    }
+
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
         let at = self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;

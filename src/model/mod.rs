@@ -4,6 +4,7 @@
 pub mod capacity;
 pub mod claim;
 pub mod class;
+pub mod duration;
 pub mod error;
 mod fields;
 pub mod implementation;
@@ -24,7 +25,7 @@ pub mod types;
 pub mod version;
 
 pub use capacity::{Capacity, Dim};
-pub use claim::{Claim, ClaimPhase, ClassWant, FieldWant, Wants};
+pub use claim::{Claim, ClaimPhase, ClassRefusal, ClassWant, FieldWant, Wants};
 pub use class::{Class, FieldOffer, Recipe};
 pub use error::{FieldError, ValueError};
 pub use implementation::{PartRef, PartTemplate, PartView, Readiness, Record, Script, Template, record_json};
@@ -32,7 +33,7 @@ pub use key::{Name, ObjectKey, Revision, Time, Uid, WriteId};
 pub use lookup::Lookup;
 pub use meta::{Labels, Meta};
 pub use object::{Kind, Object};
-pub use part::{Part, PartId, PartKey, PartKind};
+pub use part::{AllowedKinds, Part, PartId, PartKey, PartKind};
 pub use profile::{Profile, ProfileObject};
 pub use publication::{Publication, PublishedView, Slot, SourceView};
 pub use quantity::Quantity;

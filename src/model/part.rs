@@ -6,6 +6,7 @@ use super::object::{CONDUCTOR_GROUP, whole};
 use super::types::{TYPES, TypeId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A kind of parts. Not one of ours: whatever is installed and allowed.
@@ -48,6 +49,8 @@ pub enum WhyMissing {
     NotNamespaced,
     /// We may not list, watch, create or delete it; in the API's words.
     NotAllowed(String),
+    /// It is not on the installation's list of kinds.
+    NotListed,
 }
 
 /// Which part of which resource.
@@ -107,6 +110,24 @@ impl PartKind {
         let ours = group == CONDUCTOR_GROUP || TYPES.iter().any(|ty| ty.group == group);
         ours || DENIED_GROUPS.contains(&group)
             || (group.is_empty() && DENIED_CORE_KINDS.contains(&&*self.kind))
+    }
+}
+
+/// Which kinds may be made. What is denied is denied whatever stands here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedKinds(Option<BTreeSet<String>>);
+
+impl AllowedKinds {
+    /// These kinds and no others, each as `Kind.group`; `*.group` is every kind of a group.
+    pub fn new(kinds: impl IntoIterator<Item = String>) -> AllowedKinds {
+        AllowedKinds(Some(kinds.into_iter().map(|kind| kind.to_lowercase()).collect()))
+    }
+
+    /// Whether a kind is among them.
+    pub fn allows(&self, kind: &PartKind) -> bool {
+        let Some(list) = &self.0 else { return true };
+        let any = format!("*.{}", kind.group()).to_lowercase();
+        list.contains(&kind.to_string().to_lowercase()) || list.contains(&any)
     }
 }
 

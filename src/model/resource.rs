@@ -2,16 +2,17 @@
 
 use super::capacity::Capacity;
 use super::claim::{canonical_name, read_capacity, read_conditions};
+use super::duration;
 use super::error::FieldError;
 use super::fields::Field;
 use super::implementation::{PartTemplate, Record, Script, Template};
-use super::key::{Name, ObjectKey, Uid};
+use super::key::{Name, ObjectKey, Time, Uid};
 use super::meta::{ConditionView, Labels, Meta};
 use super::object::Object;
 use super::part::PartKey;
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
-use crate::api::names::PROVISIONED_FOR;
+use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR};
 use std::sync::Arc;
 
 /// A resource as the engine knows it.
@@ -33,6 +34,8 @@ pub struct Resource {
     pub script: Option<Arc<Script>>,
     /// The UID of the claim it was made for, where it was made for one.
     pub provisioned_for: Option<Uid>,
+    /// The class it was made from, where it was made from one.
+    pub provisioned_by: Option<Name>,
     /// What its status says.
     pub status: ResourceStatus,
 }
@@ -211,6 +214,9 @@ impl Resource {
             provisioned_for: annotations
                 .and_then(|a| a.get(PROVISIONED_FOR))
                 .map(|uid| Uid::from(uid.as_str())),
+            provisioned_by: annotations
+                .and_then(|a| a.get(PROVISIONED_BY))
+                .map(|class| Name::from(class.as_str())),
             status: ResourceStatus {
                 implementation: Record::read(ty, &meta, &status),
                 ..ResourceStatus::read(primary, &status)
@@ -234,6 +240,12 @@ impl Resource {
         };
         let planned = templates.iter().filter(unrecorded).map(|part| (&part.id, &part.key));
         recorded.iter().map(|part| (&part.id, &part.key)).chain(planned)
+    }
+
+    /// When it must have become ready, where its class says so.
+    pub fn deadline(&self) -> Option<Time> {
+        let text = self.script.as_ref()?.inputs.pointer("/class/deadline")?.as_str()?;
+        Some(self.meta.created?.plus_ms(duration::parse_ms(text).ok()?))
     }
 
     /// Whether its phase is one in which claims can have it.

@@ -17,6 +17,8 @@ pub struct LaneKey {
     pub wants: Arc<Wants>,
     /// The profile that they chose.
     pub profile: Option<Name>,
+    /// The only claim of the lane, where something is known that stands in the way of this one and of no other.
+    pub alone: Option<Uid>,
 }
 
 /// What could help the claims of a lane.
@@ -133,7 +135,13 @@ impl Lanes {
 
     fn waiting_exactly(&self, wait: &Wait) -> Vec<LaneKey> {
         let of_type = |ty: TypeId| {
-            let first = LaneKey { ty, wait: wait.clone(), wants: Arc::new(Wants::least()), profile: None };
+            let first = LaneKey {
+                ty,
+                wait: wait.clone(),
+                wants: Arc::new(Wants::least()),
+                profile: None,
+                alone: None,
+            };
             let lanes = self.lanes.range(first..);
             lanes.take_while(move |(key, _)| key.ty == ty && key.wait == *wait).map(|(key, _)| key.clone())
         };

@@ -21,6 +21,9 @@ pub(super) fn check(state: &State, request: &Request<'_>, class: Option<&Name>) 
     let Some(class) = state.classes.get(&(ty, name.clone())) else {
         return Verdict::Refuses(format!("class {name} does not exist"));
     };
+    if let Some(refusal) = request.claim.refusal_by(&class.meta) {
+        return Verdict::Refuses(format!("class {name}: {}", refusal.message));
+    }
     if class.meta.deleting {
         return Verdict::Refuses(format!("class {name} is being deleted"));
     }
@@ -38,6 +41,9 @@ pub(super) fn check(state: &State, request: &Request<'_>, class: Option<&Name>) 
             "class {name} does not offer the {} asked",
             ty.rules().fields[at].claim
         ));
+    }
+    if !request.wants.selector.matches(|key| recipe.labels.get(key)) {
+        return Verdict::Refuses(format!("class {name} does not have the labels that the selector asks for"));
     }
     match recipe.size_for(ty.rules().primary_capacity, &request.wants.requests) {
         Ok(_) => Verdict::Makes(name.clone()),

@@ -24,6 +24,8 @@ pub struct Request<'a> {
     pub profile: Arc<Profile>,
     /// The bounds of its namespace.
     pub bounds: Vec<Bounds>,
+    /// Whether something is known that stands in the way of this claim and of no other.
+    pub alone: bool,
 }
 
 impl Request<'_> {
@@ -52,7 +54,13 @@ impl Request<'_> {
 
     /// The lane that the claim is parked in while it waits for `wait`.
     pub fn lane(&self, wait: Wait) -> LaneKey {
-        LaneKey { ty: self.claim.ty, wait, wants: self.wants.clone(), profile: self.claim.profile.clone() }
+        LaneKey {
+            ty: self.claim.ty,
+            wait,
+            wants: self.wants.clone(),
+            profile: self.claim.profile.clone(),
+            alone: self.alone.then(|| self.claim.meta.uid.clone()),
+        }
     }
 }
 
@@ -66,6 +74,7 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
         wait,
         wants: Arc::new(Wants::least()),
         profile: claim.profile.clone(),
+        alone: None,
     };
     let wants = claim.wants.as_ref().map_err(|error| {
         let refusal = Refusal { message: error.to_string(), reasons: Vec::new() };
@@ -76,7 +85,8 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
     })?;
     let bounds = state.bounds(&claim.meta.key.namespace);
     let wants = fill_in(claim, wants, &profile, &bounds);
-    Ok(Request { claim, wants, profile, bounds })
+    let alone = !claim.status.refused_by.is_empty();
+    Ok(Request { claim, wants, profile, bounds, alone })
 }
 
 fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {

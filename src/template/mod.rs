@@ -15,13 +15,18 @@ mod connection;
 mod dialect;
 mod expression;
 mod graph;
+mod parameters;
 mod scope;
+mod shipped;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod text;
 mod value;
+mod variables;
 
-pub use adapter::{Adapter, Adapters};
+pub use adapter::{Adapter, AdapterError, Adapters};
 pub use blueprint::{Blueprint, Inputs, Rendered, Source};
 pub use connection::{Connection, Prepared, SecretRef, complete};
+pub use parameters::{check_schema, parameters};
 pub use value::to_cel;

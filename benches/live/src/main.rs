@@ -5,6 +5,7 @@
 mod binder;
 mod cluster;
 mod meter;
+mod provision;
 mod report;
 mod scenario;
 
@@ -26,17 +27,26 @@ struct Arguments {
     /// Claims that are bound already before the last runs
     #[arg(long, default_value_t = 10_000)]
     crowd: usize,
-    /// Write the tables to docs/benchmarks-live.md as well
+    /// Only provision, which takes a minute or so, and print that
+    #[arg(long, conflicts_with = "write")]
+    provision: bool,
+    /// Write the tables to docs/benchmarks.md as well
     #[arg(long)]
     write: bool,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Arguments { conductor, claims, crowd, write } = Arguments::parse();
+    let Arguments { conductor, claims, crowd, provision, write } = Arguments::parse();
     eprintln!("starting etcd and kube-apiserver");
     let mut cluster = Cluster::start().await?;
     let mut report = report::Report::new(claims);
+    if provision {
+        let mut binder = Binder::new(Rival::Conductor, &conductor);
+        let provisioned = provision::provision(&mut cluster, &mut binder, claims).await?;
+        println!("{}", report::provisioned(claims, &provisioned));
+        return Ok(());
+    }
     eprintln!("ceiling: status patches from a bare client");
     report.ceiling(scenario::ceiling(&cluster, claims).await?);
     for rival in [Rival::Volumes, Rival::Conductor] {
@@ -44,6 +54,8 @@ async fn main() -> Result<()> {
         let (backlog, arrivals) = scenario::compare(&mut cluster, &mut binder, claims).await?;
         report.compared(rival, backlog, arrivals);
     }
+    let mut binder = Binder::new(Rival::Conductor, &conductor);
+    report.provisioned(provision::provision(&mut cluster, &mut binder, claims).await?);
     let mut binder = Binder::new(Rival::Conductor, &conductor);
     let crowded = scenario::crowd(&mut cluster, &mut binder, crowd, claims).await?;
     report.crowded(crowd, crowded);

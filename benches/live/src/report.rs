@@ -2,9 +2,11 @@
 
 use crate::binder::Rival;
 use crate::meter::Usage;
+use crate::provision::Provisioned;
 use crate::scenario::{Crowded, Outcome};
 use anyhow::Result;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 const COMMAND: &str = "make bench-live";
@@ -14,12 +16,13 @@ pub struct Report {
     claims: usize,
     ceiling: f64,
     rows: Vec<(&'static str, Rival, Outcome)>,
+    provisioned: Option<Provisioned>,
     crowded: Option<(usize, Crowded)>,
 }
 
 impl Report {
     pub fn new(claims: usize) -> Report {
-        Report { claims, ceiling: 0.0, rows: Vec::new(), crowded: None }
+        Report { claims, ceiling: 0.0, rows: Vec::new(), provisioned: None, crowded: None }
     }
 
     pub fn ceiling(&mut self, per_second: f64) {
@@ -34,15 +37,20 @@ impl Report {
         }
     }
 
+    pub fn provisioned(&mut self, provisioned: Provisioned) {
+        self.provisioned = Some(provisioned);
+    }
+
     pub fn crowded(&mut self, bound: usize, crowded: Crowded) {
         self.crowded = Some((bound, crowded));
     }
 
     pub fn text(&self) -> String {
-        let mut text = format!("{}\n\n", machine());
+        let mut text = String::new();
         let _ = writeln!(
             text,
-            "Ceiling: {:.0} status patches/s from a bare client, 64 at a time.\n\n\
+            "Everything, the API server too, runs on these cores.\n\n\
+             Ceiling: {:.0} status patches/s from a bare client, 64 at a time.\n\n\
              {} offers, {} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
              first Bound to the last. Arrivals: claims are made as fast as 16 callers can, measured from the sending of\n\
              a claim until a watch shows it Bound. Writes are all that the API server counted but those that made the\n\
@@ -52,6 +60,9 @@ impl Report {
         );
         self.compared_table(&mut text);
         self.used_table(&mut text);
+        if let Some(made) = &self.provisioned {
+            let _ = writeln!(text, "\n{}", provisioned(self.claims, made));
+        }
         self.crowded_table(&mut text);
         text
     }
@@ -114,23 +125,24 @@ impl Report {
     }
 }
 
+/// What provisioning took, for people.
+pub fn provisioned(claims: usize, provisioned: &Provisioned) -> String {
+    let Provisioned { per_second, p50, p99, writes_per_claim, ready } = provisioned;
+    format!(
+        "Provisioned: {claims} claims, each with a resource, an object and a connection of its own, at\n\
+         {per_second:.0} a second, p50 {}, p99 {} from the sending of a claim until it is Bound; {ready} of them have\n\
+         their connection. {writes_per_claim:.2} writes per claim, without the claim itself and the operator's word.",
+        ms(*p50),
+        ms(*p99)
+    )
+}
+
 fn ms(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }
 
-/// The machine, and how busy it was.
-fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
-    let model = model.trim_start_matches(['\t', ' ', ':']);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("Machine: {cores} cores, {model}; everything, the API server too, runs on them.")
-}
-
 /// Writes the tables where people look for them.
 pub fn write(text: &str) -> Result<()> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks-live.md");
-    let title = format!("# End to end on a real API server\n\nWritten by `{COMMAND}`.\n\n");
-    Ok(std::fs::write(path, title + text)?)
+    let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks.md"));
+    Ok(conductor_bench_document::write(page, conductor_bench_document::Section::Live, COMMAND, text)?)
 }

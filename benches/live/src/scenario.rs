@@ -154,7 +154,7 @@ async fn arrive_on(cluster: &Cluster, binder: &Binder, prefix: &str, count: usiz
     })
 }
 
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+pub fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(at).copied().unwrap_or_default()
 }
@@ -180,7 +180,7 @@ async fn wait_available(cluster: &Cluster, rival: Rival, count: usize) -> Result
 }
 
 /// Waits until nobody has written for two seconds.
-async fn settle(cluster: &Cluster) -> Result<()> {
+pub async fn settle(cluster: &Cluster) -> Result<()> {
     let mut last = (meter::writes(&cluster.client).await?, Instant::now());
     while last.1.elapsed() < Duration::from_secs(2) {
         tokio::time::sleep(Duration::from_millis(200)).await;

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_help_has_examples() {
-    for command in [&[][..], &["sim"], &["sim", "plan"], &["sim", "explain"], &["crds"]] {
+    for command in [&[][..], &["up"], &["demo"], &["sim"], &["sim", "plan"], &["sim", "explain"], &["crds"]] {
         let help = succeed(&run(&[command, &["--help"]].concat()));
         assert!(help.contains("Examples:"), "{command:?}: {help}");
         assert!(help.lines().all(|line| line.chars().count() <= 110), "{command:?}: {help}");

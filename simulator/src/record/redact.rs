@@ -205,6 +205,11 @@ fn status(kind: Kind, status: Option<&Value>) -> Map<String, Value> {
             return Map::new();
         }
     };
+    let refusals = status.and_then(|s| s.get("refusedBy")).and_then(Value::as_array);
+    if let (Kind::Claim(_), Some(refusals)) = (kind, refusals) {
+        let told = |r: &Value| Value::Object(pick(Some(r), &["class", "resource"]));
+        kept.insert("refusedBy".to_owned(), refusals.iter().map(told).collect());
+    }
     let conditions = status.and_then(|s| s.get("conditions")).and_then(Value::as_array);
     let conditions: Vec<Value> = conditions
         .into_iter()
@@ -261,6 +266,10 @@ fn rename(object: &mut Value, kind: Kind, names: &mut Pseudonyms) {
     }
     for field in ["name", "namespace"] {
         text(object.pointer_mut(&format!("/status/resourceRef/{field}")), names);
+    }
+    for refusal in list(object.pointer_mut("/status/refusedBy")) {
+        text(refusal.get_mut("class"), names);
+        text(refusal.get_mut("resource"), names);
     }
 }
 

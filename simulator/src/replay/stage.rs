@@ -173,6 +173,8 @@ impl Stage {
                     );
                 }
                 Change::ResourceStatus { .. }
+                | Change::ResourceRecipe { .. }
+                | Change::ClaimRefusals { .. }
                 | Change::ClaimSpec { .. }
                 | Change::ClassFinalizers { .. }
                 | Change::QuotaStatus { .. } => {}

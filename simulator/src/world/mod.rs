@@ -79,8 +79,10 @@ impl World {
 
     /// Changes an object by hand, as an administrator would. Nothing where it is not there.
     pub fn edit(&mut self, kind: Kind, key: &ObjectKey, edit: impl FnOnce(&mut Object)) -> Option<Event> {
-        let mut object = self.get(kind, key)?.clone();
+        let before = self.get(kind, key)?.clone();
+        let mut object = before.clone();
         edit(&mut object);
+        count_generation(&before, &mut object);
         Some(self.settle(key.clone(), object))
     }
 
@@ -186,9 +188,7 @@ impl World {
         if object == before {
             return Outcome { answer: Answer::Written(Box::new(before)), seen: None };
         }
-        if !change.is_status() && object.body.get("spec") != before.body.get("spec") {
-            object.metadata.generation = Some(object.metadata.generation.unwrap_or(0) + 1);
-        }
+        count_generation(&before, &mut object);
         let event = self.settle(key.clone(), object);
         let answer = match &event {
             Event::Seen(object) => Answer::Written(Box::new(object.clone())),
@@ -221,6 +221,18 @@ impl Outcome {
 pub fn key_of(object: &Object) -> ObjectKey {
     let text = |t: &Option<String>| t.clone().unwrap_or_default();
     ObjectKey::new(text(&object.metadata.namespace), text(&object.metadata.name))
+}
+
+/// Everything but metadata and status counts as a new generation, as with an API server.
+fn count_generation(before: &Object, object: &mut Object) {
+    let declared = |object: &Object| {
+        let mut body = object.body.clone();
+        body.as_object_mut().map(|fields| fields.remove("status"));
+        body
+    };
+    if declared(before) != declared(object) {
+        object.metadata.generation = Some(object.metadata.generation.unwrap_or(0) + 1);
+    }
 }
 
 fn revision_of(object: &Object) -> String {

@@ -4,8 +4,10 @@
 mod batch;
 mod bound;
 mod cache;
+mod classes;
 mod crash;
 mod deleting;
+mod fallback;
 mod graphs;
 mod matching;
 mod never_bound;

@@ -209,7 +209,9 @@ fn a_resource_waits_for_a_part_that_takes_its_time() {
     run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep)));
     run.delete(CLAIM, "c");
     assert_eq!(run.resource("r"), "Deleting by c");
-    let waits = format!("Deleting: it waits for {key} to be gone, which waits for example.com/keep");
+    let waits = format!(
+        "Deleting: it waits for {key} to be gone, which was asked for at 1970-01-01T00:00:00Z and waits for example.com/keep"
+    );
     assert_eq!(run.told("r"), waits);
     let writes = run.lab.writes();
     run.lab.advance(120_000);

@@ -17,7 +17,7 @@ pub const CLASS: Kind = Kind::Class(TYPE);
 const SYSTEM: &str = "conductor-system";
 /// Where claims live that name no namespace.
 const APP: &str = "app";
-const START: Time = Time(1_800_000_000_000);
+pub const START: Time = Time(1_800_000_000_000);
 
 /// A PostgreSQL 14.2 of so many GiB.
 pub fn db(gib: u32) -> Value {

@@ -68,9 +68,13 @@ fn leaving(part: &PartView) -> String {
     let object = part.object();
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+    // The time, not the age: an age would change with every look, and every look would be a write.
+    let since =
+        object.pointer("/metadata/deletionTimestamp").and_then(Value::as_str).unwrap_or("an unknown time");
+    let going = format!("{} to be gone, which was asked for at {since}", part.key);
     match names.is_empty() {
-        true => format!("{} to be gone", part.key),
-        false => format!("{} to be gone, which waits for {}", part.key, names.join(", ")),
+        true => going,
+        false => format!("{going} and waits for {}", names.join(", ")),
     }
 }
 
@@ -86,5 +90,6 @@ fn missing_word(why: &WhyMissing) -> String {
         WhyMissing::NotInstalled => "its kind is not installed any more".to_owned(),
         WhyMissing::NotNamespaced => "its kind lives in no namespace any more".to_owned(),
         WhyMissing::NotAllowed(why) => format!("Conductor may not: {why}"),
+        WhyMissing::NotListed => "its kind is not on this installation's list any more".to_owned(),
     }
 }

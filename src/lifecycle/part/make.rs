@@ -5,10 +5,11 @@ use super::View;
 use crate::api::names::{PART, RENDERED, RESOURCE, RESOURCE_UID};
 use crate::cache::Sight;
 use crate::model::implementation::digest;
+use crate::model::object::CONDUCTOR_GROUP;
 use crate::model::{
-    Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
+    AllowedKinds, Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
 };
-use crate::template::{Blueprint, Inputs, Rendered, Source};
+use crate::template::{Blueprint, Inputs, Rendered, Source, check_schema};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -106,6 +107,9 @@ fn make(resource: &Resource, id: &Name, key: &PartKey, object: &Value) -> Part {
         pairs.collect::<BTreeMap<String, String>>()
     };
     let (mut labels, mut annotations) = (texts("labels"), texts("annotations"));
+    // Ours say whose a thing is and whether it may be published: a claim's text must not come to stand there.
+    labels.retain(|key, _| !is_ours(key));
+    annotations.retain(|key, _| !is_ours(key));
     labels.insert(RESOURCE.to_owned(), label_of(&resource.meta.key.name));
     labels.insert(PART.to_owned(), id.to_string());
     annotations.insert(RESOURCE_UID.to_owned(), resource.meta.uid.to_string());
@@ -129,6 +133,12 @@ fn make(resource: &Resource, id: &Name, key: &PartKey, object: &Value) -> Part {
     }
 }
 
+/// Whether a label or an annotation is one that only we write.
+fn is_ours(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    domain == CONDUCTOR_GROUP || domain.ends_with(&format!(".{CONDUCTOR_GROUP}"))
+}
+
 /// The digest of what a part is made from.
 pub(super) fn digest_of(part: &Part) -> Option<Name> {
     part.metadata.annotations.as_ref()?.get(RENDERED).map(|digest| Name::from(digest.as_str()))
@@ -150,9 +160,16 @@ pub(super) fn readiness(resource: &Resource, view: &View<'_>, id: &Name, part: &
     told.unwrap_or_else(|| Readiness::read(&part.key.kind, &object))
 }
 
-/// A class whose templates can never work makes nothing, and is told so.
-pub fn with_checked_templates(class: Class) -> Class {
+/// A class whose templates can never work, or make kinds that this installation does not allow, makes nothing, and
+/// is told so.
+pub fn with_checked_templates(class: Class, allowed: &AllowedKinds) -> Class {
     let checked = class.recipe.as_ref().ok().and_then(|recipe| {
+        if let Some(kind) = recipe.kinds.iter().find(|kind| !allowed.allows(kind)) {
+            let fix = "add it to --allow-kinds, or make another kind";
+            let error =
+                ValueError::new(&kind.to_string(), "is not on this installation's list of kinds", fix);
+            return Some(error.in_field(recipe.template.as_ref().map_or("template", |(field, _)| field)));
+        }
         let (field, template) = recipe.template.as_ref()?;
         let of = |name: &str| recipe.inputs.as_ref().and_then(|inputs| inputs.get(name));
         let source = Source {
@@ -161,7 +178,8 @@ pub fn with_checked_templates(class: Class) -> Class {
             ready: of("ready").and_then(Value::as_str),
             connection: of("connection"),
         };
-        Blueprint::compile(&source).err()
+        let schema = of("parameterSchema").filter(|schema| !schema.is_null());
+        Blueprint::compile(&source).err().or_else(|| check_schema(schema?).err())
     });
     match checked {
         Some(error) => Class { recipe: Err(error), ..class },

@@ -238,6 +238,10 @@ fn kind_missing(key: &PartKey, why: &WhyMissing) -> Judged {
             reason::KIND_NOT_ALLOWED,
             format!("Conductor may not handle {kind} in {version}: grant it the rights. {why}"),
         ),
+        WhyMissing::NotListed => (
+            reason::KIND_NOT_ALLOWED,
+            format!("{kind} is not on this installation's list of kinds: add it to --allow-kinds"),
+        ),
     };
     not_ready(reason, message)
 }

@@ -42,6 +42,14 @@ impl ControlPlane {
     /// # Errors
     /// When the binaries cannot be built or a part does not come up; the message has the end of its log.
     pub fn start() -> Result<ControlPlane, Error> {
+        ControlPlane::start_with([])
+    }
+
+    /// As [`ControlPlane::start`], with further arguments for the API server.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn start_with(api_server: impl IntoIterator<Item = String>) -> Result<ControlPlane, Error> {
         let assets = find_assets()?;
         let (api_port, etcd_port) = (free_port()?, free_port()?);
         let folder =
@@ -51,7 +59,7 @@ impl ControlPlane {
         let running = BTreeMap::new();
         let mut plane = ControlPlane { assets, folder, api_port, etcd_port, identity, running };
         plane.start_part(Part::Etcd)?;
-        plane.start_part(Part::ApiServer)?;
+        plane.start_part_with(Part::ApiServer, api_server)?;
         Ok(plane)
     }
 
@@ -134,16 +142,7 @@ impl ControlPlane {
     /// # Errors
     /// When kubectl cannot be run at all.
     pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<Output, Error> {
-        let failed = |error| Error::Run { what: "kubectl".to_owned(), error };
-        let mut command = Command::new(self.assets.join("kubectl"));
-        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).env("HOME", &self.folder);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(failed)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // kubectl may end without reading everything; what it says then is its answer.
-            let _ = stdin.write_all(input.as_bytes());
-        }
-        child.wait_with_output().map_err(failed)
+        run_kubectl(&self.assets.join("kubectl"), self.kubeconfig(), &self.folder, arguments, input)
     }
 
     fn arguments(&self, part: Part, peer_port: u16) -> Vec<String> {
@@ -227,6 +226,37 @@ impl Drop for ControlPlane {
         // What cannot be removed is the system's to clean: it is a temporary folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Where kubectl is; it is built first where need be.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn find_kubectl() -> Result<PathBuf, Error> {
+    Ok(find_assets()?.join("kubectl"))
+}
+
+/// Runs kubectl on the cluster of a kubeconfig, with a folder for what it caches.
+///
+/// # Errors
+/// When it cannot be run at all.
+pub fn run_kubectl(
+    program: &Path,
+    kubeconfig: &Path,
+    home: &Path,
+    arguments: &[&str],
+    input: &str,
+) -> Result<Output, Error> {
+    let failed = |error| Error::Run { what: "kubectl".to_owned(), error };
+    let mut command = Command::new(program);
+    command.arg("--kubeconfig").arg(kubeconfig).args(arguments).env("HOME", home);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // kubectl may end without reading everything; what it says then is its answer.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    child.wait_with_output().map_err(failed)
 }
 
 /// The folder with the binaries, built first where need be.

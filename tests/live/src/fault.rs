@@ -286,7 +286,7 @@ fn describe(request: &Request<Body>) -> Option<String> {
 
 /// Names that derive from a UID differ from run to run.
 fn without_uid(name: &str) -> String {
-    crate::normal::without_digests(&crate::normal::replace_uids(name, |_| "UID".to_owned()))
+    crate::normal::without_made_names(name, "UID")
 }
 
 /// The API's answer with a status other than success.

@@ -1,7 +1,7 @@
 //! What must hold at every revision of a trial's history, whatever was done to the controller. The numbers are
 //! those of the reliability notes; I10, that nothing is written once all is well, is judged by the wire.
 
-use crate::kinds::{CLAIM, INSTANCE, QUOTA, RESOURCE};
+use crate::kinds::{CLAIM, INSTANCE, PUBLISHED, QUOTA, RESOURCE};
 use crate::observer::Seen;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,10 @@ struct Laws {
     quotas: BTreeMap<String, Value>,
     /// Resources that were ever made for a claim, by its UID.
     made: BTreeMap<String, BTreeSet<String>>,
+    /// Objects that were ever made for one part of a resource, by the resource's UID and the part's id.
+    parts: BTreeMap<(String, String), BTreeSet<String>>,
+    /// What was published for claims and is still there.
+    published: BTreeMap<String, Value>,
     /// The end of something is judged once: when it begins.
     ending: BTreeSet<String>,
 }
@@ -41,8 +45,12 @@ impl Laws {
         if kind == INSTANCE && ends && self.ending.insert(uid.clone()) {
             self.may_be_unmade(&seen.object)?;
         }
+        if kind == INSTANCE {
+            self.is_made_once(&seen.object)?;
+        }
         let shelf = match kind {
             CLAIM => &mut self.claims,
+            kind if PUBLISHED.contains(&kind) => &mut self.published,
             RESOURCE => &mut self.resources,
             INSTANCE => &mut self.instances,
             QUOTA => &mut self.quotas,
@@ -76,6 +84,20 @@ impl Laws {
             }
         }
         self.keeps_quota()
+    }
+
+    /// I2, for what implements a resource: no object of it is ever made twice.
+    fn is_made_once(&mut self, instance: &Value) -> Result<(), String> {
+        let meta = &instance["metadata"];
+        let owner = meta["annotations"]["conductor.io/resource-uid"].as_str();
+        let part = meta["labels"]["conductor.io/part"].as_str();
+        let Some((owner, part)) = owner.zip(part) else { return Ok(()) };
+        let made = self.parts.entry((owner.to_owned(), part.to_owned())).or_default();
+        made.insert(word(&meta["uid"]).to_owned());
+        match made.len() {
+            1 => Ok(()),
+            times => Err(format!("I2: {} was made {times} times for {owner}", name(instance))),
+        }
     }
 
     /// I6, for quotas that count claims.
@@ -124,7 +146,10 @@ impl Laws {
     fn owner_of(&self, instance: &Value) -> Option<&Value> {
         self.resources.values().find(|resource| {
             let made = &resource["status"]["implementationRef"];
-            made["name"] == instance["metadata"]["name"] || made == &instance["metadata"]["name"]
+            let is_it = |made: &Value| {
+                made["name"] == instance["metadata"]["name"] || made == &instance["metadata"]["name"]
+            };
+            is_it(made) || made.as_array().into_iter().flatten().any(is_it)
         })
     }
 
@@ -138,6 +163,13 @@ impl Laws {
             if made.is_some_and(|claim| !self.claims.contains_key(claim)) && !kept {
                 return Err(format!("I5: {} is {phase} and belongs to nobody", name(resource)));
             }
+        }
+        let claim_of =
+            |object: &Value| word(&object["metadata"]["annotations"]["conductor.io/claim-uid"]).to_owned();
+        if let Some(left) =
+            self.published.values().find(|object| !self.claims.contains_key(&claim_of(object)))
+        {
+            return Err(format!("I5: {} is published for nobody", name(left)));
         }
         let orphan = self.instances.values().find(|instance| self.owner_of(instance).is_none());
         match orphan.filter(|orphan| orphan["metadata"]["labels"]["kept"].is_null()) {
@@ -185,6 +217,11 @@ mod tests {
         json!({"kind": QUOTA, "metadata": {"name": "q", "uid": "q"}, "spec": {"limits": [{"claims": claims}]}})
     }
 
+    fn part_of_a(uid: &str) -> Value {
+        json!({"kind": INSTANCE, "metadata": {"name": "i", "uid": uid, "labels": {"conductor.io/part": "main"},
+            "annotations": {"conductor.io/resource-uid": "a"}}})
+    }
+
     /// Each is broken once, so that the oracle is known to see it.
     #[test]
     fn every_broken_law_is_seen() {
@@ -195,6 +232,12 @@ mod tests {
             ("I6", vec![quota(0), claim("c"), resource("a", "Retain", &["c"], None)]),
             ("I5", vec![resource("a", "Delete", &[], Some("c"))]),
             ("I5", vec![json!({"kind": INSTANCE, "metadata": {"name": "i", "uid": "i"}})]),
+            (
+                "I5",
+                vec![json!({"kind": "Secret", "metadata": {"name": "s", "uid": "s",
+                "annotations": {"conductor.io/claim-uid": "c"}}})],
+            ),
+            ("I2", ["i", "j"].map(part_of_a).to_vec()),
         ];
         for (law, objects) in table {
             let history: Vec<_> =

@@ -16,15 +16,24 @@ pub const NAMESPACE: &str = "Namespace";
 /// What stands for an outside world: the test's own kind, with a status of its own.
 pub const INSTANCE: &str = "RDSInstance";
 
+/// A Secret: what an operator makes, and what is published of it.
+pub const SECRET: &str = "Secret";
+/// What else is published, beside a Secret.
+pub const CONFIG: &str = "ConfigMap";
+/// The name under which applications reach what they claimed.
+pub const SERVICE: &str = "Service";
+
 /// Every kind that trials watch.
-pub const ALL: [&str; 6] = [CLAIM, RESOURCE, CLASS, QUOTA, NAMESPACE, INSTANCE];
+pub const ALL: [&str; 9] = [CLAIM, RESOURCE, CLASS, QUOTA, NAMESPACE, INSTANCE, SECRET, CONFIG, SERVICE];
+/// Kinds that everybody has, of which trials are about what is published only.
+pub const PUBLISHED: [&str; 3] = [SECRET, CONFIG, SERVICE];
 
 /// Where a kind is served.
 pub fn resource_of(kind: &str) -> ApiResource {
     let (group, version, plural) = match kind {
         CLASS => ("storage.conductor.io", "v1alpha1", "relationaldatabaseclasses".to_owned()),
         CLAIM | RESOURCE => ("storage.conductor.io", "v1alpha1", format!("{}s", kind.to_lowercase())),
-        NAMESPACE => ("", "v1", "namespaces".to_owned()),
+        NAMESPACE | SECRET | CONFIG | SERVICE => ("", "v1", format!("{}s", kind.to_lowercase())),
         INSTANCE => ("database.aws.conductor.io", "v1alpha1", "rdsinstances".to_owned()),
         "ClaimLimits" => ("conductor.io", "v1alpha1", "claimlimits".to_owned()),
         "Event" => ("events.k8s.io", "v1", "events".to_owned()),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Fields that say when or how often, never what.
-const FLEETING: [&str; 8] = [
+const FLEETING: [&str; 11] = [
     "resourceVersion",
     "creationTimestamp",
     "managedFields",
@@ -14,6 +14,10 @@ const FLEETING: [&str; 8] = [
     "selfLink",
     "renewTime",
     "acquireTime",
+    // Digests of texts with UIDs or the trial's name in them.
+    "conductor.io/content-hash",
+    "conductor.io/rendered",
+    "conductor.io/made-from",
 ];
 
 /// The objects of one trial as lines that are equal for equal ends, by kind and name.
@@ -23,7 +27,9 @@ pub fn normalise<'a>(
 ) -> BTreeMap<String, String> {
     let uids: BTreeMap<&str, String> = objects.clone().filter_map(uid_and_owner).collect();
     let known = |uid: &str| uids.get(uid).cloned().unwrap_or_else(|| "<gone>".to_owned());
-    let clean = |text: String| without_digests(&replace_uids(&text, known)).replace(trial, "TRIAL");
+    let clean = |text: String| {
+        without_digests(&without_cut_uids(&replace_uids(&text, known))).replace(trial, "TRIAL")
+    };
     let line = |object: &Value| {
         let meta = &object["metadata"];
         let name = format!("{} {}/{}", word(&object["kind"]), word(&meta["namespace"]), word(&meta["name"]));
@@ -40,7 +46,7 @@ fn word(value: &Value) -> &str {
 fn uid_and_owner(object: &Value) -> Option<(&str, String)> {
     let meta = &object["metadata"];
     let kind = word(&object["kind"]).replace("RelationalDatabase", "");
-    let name = without_digests(&replace_uids(word(&meta["name"]), |_| "made".to_owned()));
+    let name = without_made_names(word(&meta["name"]), "made");
     Some((meta["uid"].as_str()?, format!("<{kind}:{name}>")))
 }
 
@@ -79,6 +85,34 @@ pub fn replace_uids(text: &str, with: impl Fn(&str) -> String) -> String {
                 out.push(first);
                 rest = &rest[first.len_utf8()..];
             }
+        }
+    }
+    out
+}
+
+/// A name without what derives from a UID, which is called `uid` instead.
+pub fn without_made_names(name: &str, uid: &str) -> String {
+    without_digests(&without_cut_uids(&replace_uids(name, |_| uid.to_owned())))
+}
+
+/// The text with every UID that was cut off on its last stretch replaced: names of parts have no room for a whole one.
+fn without_cut_uids(text: &str) -> String {
+    const HEAD: usize = 24;
+    let is_head = |word: &&str| {
+        word.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if rest.get(..HEAD).filter(is_head).is_some() {
+            out.push_str("CUT");
+            rest = rest[HEAD..].trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
         }
     }
     out
@@ -145,6 +179,14 @@ mod tests {
         assert_eq!(
             without_digests("db-1-0123456789ab, db-2-0123456789abc"),
             "db-1-DIGEST, db-2-0123456789abc"
+        );
+        assert_eq!(
+            without_made_names("rdb-8e5247db-1cd7-4631-b791-443295-server-0123456789ab", "UID"),
+            "rdb-CUT-server-DIGEST"
+        );
+        assert_eq!(
+            without_made_names("rdb-3e8b1c52-7a0f-4a53-9d0c-1f2e3d4c5b6a-0123456789ab", "UID"),
+            "rdb-UID-DIGEST"
         );
         assert!(one.values().any(|text| text.contains("<Claim:app>") && text.contains("<gone>")), "{one:?}");
         let other = end("t3", "22222222-2222-2222-2222-222222222222", "Lost");

@@ -122,7 +122,7 @@ async fn watch(api: Api<DynamicObject>, kind: &'static str, mut revision: String
 
 fn note(object: DynamicObject, gone: bool, kind: &str, revision: &mut String, book: &Mutex<Book>) {
     *revision = object.metadata.resource_version.clone().unwrap_or_default();
-    let Some(trial) = trial_of(&object) else { return };
+    let Some(trial) = trial_of(&object).filter(|_| is_of_interest(&object, kind)) else { return };
     let mut json = serde_json::to_value(&object).unwrap_or_default();
     json["kind"] = Value::from(kind);
     if let Some(meta) = json["metadata"].as_object_mut() {
@@ -142,6 +142,12 @@ fn note(object: DynamicObject, gone: bool, kind: &str, revision: &mut String, bo
     }
     let seen = Seen { revision: revision.parse().unwrap_or_default(), gone, object: json };
     book.history.entry(trial).or_default().push(seen);
+}
+
+/// Of Secrets and the like, only those that were published.
+fn is_of_interest(object: &DynamicObject, kind: &str) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    !kinds::PUBLISHED.contains(&kind) || labels.is_some_and(|l| l.contains_key("conductor.io/published"))
 }
 
 /// Whose an object is: `trial-0001` for what is in the namespaces `trial-0001` and `trial-0001-system`.

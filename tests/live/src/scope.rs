@@ -12,7 +12,15 @@ pub struct Scope {
 }
 
 /// Kinds that live in namespaces and are listed over all of them.
-const NAMESPACED: [&str; 3] = ["relationaldatabaseclaims", "claimquotas", "claimlimits"];
+const NAMESPACED: [&str; 7] = [
+    "relationaldatabaseclaims",
+    "claimquotas",
+    "claimlimits",
+    "secrets",
+    "configmaps",
+    "services",
+    "endpointslices",
+];
 /// Kinds without a namespace; a trial's own carry its name in the label `trial`.
 const LABELLED: [&str; 2] = ["clusterclaimquotas", "schedulingprofiles"];
 
@@ -57,6 +65,7 @@ mod tests {
                 Some("/apis/g/v1/namespaces/t1/relationaldatabaseclaims?watch=true"),
             ),
             ("/apis/g/v1/namespaces/t1/relationaldatabaseclaims/x", None),
+            ("/api/v1/secrets?labelSelector=x", Some("/api/v1/namespaces/t1/secrets?labelSelector=x")),
             ("/apis/g/v1/namespaces/t1/relationaldatabaseclaims", None),
             ("/apis/g/v1/namespaces/t1-system/relationaldatabases?limit=5", None),
             (

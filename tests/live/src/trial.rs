@@ -226,7 +226,9 @@ impl<'a> Trial<'a> {
 
     fn api(&self, kind: &str, namespace: Option<&str>) -> kube::Api<DynamicObject> {
         let home = match kind {
-            kinds::RESOURCE | kinds::CLASS | kinds::INSTANCE => format!("{}-system", self.name),
+            kinds::RESOURCE | kinds::CLASS | kinds::INSTANCE | kinds::SECRET => {
+                format!("{}-system", self.name)
+            }
             _ => self.name.clone(),
         };
         api_of(&self.lab.api, kind, Some(namespace.unwrap_or(&home)))

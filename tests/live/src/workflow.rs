@@ -1,7 +1,8 @@
 //! The stories that are told again and again, each time with something else going wrong. A story is data: what
 //! is there before, what sets it off, and how one knows that it is over.
 
-use crate::kinds::{CLAIM, CLASS, NAMESPACE, QUOTA, RESOURCE};
+use crate::fault::Fault;
+use crate::kinds::{CLAIM, CLASS, INSTANCE, NAMESPACE, PUBLISHED, QUOTA, RESOURCE, SECRET};
 use crate::observer::State;
 use serde_json::{Value, json};
 
@@ -33,6 +34,17 @@ pub struct Workflow {
     pub done: fn(&State) -> bool,
 }
 
+/// What goes wrong in the long stories: the process dies, the answer is lost, somebody else was faster. How each
+/// kind of refusal is taken is shown by the short ones.
+const FAULTS_OF_LONG: [Fault; 4] = [Fault::CrashBefore, Fault::CrashAfter, Fault::Status(409), Fault::Reset];
+
+impl Workflow {
+    /// What is tried at each of its calls.
+    pub fn faults(&self) -> &'static [Fault] {
+        if self.name.starts_with("graph") { &FAULTS_OF_LONG } else { &Fault::ALL }
+    }
+}
+
 /// A story that the caller tells himself.
 pub fn untold(begins_cold: bool) -> Workflow {
     Workflow { name: "untold", begins_cold, before: vec![], trigger: vec![], done: |_| true }
@@ -50,6 +62,8 @@ pub fn all() -> Vec<Workflow> {
         provision(),
         class_edit(),
         release_provisioned(),
+        graph_provision(),
+        graph_release(),
     ]
 }
 
@@ -237,6 +251,80 @@ fn release_provisioned() -> Workflow {
         done: |state| {
             is_gone(state, CLAIM, "app")
                 && !state.keys().any(|(kind, _, _)| kind == RESOURCE || kind == "RDSInstance")
+        },
+    }
+}
+
+/// Three objects, each of which needs what the one before tells of itself, and a connection out of the last one and
+/// of a Secret.
+fn graph_class() -> Vec<Act> {
+    let object = |id: &str, spec: Value| {
+        let template = json!({
+            "apiVersion": "database.aws.conductor.io/v1alpha1", "kind": INSTANCE, "spec": spec,
+        });
+        json!({"id": id, "template": template})
+    };
+    let login = json!({
+        "kind": SECRET, "metadata": {"name": "login", "namespace": "NS-system",
+            "labels": {"conductor.io/publishable": "true"}},
+        "stringData": {"username": "app", "password": "of-the-test"},
+    });
+    let class = json!({
+        "kind": CLASS, "metadata": {"name": "graph", "namespace": "NS-system"}, "reclaimPolicy": "Delete",
+        "templates": [
+            object("proxy", json!({"to": "${objects.server.status.address}"})),
+            object("server", json!({"in": "${objects.net.status.address}"})),
+            object("net", json!({"for": "${claim.metadata.name}"})),
+        ],
+        "connection": {
+            "host": "${objects.proxy.status.address}", "port": 3306, "database": "${claim.metadata.name}",
+            "username": "${secret.username}", "password": "${secret.password}", "secretRef": {"name": "login"},
+        },
+    });
+    vec![Act::Create(login), Act::Create(class)]
+}
+
+fn graph_claim() -> Act {
+    let mut spec = wants("5Gi");
+    spec["class"] = Value::from("graph");
+    claim("app", spec)
+}
+
+/// Whether a claim has its connection: a Secret, a ConfigMap and a Service.
+fn is_ready(state: &State, claim: &str) -> bool {
+    let Some((_, found)) = state.iter().find(|((kind, _, name), _)| kind == CLAIM && name == claim) else {
+        return false;
+    };
+    let conditions = found["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+/// Three objects are made one after the other, and what they say is published.
+fn graph_provision() -> Workflow {
+    Workflow {
+        name: "graph provision",
+        begins_cold: false,
+        before: graph_class(),
+        trigger: vec![graph_claim()],
+        done: |state| is_bound(state, "app") && is_ready(state, "app"),
+    }
+}
+
+/// What was published is taken back, and three objects are removed one after the other.
+fn graph_release() -> Workflow {
+    let mut before = graph_class();
+    before.push(graph_claim());
+    before.push(Act::Wait("app is ready", |state| is_bound(state, "app") && is_ready(state, "app")));
+    Workflow {
+        name: "graph release",
+        begins_cold: false,
+        before,
+        trigger: vec![Act::Delete(CLAIM, "app")],
+        done: |state| {
+            is_gone(state, CLAIM, "app")
+                && !state.keys().any(|(kind, _, _)| {
+                    [RESOURCE, INSTANCE].contains(&kind.as_str()) || PUBLISHED.contains(&kind.as_str())
+                })
         },
     }
 }

@@ -76,7 +76,7 @@ async fn enumerate(lab: &Lab, workflows: Vec<Workflow>, side_by_side: usize) -> 
                 for call in calls.iter().chain(&chance) {
                     let certain = calls.contains(call);
                     let trial = |fault| (workflow.clone(), normal.clone(), call.clone(), fault, certain);
-                    trials.extend(Fault::ALL.map(trial));
+                    trials.extend(workflow.faults().iter().copied().map(trial));
                 }
             }
             Err(failed) => failures.push(format!("{}, undisturbed: {failed}", workflow.name)),

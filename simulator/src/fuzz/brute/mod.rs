@@ -98,6 +98,7 @@ struct Maker {
     ranges: Vec<VersionRange>,
     highly_available: Option<bool>,
     capabilities: Option<BTreeSet<String>>,
+    labels: BTreeMap<String, String>,
     sizes: BTreeMap<String, Value>,
 }
 
@@ -336,6 +337,9 @@ impl Maker {
         ];
         if let Some((field, _)) = offers.iter().find(|(_, offered)| !offered) {
             return Some(format!("class {name} does not offer the {field} asked"));
+        }
+        if !ask.selector.matches(|key| self.labels.get(key).map(String::as_str)) {
+            return Some(format!("class {name} does not have the labels that the selector asks for"));
         }
         for (what, size) in &self.sizes {
             let most = if size.is_object() { &size["max"] } else { size };

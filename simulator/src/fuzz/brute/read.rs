@@ -119,6 +119,7 @@ impl Maker {
             capabilities: body["capabilities"]
                 .as_array()
                 .map(|_| strings(&body["capabilities"]).into_iter().collect()),
+            labels: serde_json::from_value(body["labels"].clone()).unwrap_or_default(),
             sizes: body["capacity"]
                 .as_object()
                 .into_iter()

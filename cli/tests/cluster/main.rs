@@ -1,6 +1,8 @@
 //! The binary on a real cluster, as people and scripts use it: run, look, explain, stop. What the controller
 //! does in detail is tested in `tests/live`.
 
+mod administer;
+
 use conductor_controlplane::ControlPlane;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -47,9 +49,13 @@ impl Cluster {
     }
 
     fn run(&self) -> Child {
+        self.run_with(Stdio::piped(), &["--log-format", "json"])
+    }
+
+    fn run_with(&self, log: Stdio, more: &[&str]) -> Child {
         let listen = self.listen();
-        let mut command = self.command(&["run", "--listen", &listen, "--log-format", "json"]);
-        command.stderr(Stdio::piped()).spawn().unwrap()
+        let arguments = [&["run", "--listen", &listen][..], more].concat();
+        self.command(&arguments).stderr(log).spawn().unwrap()
     }
 
     /// What the process serves at a path: the status and the body.
@@ -106,6 +112,7 @@ fn the_binary_runs_on_a_cluster_tells_what_it_did_and_stops_when_asked() {
     lists_and_explains(&cluster);
     serves_the_figures(&cluster);
     stops_when_asked(&cluster, &mut child);
+    administer::administrators_import_compare_and_abandon(&cluster);
 }
 
 fn says_how_to_install_the_kinds(cluster: &Cluster) {

@@ -1,0 +1,161 @@
+//! `conductor up`: a Kubernetes API of our own, the controllers on it and a web address, until interrupted. It
+//! composes: the API is the simulator package's, the controllers are the library's, what is printed is told below.
+//! Nothing runs Pods here; kinds that only an operator could fill with life get a stand-in that says so.
+
+mod kubeconfig;
+pub mod manifests;
+mod stand_in;
+mod tell;
+
+use crate::args::UpArguments;
+use crate::run::{log, stop_on_signal};
+use crate::{cluster, output};
+use anyhow::{Context, Result};
+use conductor::live;
+use conductor::model::Kind;
+use conductor_simulator::embedded::{Embedded, Options};
+use kube::Client;
+use kube::api::ApiResource;
+use kubeconfig::Kubeconfig;
+use serde_json::json;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use tokio::task::JoinSet;
+
+/// Who applies what is installed at the start and what `-f` names.
+const MANAGER: &str = "conductor-up";
+
+/// Runs everything until a signal.
+pub fn up(arguments: &UpArguments) -> Result<()> {
+    // What happens is told on standard output, warnings included.
+    log(arguments.log_format, "error")?;
+    // Before anything is started: a manifest that cannot be read should stop nothing.
+    let manifests = manifests::read(&arguments.filename)?;
+    cluster::block_on(async {
+        let stop = stop_on_signal()?;
+        let api = open(arguments)?;
+        let served = api.serve(arguments.listen).await?;
+        let client = api.client();
+        install(&client, &arguments.system_namespace).await?;
+        let kubeconfig = Kubeconfig::write(arguments, &served.kubeconfig)?;
+        let web = free(arguments.web)?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(tell::follow(client.clone(), arguments.system_namespace.clone()));
+        if !arguments.no_stand_ins {
+            tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
+        }
+        let controllers = live::run(client.clone(), options(arguments, web), stop.clone());
+        let controllers = tokio::spawn(controllers);
+        welcome(arguments, kubeconfig.path(), served.address, web)?;
+        manifests::apply(&client, &manifests, &output::say).await?;
+        let ended = controllers.await.context("the controllers ended")?;
+        // Watches first: they are what would keep the server from ending.
+        tasks.shutdown().await;
+        api.end_watches();
+        served.shutdown().await;
+        output::say("stopped")?;
+        Ok(ended?)
+    })
+}
+
+fn open(arguments: &UpArguments) -> Result<Embedded> {
+    let options = Options { listen_anywhere: arguments.listen_anywhere, ..Options::default() };
+    Ok(match &arguments.data {
+        Some(folder) => {
+            let failed = || format!("--data {}: choose a folder that nobody else uses", folder.display());
+            Embedded::open_with(folder, options).with_context(failed)?
+        }
+        None => Embedded::in_memory_with(options),
+    })
+}
+
+/// The definitions and the system namespace: what `conductor crds | kubectl apply -f -` would do.
+async fn install(client: &Client, system_namespace: &str) -> Result<()> {
+    for crd in conductor::api::crds() {
+        let object = serde_json::to_value(&crd).context("a definition")?;
+        manifests::put(client, &definitions(), &object).await?;
+    }
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": system_namespace},
+    });
+    manifests::put(client, &namespaces(), &namespace).await
+}
+
+fn options(arguments: &UpArguments, web: SocketAddr) -> live::Options {
+    live::Options {
+        system_namespace: arguments.system_namespace.clone(),
+        // Nobody else is here to lead.
+        lease: None,
+        listen: Some(web),
+        ..live::Options::default()
+    }
+}
+
+/// The address with a port that is free now, where none is named.
+fn free(address: SocketAddr) -> Result<SocketAddr> {
+    if address.port() != 0 {
+        return Ok(address);
+    }
+    let listener = TcpListener::bind(address).with_context(|| format!("--web {address}"))?;
+    Ok(listener.local_addr()?)
+}
+
+fn welcome(arguments: &UpArguments, kubeconfig: &Path, api: SocketAddr, web: SocketAddr) -> Result<()> {
+    let shown = kubeconfig.display();
+    let kept = match &arguments.data {
+        Some(folder) => format!("kept in {}", folder.display()),
+        None => "in memory: it ends with this process (--data DIR keeps it)".to_owned(),
+    };
+    output::say(&format!(
+        "conductor is up.
+
+  kubeconfig  {shown}
+  API         https://{api}  ({kept})
+  web         http://{web}  (/healthz, /readyz, /metrics)
+
+Type next, in another terminal:
+
+  export KUBECONFIG={shown}
+  kubectl apply -f examples/existing-database.yaml
+  kubectl create namespace shop && kubectl apply -f examples/claim.yaml
+  conductor get claims -A
+  conductor explain claim shop/shop-db
+
+Ctrl-C ends it. What happens from here on:
+"
+    ))
+}
+
+/// Where a kind of ours is served.
+fn resource_of(kind: Kind) -> Option<ApiResource> {
+    let crds = conductor::api::crds();
+    let api_version = kind.api_version();
+    let (group, version) = api_version.split_once('/')?;
+    let found = crds.iter().find(|crd| crd.spec.names.kind == kind.name() && crd.spec.group == group)?;
+    Some(ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.name().to_owned(),
+        plural: found.spec.names.plural.clone(),
+        api_version,
+    })
+}
+
+fn definitions() -> ApiResource {
+    known("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+}
+
+fn namespaces() -> ApiResource {
+    known("", "v1", "Namespace", "namespaces")
+}
+
+fn known(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}

@@ -1,0 +1,205 @@
+//! `-f`: manifests of any kind, read whole before anything is started, applied server-side in an order that works:
+//! definitions, then namespaces, then the rest as it was written. A namespace that is named and not there is made.
+
+use super::{MANAGER, definitions, namespaces};
+use anyhow::{Context, Result, anyhow, bail};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{Scope, oneshot};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// One object, and the file that it stands in.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    object: Value,
+    file: String,
+}
+
+impl Manifest {
+    fn text(&self, at: &str) -> &str {
+        self.object.pointer(at).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// How people name it: kind, namespace, name.
+    fn named(&self) -> String {
+        let (kind, namespace, name) =
+            (self.text("/kind"), self.text("/metadata/namespace"), self.text("/metadata/name"));
+        match namespace {
+            "" => format!("{kind} {name}"),
+            _ => format!("{kind} {namespace}/{name}"),
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self.text("/kind") {
+            "CustomResourceDefinition" => 0,
+            "Namespace" => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// Reads files, directories and `-`.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
+    let mut found = Vec::new();
+    for path in paths {
+        for file in files(path)? {
+            let text = match file.as_os_str() == "-" {
+                true => std::io::read_to_string(std::io::stdin().take(1 << 30)),
+                false => fs::read_to_string(&file),
+            };
+            let shown = file.display().to_string();
+            let text = text.with_context(|| format!("-f {shown}: it cannot be read"))?;
+            found.extend(parse(&text, &shown)?);
+        }
+    }
+    found.sort_by_key(Manifest::rank);
+    Ok(found)
+}
+
+/// The objects in a text.
+pub fn parse(text: &str, file: &str) -> Result<Vec<Manifest>> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
+        .with_context(|| format!("-f {file}: it is not YAML or JSON as kubectl reads it"))?;
+    let mut found = Vec::new();
+    for document in documents {
+        spread(document, file, &mut found)?;
+    }
+    // A stable sort: what was written first is applied first.
+    found.sort_by_key(Manifest::rank);
+    Ok(found)
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let listed = fs::read_dir(path).with_context(|| format!("-f {}: it cannot be listed", path.display()))?;
+    let mut inside: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    inside.sort();
+    let mut found = Vec::new();
+    for path in inside {
+        let is_manifest =
+            path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|e| ending == *e));
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else if is_manifest {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// A list is the objects in it; an empty document is none.
+fn spread(document: Value, file: &str, found: &mut Vec<Manifest>) -> Result<()> {
+    if document.is_null() {
+        return Ok(());
+    }
+    let is_list =
+        document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && document["items"].is_array();
+    if let (true, Some(items)) = (is_list, document["items"].as_array()) {
+        return items.iter().try_for_each(|item| spread(item.clone(), file, found));
+    }
+    let manifest = Manifest { object: document, file: file.to_owned() };
+    let missing =
+        ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|at| manifest.text(at).is_empty());
+    match missing {
+        Some(at) => bail!("-f {file}: {}: it needs {}", manifest.named().trim(), at[1..].replace('/', ".")),
+        None => {
+            found.push(manifest);
+            Ok(())
+        }
+    }
+}
+
+/// Applies them, makes namespaces that they name and that are not there, and says so.
+pub async fn apply(client: &Client, manifests: &[Manifest], say: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+    let mut there: BTreeSet<String> = BTreeSet::new();
+    for manifest in manifests {
+        let at = |error: anyhow::Error| error.context(format!("-f {}: {}", manifest.file, manifest.named()));
+        let mut object = manifest.object.clone();
+        let resource = place(client, &mut object).await.map_err(at)?;
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        if !namespace.is_empty() && there.insert(namespace.clone()) {
+            make_namespace(client, &namespace, say).await.map_err(at)?;
+        }
+        put(client, &resource, &object).await.map_err(at)?;
+        say(&format!("applied   {}", manifest.named()))?;
+    }
+    Ok(())
+}
+
+/// Where the object goes; its namespace is filled in where it needs one.
+async fn place(client: &Client, object: &mut Value) -> Result<ApiResource> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let asked = GroupVersionKind::gvk(group, version, &kind);
+    let unknown = || format!("{api_version} {kind} is not served: apply its definition too");
+    let (resource, capabilities) = oneshot::pinned_kind(client, &asked).await.with_context(unknown)?;
+    if capabilities.scope == Scope::Namespaced && object["metadata"]["namespace"].is_null() {
+        object["metadata"]["namespace"] = Value::from("default");
+    }
+    Ok(resource)
+}
+
+async fn make_namespace(client: &Client, name: &str, say: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), &namespaces());
+    if all.get_opt(name).await?.is_some() {
+        return Ok(());
+    }
+    say(&format!("applied   Namespace {name}, which was named and not there"))?;
+    put(client, &namespaces(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        .await
+}
+
+/// Applies one object; what others changed since is set again.
+pub async fn put(client: &Client, resource: &ApiResource, object: &Value) -> Result<()> {
+    let mut object = object.clone();
+    // Written by controllers, not by people; kubectl leaves it out as well.
+    if let Some(fields) = object.as_object_mut().filter(|_| resource.plural != definitions().plural) {
+        fields.remove("status");
+    }
+    let name = object["metadata"]["name"].as_str().ok_or_else(|| anyhow!("it has no name"))?.to_owned();
+    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    };
+    let applied = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
+    applied.map_err(|error| match error {
+        kube::Error::Api(refused) => anyhow!("{}", refused.message),
+        other => other.into(),
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_spread_and_definitions_come_first() {
+        let mut found = Vec::new();
+        let list = json!({"kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}},
+            {"apiVersion": "x/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "d"}},
+        ]});
+        spread(list, "x.yaml", &mut found).unwrap();
+        found.sort_by_key(Manifest::rank);
+        let named: Vec<String> = found.iter().map(Manifest::named).collect();
+        assert_eq!(named, ["CustomResourceDefinition d", "Namespace n", "ConfigMap a"]);
+    }
+
+    #[test]
+    fn an_object_without_a_name_is_told_with_its_file() {
+        let told =
+            spread(json!({"apiVersion": "v1", "kind": "Secret"}), "x.yaml", &mut Vec::new()).unwrap_err();
+        assert_eq!(told.to_string(), "-f x.yaml: Secret: it needs metadata.name");
+    }
+}

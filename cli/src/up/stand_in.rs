@@ -1,0 +1,219 @@
+//! Stand-ins for what nobody serves here. A class may make a CloudNativePG Cluster or an RDSInstance; on a cluster an
+//! operator brings the kind and fills it with life. Here a kind that a template names and that no definition is there
+//! for gets a definition that takes anything, marked as a stand-in, and its objects are said to be ready. No database
+//! is made. A kind that somebody defined is theirs: it is left alone, whoever fills it.
+
+use super::{definitions, manifests, resource_of};
+use crate::output;
+use conductor::model::{Kind, TypeId};
+use futures::TryStreamExt;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::oneshot;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// The label of a definition that is a stand-in.
+const STAND_IN: &str = "conductor.io/stand-in";
+/// How often classes and resources are looked through for kinds.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Provides stand-ins until it is dropped.
+pub async fn provide(client: Client, system_namespace: String) {
+    let mut seen = BTreeSet::new();
+    let mut operated = BTreeSet::new();
+    let mut operators = JoinSet::new();
+    loop {
+        for template in templates(&client, &system_namespace).await {
+            // Asked once each: a kind that is defined later, by whomever, is theirs.
+            if seen.insert(template.clone()) && needs_stand_in(&client, &template).await {
+                define(&client, &template).await;
+            }
+        }
+        for resource in stand_ins(&client).await {
+            if operated.insert((resource.group.clone(), resource.kind.clone())) {
+                operators.spawn(operate(client.clone(), resource));
+            }
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The kinds that classes and resources make their implementations from.
+async fn templates(client: &Client, system_namespace: &str) -> BTreeSet<(String, String)> {
+    let kinds = TypeId::all().flat_map(|ty| [Kind::Class(ty), Kind::Resource(ty)]);
+    let mut found = BTreeSet::new();
+    for resource in kinds.filter_map(resource_of) {
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), system_namespace, &resource);
+        for object in api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+            named(&object.data, &mut found);
+            named(&object.data["spec"], &mut found);
+        }
+    }
+    found
+}
+
+/// The kinds under `template` and `templates`, however the latter are written.
+fn named(form: &Value, found: &mut BTreeSet<(String, String)>) {
+    let single = form.get("template").into_iter();
+    let many = match form.get("templates") {
+        Some(Value::Array(items)) => items.iter().collect(),
+        Some(Value::Object(items)) => items.values().collect(),
+        _ => Vec::new(),
+    };
+    let inner = many.iter().filter_map(|item| item.get("template"));
+    for template in single.chain(many.iter().copied()).chain(inner) {
+        let text = |field: &str| template.get(field).and_then(Value::as_str);
+        if let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) {
+            found.insert((api_version.to_owned(), kind.to_owned()));
+        }
+    }
+}
+
+/// Only kinds of groups that look like an operator's; the core's are served, or refused on purpose.
+async fn needs_stand_in(client: &Client, (api_version, kind): &(String, String)) -> bool {
+    let Some((group, version)) = api_version.split_once('/') else { return false };
+    let foreign = group.contains('.') && !group.ends_with("k8s.io") && !group.ends_with("kubernetes.io");
+    let asked = GroupVersionKind::gvk(group, version, kind);
+    foreign && oneshot::pinned_kind(client, &asked).await.is_err()
+}
+
+async fn define(client: &Client, (api_version, kind): &(String, String)) {
+    let definition = definition(api_version, kind);
+    let line = match manifests::put(client, &definitions(), &definition).await {
+        Ok(()) => format!(
+            "stand-in  {kind} ({api_version}): nobody serves it, so its objects are only said to be ready"
+        ),
+        Err(error) => format!("stand-in  {kind} ({api_version}): {error}"),
+    };
+    let _ = output::say(&line);
+}
+
+fn definition(api_version: &str, kind: &str) -> Value {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let plural = plural(&kind.to_lowercase());
+    let anything = json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "description": "A stand-in of `conductor up`: nothing is behind its objects.",
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "labels": {STAND_IN: "true"}},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{
+                "name": version, "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": anything},
+            }],
+        },
+    })
+}
+
+fn plural(name: &str) -> String {
+    match name {
+        _ if ["s", "x", "ch", "sh"].iter().any(|end| name.ends_with(end)) => format!("{name}es"),
+        _ => format!("{name}s"),
+    }
+}
+
+/// Every stand-in that is defined, those of an earlier run included.
+async fn stand_ins(client: &Client) -> Vec<ApiResource> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
+    let marked = ListParams::default().labels(&format!("{STAND_IN}=true"));
+    let listed = api.list(&marked).await.map(|list| list.items).unwrap_or_default();
+    listed.iter().filter_map(|definition| served(&definition.data)).collect()
+}
+
+fn served(definition: &Value) -> Option<ApiResource> {
+    let text = |at: &str| definition.pointer(at)?.as_str().map(str::to_owned);
+    let (group, version) = (text("/spec/group")?, text("/spec/versions/0/name")?);
+    Some(ApiResource {
+        api_version: format!("{group}/{version}"),
+        kind: text("/spec/names/kind")?,
+        plural: text("/spec/names/plural")?,
+        group,
+        version,
+    })
+}
+
+/// Says of every object of the kind that it is ready.
+async fn operate(client: Client, resource: ApiResource) {
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut told = BTreeMap::new();
+    loop {
+        let listed = all.list(&ListParams::default()).await;
+        if let Ok(listed) = listed {
+            for object in &listed.items {
+                make_ready(&client, &resource, object, &mut told).await;
+            }
+            let revision = listed.metadata.resource_version.unwrap_or_default();
+            if let Ok(stream) = all.watch(&WatchParams::default(), &revision).await {
+                let mut stream = pin!(stream);
+                while let Ok(Some(event)) = stream.try_next().await {
+                    if let WatchEvent::Added(object) = event {
+                        make_ready(&client, &resource, &object, &mut told).await;
+                    }
+                }
+            }
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn make_ready(
+    client: &Client,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    told: &mut BTreeMap<String, ()>,
+) {
+    let (name, uid) = (object.metadata.name.as_deref().unwrap_or_default(), object.metadata.uid.clone());
+    if !object.data["status"].is_null() || told.insert(uid.unwrap_or_default(), ()).is_some() {
+        return;
+    }
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    let ready = json!({"status": {
+        "phase": "Ready",
+        "conditions": [{
+            "type": "Ready", "status": "True", "reason": "StandIn",
+            "message": "said by the stand-in of conductor up; nothing is behind this object",
+        }],
+    }});
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
+    // One that is gone already needs no status.
+    if api.patch_status(name, &PatchParams::default(), &Patch::Merge(&ready)).await.is_ok() {
+        let _ = output::say(&format!("stand-in  {} {name} is said to be ready", resource.kind));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_found_in_every_form() {
+        let mut found = BTreeSet::new();
+        let template = |kind: &str| json!({"apiVersion": "a.example.com/v1", "kind": kind});
+        named(&json!({"template": template("One")}), &mut found);
+        named(
+            &json!({"templates": [{"id": "x", "template": template("Two")}, template("Three")]}),
+            &mut found,
+        );
+        named(&json!({"templates": {"x": template("Four")}}), &mut found);
+        named(&json!({"template": 7, "templates": "no"}), &mut found);
+        let kinds: Vec<&str> = found.iter().map(|(_, kind)| kind.as_str()).collect();
+        assert_eq!(kinds, ["Four", "One", "Three", "Two"]);
+    }
+
+    #[test]
+    fn a_stand_in_says_what_it_is() {
+        let made = definition("postgresql.cnpg.io/v1", "Cluster");
+        assert_eq!(made["metadata"]["name"], "clusters.postgresql.cnpg.io");
+        assert_eq!(made["metadata"]["labels"][STAND_IN], "true");
+        assert_eq!(served(&made).unwrap().plural, "clusters");
+        assert_eq!(plural("redis"), "redises");
+    }
+}

@@ -1,0 +1,203 @@
+//! `conductor up` and `conductor demo` as processes: what a person would do in the first minutes, and what must
+//! survive the last. Nothing but loopback is needed.
+
+use conductor_controlplane::{find_kubectl, run_kubectl};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Generous: machines are slow at times.
+const WITHIN: Duration = Duration::from_secs(60);
+
+fn conductor() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_conductor"))
+}
+
+fn root(path: &str) -> String {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path).display().to_string()
+}
+
+/// A folder of the test's own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("conductor-up-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running `conductor up`. Dropped, it is killed as a power cut would.
+struct Up {
+    child: Child,
+    printed: Arc<Mutex<String>>,
+}
+
+impl Up {
+    fn start(arguments: &[&str]) -> Up {
+        let mut command = conductor();
+        command.arg("up").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let printed = Arc::new(Mutex::new(String::new()));
+        let (lines, kept) = (BufReader::new(child.stdout.take().unwrap()), Arc::clone(&printed));
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                kept.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        Up { child, printed }
+    }
+
+    fn printed(&self) -> String {
+        self.printed.lock().unwrap().clone()
+    }
+
+    fn until_printed(&self, text: &str) {
+        let end = Instant::now() + WITHIN;
+        while !self.printed().contains(text) {
+            assert!(Instant::now() < end, "{text:?} was not printed in\n{}", self.printed());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn interrupt(mut self) -> Option<i32> {
+        let interrupt = format!("kill -INT {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn kubectl(folder: &Folder, arguments: &[&str]) -> String {
+    let (program, config) = (find_kubectl().unwrap(), folder.0.join("kubeconfig"));
+    let output = run_kubectl(&program, &config, &folder.0, arguments, "").unwrap();
+    succeed(&output)
+}
+
+#[track_caller]
+fn succeed(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {out}{err}", output.status);
+    out.into_owned()
+}
+
+#[test]
+fn the_demo_ends_by_itself_and_everything_is_as_promised() {
+    let output = conductor().arg("demo").env("CI", "true").output().unwrap();
+    let printed = succeed(&output);
+    for promised in [
+        "claim     wordpress/wordpress-db       Bound      bound to database-445",
+        "claim     shop/tests                   Pending    QuotaExceeded: over quota shop/shop",
+        "columns-16  widen the claim's version to >= 16",
+        "resource  orders-primary               Released   its last claim is gone; policy Retain",
+        "As promised:",
+    ] {
+        assert!(printed.contains(promised), "{promised:?} is missing in\n{printed}");
+    }
+    assert!(!printed.contains('\x1b'), "plain lines where nobody watches:\n{printed}");
+    assert!(!printed.contains("not-a-real-password"), "a secret was printed:\n{printed}");
+}
+
+#[test]
+fn what_was_bound_is_bound_after_a_power_cut_and_kubectl_sees_it() {
+    let folder = Folder::new("data");
+    let (data, kubeconfig) = (folder.path("data"), folder.path("kubeconfig"));
+    let keep = ["--data", data.as_str(), "--write-kubeconfig", kubeconfig.as_str()];
+    let (existing, claim) = (root("examples/existing-database.yaml"), folder.path("claim.yaml"));
+    fs::write(
+        &claim,
+        "apiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClaim\n\
+         metadata: {name: mine, namespace: orders}\nspec: {engine: postgresql, version: '>= 15'}\n",
+    )
+    .unwrap();
+    let first = Up::start(&[&keep[..], &["-f", &existing, "-f", &claim]].concat());
+    first.until_printed("claim     orders/mine                  Bound      bound to orders-primary");
+    let uid = ["-n", "orders", "get", "rdbc", "mine", "-o", "jsonpath={.metadata.uid} {.status.phase}"];
+    let before = kubectl(&folder, &uid);
+    assert!(before.ends_with(" Bound"), "{before}");
+    drop(first);
+
+    let second = Up::start(&keep);
+    second.until_printed("claim     orders/mine                  Bound      bound to orders-primary");
+    assert_eq!(kubectl(&folder, &uid), before, "the same claim, still bound");
+    assert!(kubectl(&folder, &["get", "rdb", "-A"]).contains("orders-primary"));
+    kubectl(&folder, &["-n", "orders", "delete", "rdbc", "mine"]);
+    second.until_printed("claim     orders/mine                  gone");
+    assert_eq!(second.interrupt(), Some(0), "asked to stop, it stops");
+}
+
+#[test]
+fn a_manifest_that_cannot_be_applied_is_named_and_nothing_runs() {
+    let folder = Folder::new("broken");
+    let file = folder.path("broken.yaml");
+    for (text, told) in [
+        ("{oops", "it is not YAML or JSON"),
+        ("apiVersion: v1\nkind: Secret\n", "it needs metadata.name"),
+        (
+            "apiVersion: x.example.com/v1\nkind: Thing\nmetadata: {name: a}\n",
+            "is not served: apply its definition too",
+        ),
+        (
+            "apiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabase\n\
+             metadata: {name: a, namespace: conductor-system}\nspec: {capacity: {storage: 1Gi}}\n",
+            "spec.engine: Required value",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let output = conductor().args(["up", "-f", &file]).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{complaint}");
+        assert!(complaint.contains("broken.yaml") && complaint.contains(told), "{complaint}");
+    }
+}
+
+#[test]
+fn others_are_not_served_unless_somebody_says_so() {
+    let output = conductor().args(["up", "--listen", "0.0.0.0:0"]).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("is not a loopback address"), "{complaint}");
+}
+
+#[test]
+fn a_kind_that_somebody_defined_gets_no_stand_in() {
+    let folder = Folder::new("defined");
+    let kubeconfig = folder.path("kubeconfig");
+    let definition = folder.path("definition.yaml");
+    let schema = "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
+    fs::write(
+        &definition,
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+             metadata: {{name: clusters.postgresql.cnpg.io}}\nspec:\n  group: postgresql.cnpg.io\n  scope: Namespaced\n  \
+             names: {{kind: Cluster, plural: clusters}}\n  versions: [{{name: v1, served: true, storage: true, {schema}}}]\n"
+        ),
+    )
+    .unwrap();
+    let class = root("examples/class-cloudnative-pg.yaml");
+    let claim = root("examples/claim.yaml");
+    let up = Up::start(&["--write-kubeconfig", &kubeconfig, "-f", &definition, "-f", &class, "-f", &claim]);
+    up.until_printed("its status has neither a Ready condition nor a phase yet");
+    assert!(!up.printed().contains("stand-in"), "{}", up.printed());
+    assert_eq!(up.interrupt(), Some(0));
+}

@@ -1,0 +1,117 @@
+//! Making a resource for a claim, step by step: its protection, the resource, what people read. What failed for good is
+//! put on record; what was made follows its class where that says so. Which class makes it was decided before.
+
+use super::{Effect, Engine, Target};
+use crate::action::{Action, Change};
+use crate::api::names::CLAIM_PROTECTION;
+use crate::api::reasons;
+use crate::cache::ResourceId;
+use crate::framework::Refusal;
+use crate::lifecycle::{ClaimSide, failed_for_good, make_resource, plan_claim, plan_follow};
+use crate::model::{Claim, Kind, Name, Predicate, Time, TypeId, Wants};
+use crate::queue::{LaneKey, Wait};
+use crate::scheduler::prepare;
+use std::sync::Arc;
+
+impl Engine {
+    /// First the claim's protection, then the resource, then what people read.
+    pub(super) fn sync_provisioning(&mut self, claim: &Claim, class: &Name, resource: &Name, now: Time) {
+        let message = format!("making resource {resource} from class {class}");
+        let change = plan_claim(claim, &ClaimSide::Provisioning { message: &message }, now);
+        let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
+        let target = Target::Resource(claim.ty, resource.clone());
+        let exists = self.state.find_resource(claim.ty, resource);
+        if let Some(id) = exists
+            && !self.state.holders_of(&claim.meta.uid).any(|holder| holder == id)
+        {
+            return self.refuse_taken_name(claim, resource, now);
+        }
+        if let Some(refusals) = exists.and_then(|id| self.give_up(claim, class, id)) {
+            return self.write_claim(claim, refusals);
+        }
+        if protected && exists.is_none() && !self.busy.contains(&target) {
+            self.create_resource(claim, class, target, now);
+        }
+        // What was just found out may be on its way already.
+        if let Some(change) = change.filter(|_| !self.busy.contains(&Target::Claim(claim.meta.uid.clone()))) {
+            self.tell_claim(claim, &change);
+            self.write_claim(claim, change);
+        }
+    }
+
+    /// What the claim should have on record of a resource that was made for it and has failed for good.
+    fn give_up(&self, claim: &Claim, class: &Name, id: ResourceId) -> Option<Change> {
+        let resource = &self.state.resource(id)?.resource;
+        let class = self.state.classes.get(&(claim.ty, class.clone()))?;
+        let made = resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
+        let why = failed_for_good(resource).filter(|_| made && !claim.has_given_up(&resource.meta.uid))?;
+        let uid = Some(&resource.meta.uid);
+        Some(Change::ClaimRefusals { refused_by: claim.refusals_with(&class.meta, uid, why) })
+    }
+
+    /// The name derives from the claim's UID, so whoever has it took it on purpose: that is told, and waited out.
+    fn refuse_taken_name(&mut self, claim: &Claim, resource: &Name, now: Time) {
+        let entry = self.state.find_resource(claim.ty, resource).and_then(|id| self.state.resource(id));
+        let own = entry.is_some_and(|e| e.resource.provisioned_for.as_ref() == Some(&claim.meta.uid));
+        let whose = match own {
+            true => "the one that was made for this claim before has failed and is kept: delete it",
+            false => "one of that name exists and is not this claim's",
+        };
+        let message = format!("cannot make resource {resource}: {whose}");
+        self.retry_claim(&claim.meta.uid, now);
+        self.queue.take(&claim.meta.uid);
+        let refusal = Arc::new(Refusal::single(Predicate::ResourceName, message));
+        let lane = LaneKey {
+            ty: claim.ty,
+            wait: Wait::Resource(resource.clone()),
+            wants: claim.wants.clone().unwrap_or_else(|_| Arc::new(Wants::least())),
+            profile: claim.profile.clone(),
+            alone: None,
+        };
+        self.refuse(claim, reasons::bound::PROVISIONING_FAILED, refusal, lane, now);
+    }
+
+    fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {
+        let class = self.state.classes.get(&(claim.ty, class.clone())).filter(|c| !c.meta.deleting);
+        // What is made is what was decided and charged: other defaults since then are decided about anew.
+        let charged = self.state.ledger.find_charge(&claim.meta.uid);
+        let request = prepare(&self.state, claim).ok();
+        let request =
+            request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
+        let computed = self.config.makes_parts
+            && class.is_some_and(|class| class.recipe.as_ref().is_ok_and(|r| r.inputs.is_some()));
+        let written = self.written_claims.get(&claim.meta.uid);
+        if computed && written.is_none() {
+            // What expressions see of the claim is not kept: it is read live, once.
+            self.claims_to_keep.insert(claim.meta.uid.clone());
+            return self.read(Kind::Claim(claim.ty), claim.meta.key.clone(), None);
+        }
+        let object = class.zip(request.map(|request| request.wants)).map_or(Ok(None), |(class, wants)| {
+            make_resource(class, claim, &wants, written, &self.config.system_namespace)
+        });
+        let class = class.map(|class| class.meta.clone());
+        self.written_claims.remove(&claim.meta.uid);
+        match (object, class) {
+            (Ok(Some(object)), _) => {
+                let id = self.send(target, Effect::Change);
+                self.actions.push(Action::Create { id, object });
+            }
+            // Told before anything is made; another class may allow it.
+            (Err(error), Some(class)) if claim.refusal_by(&class).is_none() => {
+                let refused_by = claim.refusals_with(&class, None, &error.to_string());
+                self.write_claim(claim, Change::ClaimRefusals { refused_by });
+            }
+            // The class went, or no longer makes what was decided: the claim is decided about anew.
+            (Ok(None) | Err(_), _) => self.retry_claim(&claim.meta.uid, now),
+        }
+    }
+
+    /// The change that brings a resource in line with its class, where the class says Follow.
+    pub(super) fn follow_class(&self, ty: TypeId, name: &Name) -> Option<Change> {
+        let entry = self.state.resource(self.state.find_resource(ty, name)?)?;
+        let class = entry.resource.provisioned_by.clone().filter(|_| self.config.makes_parts)?;
+        let class = self.state.classes.get(&(ty, class))?;
+        let follows = class.recipe.as_ref().is_ok_and(|recipe| recipe.follows);
+        (follows && !entry.is_released()).then(|| plan_follow(class, &entry.resource)).flatten()
+    }
+}
