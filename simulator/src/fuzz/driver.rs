@@ -25,7 +25,7 @@ pub const KINDS: [Kind; 8] = [
 ];
 
 /// A history takes some dozen writes; one that takes so many goes in a circle.
-const WRITES_MAX: usize = 600;
+const WRITES_MAX: usize = 2_000;
 
 /// One thing that happens. Both numbers are seeds: dropping a step leaves the others as they are.
 #[derive(Clone, Copy, Debug)]

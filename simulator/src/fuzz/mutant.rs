@@ -4,8 +4,8 @@
 use crate::world::World;
 use conductor::action::{Action, Change, PartAction, Write};
 use conductor::event::{Answer, Event};
-use conductor::model::{ClaimPhase, Kind, Object, ResourcePhase, Revision};
-use serde_json::{Value, json};
+use conductor::model::{ClaimPhase, Kind, Object, Revision};
+use serde_json::json;
 
 /// One way in which the engine is broken.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +61,6 @@ mutants! {
         Fault::Sees(|o| if is_claim(o) { o.metadata.deletion_timestamp = None });
     "resource-deletion-unseen", "does not see that a resource is being deleted",
         Fault::Sees(|o| if is_resource(o) { o.metadata.deletion_timestamp = None });
-    "claim-status-unseen", "does not see its own record on a claim",
-        Fault::Sees(|o| if is_claim(o) { o.body["status"] = Value::Null });
-    "references-unseen", "does not see who holds a resource",
-        Fault::Sees(|o| if is_resource(o) { o.body["spec"]["claimRefs"] = Value::Null });
     "uid-ignored", "takes a new object of an old name for the old one",
         Fault::Sees(|o| if is_claim(o) { o.metadata.uid = o.metadata.name.clone() });
     "revision-frozen", "does not see that an object has changed",
@@ -114,23 +110,11 @@ mutants! {
         Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ResourceSpec { claim_refs, .. } = &mut w.change {
             claim_refs.truncate(1)
         })]);
-    "reference-without-uid", "names holders without saying which life of the name",
-        Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ResourceSpec { claim_refs, .. } = &mut w.change {
-            claim_refs.iter_mut().for_each(|r| r.uid = None)
-        })]);
-    "protection-forgotten", "sets no finalizer on what is held",
-        Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ResourceSpec { finalizers, .. } = &mut w.change {
-            finalizers.clear()
-        })]);
     "claim-protection-kept", "never takes its finalizer off a claim",
         Fault::Asks(|a, _| match &a {
             Action::Write(Write { change: Change::ClaimSpec { finalizers, .. }, .. }) if finalizers.is_empty() => Vec::new(),
             _ => vec![a],
         });
-    "released-is-available", "offers what was released before it was cleared",
-        Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ResourceStatus { phase: phase @ ResourcePhase::Released, .. } = &mut w.change {
-            *phase = ResourcePhase::Available
-        })]);
     "made-twice", "makes a second resource under another name",
         Fault::Asks(|a, _| match a {
             Action::Create { id, object } => {
@@ -149,10 +133,6 @@ mutants! {
             }
             a => a,
         }]);
-    "part-unrecorded", "makes a part before its resource knows of it",
-        Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ResourceStatus { implementation, .. } = &mut w.change {
-            *implementation = None
-        })]);
     "part-left-behind", "never removes a part",
         Fault::Asks(|a, _| match &a { Action::Part(PartAction::Delete { .. }) => Vec::new(), _ => vec![a] });
     "read-skipped", "does not look before it calls something lost",

@@ -69,6 +69,7 @@ const CLASS: [&str; 9] = [
     "reclaimPolicy",
     "sharing",
 ];
+const REFUSAL: [&str; 5] = ["class", "classUid", "classGeneration", "generation", "resourceUid"];
 const POLICY: [&str; 10] = [
     "limits",
     "namespaceSelector",
@@ -207,7 +208,7 @@ fn status(kind: Kind, status: Option<&Value>) -> Map<String, Value> {
     };
     let refusals = status.and_then(|s| s.get("refusedBy")).and_then(Value::as_array);
     if let (Kind::Claim(_), Some(refusals)) = (kind, refusals) {
-        let told = |r: &Value| Value::Object(pick(Some(r), &["class", "resource"]));
+        let told = |r: &Value| Value::Object(pick(Some(r), &REFUSAL));
         kept.insert("refusedBy".to_owned(), refusals.iter().map(told).collect());
     }
     let conditions = status.and_then(|s| s.get("conditions")).and_then(Value::as_array);
@@ -269,7 +270,6 @@ fn rename(object: &mut Value, kind: Kind, names: &mut Pseudonyms) {
     }
     for refusal in list(object.pointer_mut("/status/refusedBy")) {
         text(refusal.get_mut("class"), names);
-        text(refusal.get_mut("resource"), names);
     }
 }
 
