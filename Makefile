@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-live bench-peers bench-guard fuzz pictures crds lint pure deny tools
+.PHONY: help demo capture test bench bench-live bench-peers bench-guard fuzz pictures crds lint pure deny tools
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -23,6 +23,10 @@ help: ## List what can be run
 demo: tools ## See everything in a minute: an API of its own, three teams, and what each gets
 	@$(CARGO) build --release --package conductor-cli
 	@"$(CARGO_TARGET_DIR)/release/conductor" demo
+
+capture: tools ## Draw docs/demo.svg anew from what the demo prints
+	@$(CARGO) build --release --package conductor-cli
+	@scripts/capture-demo "$(CARGO_TARGET_DIR)/release/conductor"
 
 test: tools lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace

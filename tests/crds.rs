@@ -297,7 +297,7 @@ fn examples_are_accepted() {
             assert!(found.is_empty(), "{}: {found:?}", path.display());
         }
     }
-    assert!(count >= 23, "only {count} examples were found");
+    assert!(count >= 28, "only {count} examples were found");
 }
 
 fn is_ours(object: &Value) -> bool {

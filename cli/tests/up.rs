@@ -197,7 +197,7 @@ fn a_kind_that_somebody_defined_gets_no_stand_in() {
     let class = root("examples/class-cloudnative-pg.yaml");
     let claim = root("examples/claim.yaml");
     let up = Up::start(&["--write-kubeconfig", &kubeconfig, "-f", &definition, "-f", &class, "-f", &claim]);
-    up.until_printed("its status has neither a Ready condition nor a phase yet");
+    up.until_printed("Creating   ImplementationNotReady: Cluster.postgresql.cnpg.io");
     assert!(!up.printed().contains("stand-in"), "{}", up.printed());
     assert_eq!(up.interrupt(), Some(0));
 }

@@ -18,6 +18,9 @@ use thiserror::Error;
 const FIELDS: [&str; 8] =
     ["name", "group", "kind", "ready", "failed", "message", "connection", "description"];
 
+/// How much of an operator's words is repeated: a status has its limits.
+const MESSAGE_CHARS_MAX: usize = 256;
+
 /// What is known of one kind.
 pub struct Adapter {
     /// What people call it.
@@ -89,6 +92,7 @@ impl Adapter {
         let message = || {
             let text = self.message.as_ref().and_then(|message| message.text(&variables).ok());
             let text = text.filter(|text| !text.trim().is_empty());
+            let text = text.map(|text| text.chars().take(MESSAGE_CHARS_MAX).collect());
             Name::from(text.unwrap_or_else(|| format!("it is not ready, as {} tells it", self.name)))
         };
         if self.failed.as_ref().is_some_and(says) {

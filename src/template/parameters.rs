@@ -172,6 +172,9 @@ fn is_of_type(kind: &str, value: &Value) -> bool {
     }
 }
 
+/// Whether an amount keeps to a bound.
+type Holds = fn(&Quantity, &Quantity) -> bool;
+
 /// Numbers, and texts that are quantities, in bounds.
 fn check_amount(schema: &Value, value: &Value, at: &str) -> Result<(), FieldError> {
     let is_quantity = schema.get("format").and_then(Value::as_str) == Some("quantity");
@@ -180,7 +183,7 @@ fn check_amount(schema: &Value, value: &Value, at: &str) -> Result<(), FieldErro
     }
     let amount = Quantity::from_json(value).map_err(|error| error.in_field(at))?;
     let bound = |name: &str| schema.get(name).and_then(|bound| Quantity::from_json(bound).ok());
-    let bounds: [(&str, fn(&Quantity, &Quantity) -> bool, &str); 4] = [
+    let bounds: [(&str, Holds, &str); 4] = [
         ("minimum", |a, b| a >= b, "at least"),
         ("maximum", |a, b| a <= b, "at most"),
         ("exclusiveMinimum", |a, b| a > b, "more than"),

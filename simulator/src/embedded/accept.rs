@@ -1,5 +1,5 @@
 //! What a client wants to be answered with: JSON or YAML, an object as it is, as a row of a table, or only its
-//! metadata. Protocol buffers and CBOR are deliberately absent: every client of Kubernetes also reads JSON.
+//! metadata. Protocol buffers and CBOR are never answered with: every client of Kubernetes also reads JSON.
 
 use super::status::Status;
 

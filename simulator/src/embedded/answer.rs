@@ -26,6 +26,8 @@ pub(super) enum Content {
     /// JSON that is written already.
     Json(Bytes),
     Text(String),
+    /// Bytes of a media type of their own.
+    Raw(&'static str, &'static [u8]),
     Lines(Lines),
 }
 
@@ -73,6 +75,7 @@ impl Answer {
                 }
             },
             Content::Text(text) => ("text/plain; charset=utf-8", full(Bytes::from(text))),
+            Content::Raw(media, bytes) => (media, full(Bytes::from_static(bytes))),
             Content::Lines(lines) => ("application/json", streamed(lines)),
         };
         let mut response = Response::new(body);

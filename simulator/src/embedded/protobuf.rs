@@ -363,7 +363,7 @@ mod tests {
 
     /// A field with bytes in it.
     fn bytes(number: u8, inner: &[u8]) -> Vec<u8> {
-        let mut out = vec![number << 3 | 2, u8::try_from(inner.len()).unwrap()];
+        let mut out = vec![(number << 3) | 2, u8::try_from(inner.len()).unwrap()];
         out.extend_from_slice(inner);
         out
     }

@@ -87,7 +87,19 @@ fn an_object_that_has_failed_fails_its_resource_with_the_operators_words() {
         let expected = format!("Failed: False ImplementationFailed: {}: {why}", part.key());
         assert_eq!(stage.resources(), [expected], "{file}");
     }
-    assert_eq!(failures, 6, "Percona's four operators have no such word");
+    assert_eq!(failures, 5, "the seed's and Percona's four operators have no such word");
+}
+
+#[test]
+fn an_operator_that_says_too_much_is_repeated_in_part() {
+    let operators = operators();
+    let (_, recorded) =
+        operators.all().find(|(file, _)| *file == "rds-instance.yaml").expect("it is recorded");
+    let mut stage = staged(recorded);
+    let part = stage.part(recorded.kind());
+    stage.says(&part.key(), json!({"phase": "Creating", "message": "x".repeat(100_000)}));
+    let told = stage.resources().remove(0);
+    assert!(told.contains("Creating: xxx") && told.len() < 500, "{} characters", told.len());
 }
 
 #[test]

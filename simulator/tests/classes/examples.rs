@@ -1,10 +1,11 @@
 //! The classes under `examples/classes`: each is applied with its claims, its operators do their work, and the
 //! applications find a connection. What is made for each is shown in full, so that a change of it is seen.
 
-use crate::stage::{CLAIM, Stage, operators, part_kind, root};
-use conductor::model::PartKind;
+use crate::stage::{CLAIM, SYSTEM, Stage, operators, part_kind, root};
+use conductor::model::{ObjectKey, PartKind};
 use conductor_simulator::load::{LoadOptions, load};
 use expect_test::{Expect, expect};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The kinds of which any example makes an object.
@@ -156,4 +157,76 @@ fn defaults() {
           postgresql://app_owner:W2x9@rdb-uid-000001-5d1adf476447.conductor-system.svc:5432/app?sslmode=require
     "#]],
     );
+}
+
+#[test]
+fn sizes() {
+    check(
+        &["sizes.yaml"],
+        expect![[r#"
+        PerconaPGCluster {"crVersion":"2.6.0","instances":[{"dataVolumeClaimSpec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"50Gi"}}},"name":"instance1","replicas":1,"resources":{"limits":{"cpu":"2","memory":"4Gi"}}}],"postgresVersion":16,"proxy":{"pgBouncer":{"replicas":1}}}
+        shop/search-db: True ConnectionPublished: published as Secret search-db
+          postgresql://rdb-uid-000001-5d1adf476447:a%3Ab@rdb-uid-000001-5d1adf476447-pgbouncer.conductor-system.svc:5432/rdb-uid-000001-5d1adf476447
+    "#]],
+    );
+}
+
+#[test]
+fn a_size_that_is_not_offered_is_told_before_anything_is_made() {
+    for (parameters, told) in [
+        (json!({"size": "huge"}), r#"use one of "small", "medium", "large""#),
+        (json!({"replicas": 9}), "spec.parameters.replicas"),
+        (json!({"colour": "red"}), "colour"),
+    ] {
+        let mut stage = Stage::new(&kinds());
+        apply(&mut stage, "sizes.yaml");
+        stage.lab.delete(CLAIM, &ObjectKey::new("shop", "search-db"));
+        let before = stage.parts().len();
+        stage.apply(json!({
+            "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
+            "metadata": {"name": "other-db", "namespace": "shop"},
+            "spec": {"class": "sized-postgres", "engine": "postgresql", "parameters": parameters},
+        }));
+        let says = stage.claim_says("shop", "other-db", "Bound");
+        assert!(says.contains(told), "{says}");
+        assert_eq!(stage.parts().len(), before, "{says}");
+    }
+}
+
+/// The Secret that the example's first class asks an administrator for.
+fn master() -> Value {
+    json!({
+        "kind": "Secret", "type": "Opaque", "stringData": {"password": "m"},
+        "metadata": {"name": "cloud-first-master", "namespace": SYSTEM, "labels": {"conductor.io/publishable": "true"}},
+    })
+}
+
+#[test]
+fn fallback() {
+    let mut stage = Stage::new(&kinds());
+    stage.apply(master());
+    apply(&mut stage, "fallback.yaml");
+    stage.play(&operators());
+    expect![[r#"
+        DBInstance {"allocatedStorage":20,"dbInstanceClass":"db.t4g.micro","dbInstanceIdentifier":"rdb-uid-000002-f07945","dbName":"app","engine":"postgres","engineVersion":"17","masterUserPassword":{"key":"password","name":"cloud-first-master"},"masterUsername":"app"}
+        shop/payments-db: True ConnectionPublished: published as Secret payments-db
+          postgresql://app:m@rdb-uid-000002-f07945-79cf9e17740a.c9akciq32.eu-west-1.rds.amazonaws.com:5432/app
+    "#]].assert_eq(&shown(&stage));
+}
+
+#[test]
+fn fallback_to_the_second_class_once_the_first_has_failed_for_good() {
+    let mut stage = Stage::new(&kinds());
+    stage.apply(master());
+    apply(&mut stage, "fallback.yaml");
+    let (key, part) = stage.parts().remove(0);
+    let (status, _) = operators().find(&part).and_then(|recorded| recorded.failed()).expect("it can fail");
+    stage.says(&key, status);
+    stage.lab.advance(60_000);
+    stage.play(&operators());
+    expect![[r#"
+        Cluster {"bootstrap":{"initdb":{"database":"app","owner":"app"}},"imageName":"ghcr.io/cloudnative-pg/postgresql:17","instances":2,"storage":{"size":"20Gi"}}
+        shop/payments-db: True ConnectionPublished: published as Secret payments-db
+          postgresql://app:Vq1J0uZk@rdb-uid-000002-6cf3c1-1b29c02a5de2-rw.conductor-system.svc:5432/app
+    "#]].assert_eq(&shown(&stage));
 }

@@ -47,7 +47,7 @@ fn every_manifest_on_the_page_can_be_used() {
             class.recipe.unwrap_or_else(|error| panic!("{error}\n{block}"));
         }
     }
-    assert_eq!((blocks(&page).len(), adapters), (4, 1));
+    assert_eq!((blocks(&page).len(), adapters), (5, 1));
 }
 
 #[test]

@@ -137,6 +137,8 @@ async fn what_does_not_fit_its_schema_is_refused_by_field() {
         assert_eq!((refused.code, &refused.body["reason"]), (422, &json!("Invalid")), "{spec}");
         let message = refused.body["message"].as_str().unwrap();
         let why = message.split_once("is invalid: ").expect("it says why").1;
+        // Rules are not asked about what is wrong in itself, and the refusal says so.
+        let why = why.split_once(", <nil>: Invalid value: null: some").map_or(why, |(why, _)| &why[1..]);
         assert_eq!(why, expected, "{spec}");
     }
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 const KILLS: u32 = 200;
 /// Tells the child what it is, and where.
 const FOLDER: &str = "EMBEDDED_DURABLE_FOLDER";
+/// Before the name and the count of what was answered.
+const KEPT: &str = "kept ";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 fn scratch(name: &str) -> PathBuf {
@@ -109,15 +111,18 @@ fn read_until_killed(child: &mut Child, patience: Duration, told: &mut BTreeMap<
             let _ = sender.send(line);
         }
     });
-    // The clock starts when it writes, so that every child does.
-    let first = receiver.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
+    // The clock starts when it writes, so that every child does. The first word shares its line with the harness.
+    let mut first = String::new();
+    while !first.contains(KEPT) {
+        first = receiver.recv_timeout(Duration::from_secs(60)).expect("a child writes within a minute");
+    }
     std::thread::sleep(patience);
     child.kill().expect("it can be killed");
     let _ = child.wait();
     let _ = reader.join();
     let mut any = false;
     for line in std::iter::once(first).chain(receiver.try_iter()) {
-        if let Some((name, count)) = line.strip_prefix("kept ").and_then(|rest| rest.split_once(' ')) {
+        if let Some((name, count)) = line.split_once(KEPT).and_then(|(_, rest)| rest.split_once(' ')) {
             any = true;
             let count: u64 = count.parse().unwrap_or(0);
             told.entry(name.to_owned()).and_modify(|old| *old = (*old).max(count)).or_insert(count);
@@ -162,6 +167,6 @@ async fn write(api: &Embedded, name: String) {
 
 fn say(name: &str, count: u64) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "kept {name} {count}");
+    let _ = writeln!(out, "{KEPT}{name} {count}");
     let _ = out.flush();
 }

@@ -66,7 +66,7 @@ async fn a_streaming_list_says_when_it_has_said_everything() {
     let api = Embedded::in_memory();
     make(&api, "a", "x").await;
     let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    assert_eq!(told(&api, query).await, ["ADDED a", "BOOKMARK "]);
+    assert_eq!(told(&api, query).await, ["ADDED a", "BOOKMARK ", "BOOKMARK "]);
 }
 
 #[tokio::test]

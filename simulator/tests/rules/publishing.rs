@@ -156,6 +156,30 @@ fn a_resource_that_does_not_say_how_it_is_reached_says_what_to_do() {
 }
 
 #[test]
+fn an_address_of_the_sources_own_is_taken_over_unless_the_connection_leads_elsewhere() {
+    let address = "postgresql://db.example.com/orders?target_session_attrs=any";
+    let whole = [
+        ("host", "db.example.com"),
+        ("port", "5432"),
+        ("username", "app"),
+        ("password", "p"),
+        ("database", "orders"),
+        ("uri", address),
+    ];
+    let reached = |connection: Value| {
+        let run = bound_with(
+            db(5).with(json!({ "connection": connection })),
+            Some(secret("admin", json!({}), &whole)),
+        );
+        content(&run).remove("uri").unwrap_or_else(|| is_ready(&run))
+    };
+    assert_eq!(reached(json!({"secretRef": "admin"})), address);
+    assert_eq!(reached(json!({"secretRef": "admin", "host": "db.example.com"})), address);
+    let elsewhere = reached(json!({"secretRef": "admin", "host": "proxy.example.com"}));
+    assert_eq!(elsewhere, "postgresql://app:p@proxy.example.com:5432/orders");
+}
+
+#[test]
 fn what_comes_later_is_published_then() {
     let mut run = bound_with(stands(), None);
     assert!(is_ready(&run).contains("Secret admin is not there yet"), "{}", is_ready(&run));

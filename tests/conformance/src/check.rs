@@ -1,6 +1,7 @@
 //! A check, as its file has it: a sentence, and a short script of raw requests. What is expected of the answers is
 //! that both APIs give the same ones; `is` only guards against a script that misses what it is about.
 
+use crate::here;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,9 +16,6 @@ pub struct Check {
     pub check: String,
     /// Requests, one after the other.
     pub steps: Vec<Step>,
-    /// The name of the entry in `absent.yaml` that says why the embedded API does not do this.
-    #[serde(default)]
-    pub absent: Option<String>,
     /// The file that it stands in, without its ending.
     #[serde(skip)]
     pub group: String,
@@ -105,6 +103,27 @@ impl Step {
             None => "application/json",
         }
     }
+}
+
+/// Checks that are answered differently on purpose, or not worth the same words.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Differing {
+    /// What differs.
+    pub what: String,
+    /// Why that is so.
+    pub why: String,
+    /// The checks, by file and sentence.
+    pub checks: Vec<String>,
+}
+
+/// What `differs.yaml` lists.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read_differing() -> Result<Vec<Differing>, String> {
+    let text = fs::read_to_string(here("differs.yaml")).map_err(|error| error.to_string())?;
+    serde_saphyr::from_str(&text).map_err(|error| format!("differs.yaml: {error}"))
 }
 
 /// Every check of a folder, by file and place.

@@ -24,6 +24,9 @@ pub struct Command {
     /// Whether it must fail; else it must not.
     #[serde(default)]
     pub fails: bool,
+    /// Why what it prints differs; then only whether it goes well is compared.
+    #[serde(default)]
+    pub differs: Option<String>,
     /// Compare these lines only.
     #[serde(default)]
     only: Vec<String>,

@@ -19,6 +19,7 @@ static OWN_WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let patterns = [
         (r"(too (?:old|large) resource version: )\d+ ?(?:\(\d+\)|, current: \d+)", "${1}<revision>"),
         (r"([Rr]esource ?[Vv]ersion[^:]*: )\d+", "${1}<revision>"),
+        (r"(ResourceVersion in (?:the precondition|record) )\(\d+\)", "${1}(<revision>)"),
         // How a parser of JSON complains is the parser's.
         (r"(json parse error|error decoding patch|continue key is not valid): .*", "$1: <why>"),
         // Protocol buffers are absent.
@@ -92,6 +93,11 @@ impl Normaliser {
             // Keys of managed fields may hold ids too.
             normal.insert(self.text("", key), fresh);
         }
+        sort_causes(&mut normal);
+        // Managers of one second come in any order.
+        if let Some(managers) = normal.get_mut("managedFields").and_then(Value::as_array_mut) {
+            managers.sort_by_key(|entry| (entry["manager"].to_string(), entry.to_string()));
+        }
         Value::Object(normal)
     }
 
@@ -135,6 +141,15 @@ impl Normaliser {
             format!("<uid {}>", self.uids.entry(found[0].to_owned()).or_insert(next))
         });
         numbered.into_owned()
+    }
+}
+
+/// Several causes come in the order of a hash map, and the message is all of them in that order.
+fn sort_causes(status: &mut Map<String, Value>) {
+    let causes = status.get_mut("details").and_then(|details| details.get_mut("causes")?.as_array_mut());
+    if let Some(causes) = causes.filter(|causes| causes.len() > 1) {
+        causes.sort_by_key(Value::to_string);
+        status.insert("message".to_owned(), json!("<the causes>"));
     }
 }
 

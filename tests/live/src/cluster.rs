@@ -1,6 +1,8 @@
-//! The control plane that the tests of one binary share, one test at a time: a controller sees every claim of
-//! its cluster, so two of them would write on each other's.
+//! The API that a test has to itself. The real control plane is shared by the tests of one binary, one test at a time:
+//! a controller sees every claim of its cluster, so two of them would write on each other's. The embedded one is each
+//! test's own.
 
+use crate::site::{Side, Site};
 use conductor::api;
 use conductor::live;
 use conductor::model::{Kind, TypeId};
@@ -11,17 +13,17 @@ use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tower::{BoxError, Layer, Service};
 
 /// Where resources and classes live.
 pub const SYSTEM: &str = "conductor-system";
 
-static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+static SHARED: tokio::sync::Mutex<Weak<Cluster>> = tokio::sync::Mutex::const_new(Weak::new());
 
 #[derive(Debug)]
 struct Cluster {
-    plane: Mutex<ControlPlane>,
+    site: Site,
     free: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -39,15 +41,26 @@ pub fn root(path: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }
 
-/// Waits for this test's turn on the control plane, which is started for the first and ends with the last.
+/// Waits for this test's turn on the real control plane, which is started for the first and ends with the last.
 ///
 /// # Panics
 /// When the control plane does not start.
 pub async fn turn() -> Turn {
-    let cluster = shared();
+    turn_on(Side::Real).await
+}
+
+/// As [`turn`], on either API.
+///
+/// # Panics
+/// When the API does not start.
+pub async fn turn_on(side: Side) -> Turn {
+    let cluster = match side {
+        Side::Real => shared().await,
+        Side::Embedded => Arc::new(Cluster::start(side).await),
+    };
     let busy = Arc::clone(&cluster.free).lock_owned().await;
-    let kubeconfig = cluster.plane().kubeconfig().to_owned();
-    let config = live::find_cluster(Some(&kubeconfig), None).await.expect("the kubeconfig is ours");
+    let config =
+        live::find_cluster(Some(cluster.site.kubeconfig()), None).await.expect("the kubeconfig is ours");
     // The test's own calls are not what is tested: a server that is still warming up is asked again.
     let mut patient = config.clone();
     patient.default_retry = true;
@@ -58,38 +71,44 @@ pub async fn turn() -> Turn {
     turn
 }
 
-fn shared() -> Arc<Cluster> {
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+async fn shared() -> Arc<Cluster> {
+    let mut shared = SHARED.lock().await;
     if let Some(cluster) = shared.upgrade() {
         return cluster;
     }
-    let plane = ControlPlane::start().expect("the control plane starts");
-    let crds = root("crds").display().to_string();
-    kubectl(&plane, &["apply", "--server-side", "-f", &crds], "");
-    kubectl(&plane, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], "");
-    let cluster = Arc::new(Cluster { plane: Mutex::new(plane), free: Arc::default() });
+    let cluster = Arc::new(Cluster::start(Side::Real).await);
     *shared = Arc::downgrade(&cluster);
     cluster
 }
 
-#[track_caller]
-fn kubectl(plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
-    let output = plane.kubectl_with_input(arguments, input).expect("kubectl runs");
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "kubectl {}: {err}{out}", arguments.join(" "));
-    out.into_owned()
-}
-
 impl Cluster {
-    fn plane(&self) -> MutexGuard<'_, ControlPlane> {
-        self.plane.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn start(side: Side) -> Cluster {
+        let cluster = Cluster { site: Site::start(side).await, free: Arc::default() };
+        let crds = root("crds").display().to_string();
+        cluster.kubectl(&["apply", "--server-side", "-f", &crds]);
+        cluster.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]);
+        cluster
+    }
+
+    #[track_caller]
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.site.kubectl_with_input(arguments, "");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {}: {err}{out}", arguments.join(" "));
+        out.into_owned()
     }
 }
 
 impl Turn {
-    /// The control plane itself, to kill and pause its parts.
-    pub fn plane(&self) -> MutexGuard<'_, ControlPlane> {
-        self.cluster.plane()
+    /// The real control plane itself.
+    ///
+    /// # Panics
+    /// On the embedded API, which has no processes.
+    pub fn plane(&self) -> &ControlPlane {
+        match &self.cluster.site {
+            Site::Real(plane) => plane,
+            Site::Embedded(_) => panic!("the embedded API has no processes"),
+        }
     }
 
     /// Runs kubectl as the administrator and gives what it printed.
@@ -98,7 +117,7 @@ impl Turn {
     /// When it fails; the message has what it said.
     #[track_caller]
     pub fn kubectl(&self, arguments: &[&str]) -> String {
-        kubectl(&self.plane(), arguments, "")
+        self.cluster.kubectl(arguments)
     }
 
     /// The administrator's client for the test's own calls; it tries again what the server is not ready for.

@@ -12,12 +12,14 @@ pub mod normal;
 pub mod observer;
 pub mod operator;
 pub mod scope;
+mod site;
 pub mod trial;
 pub mod workflow;
 
 pub use calls::{Call, Calls};
-pub use cluster::{Turn, root, turn};
+pub use cluster::{Turn, root, turn, turn_on};
 pub use controller::Controller;
+pub use site::{Side, Site};
 
 use std::time::{Duration, Instant};
 

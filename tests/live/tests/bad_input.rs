@@ -2,12 +2,12 @@
 //! by the controller afterwards. Each tells its own error, on itself and as an Event, and hurts nobody else.
 
 use conductor::live;
-use conductor_controlplane::ControlPlane;
 use conductor_live::kinds::{CLAIM, CLASS, QUOTA, RESOURCE, api_of};
 use conductor_live::observer::State;
 use conductor_live::operator;
 use conductor_live::trial::{Lab, Trial};
 use conductor_live::workflow::{Act, claim, is_bound, phase, resource, untold, wants};
+use conductor_live::{Side, Site, on_both_apis};
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use std::fs;
@@ -15,16 +15,17 @@ use std::path::Path;
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bad_object_tells_its_error_and_hurts_nobody_else() {
-    let plane = ControlPlane::start().unwrap();
-    define(&plane, true);
-    let config = live::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
+on_both_apis!(a_bad_object_tells_its_error_and_hurts_nobody_else);
+
+async fn a_bad_object_tells_its_error_and_hurts_nobody_else(side: Side) {
+    let site = Site::start(side).await;
+    define(&site, true);
+    let config = live::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
     let lab = Lab::new(live::connect(config).unwrap()).await.unwrap();
     let story = untold(true);
     let mut trial = Trial::begin(&lab, &story).await.unwrap();
     trial.act(&bad_objects()).await.unwrap();
-    define(&plane, false);
+    define(&site, false);
     trial.act(&[resource("good", "Retain", "5Gi"), claim("good", wants("5Gi"))]).await.unwrap();
     trial.trigger(None).await.unwrap();
     trial.wait("the good claim is bound", |state, _| is_bound(state, "good")).await.unwrap();
@@ -43,7 +44,7 @@ async fn a_bad_object_tells_its_error_and_hurts_nobody_else() {
 }
 
 /// Installs the definitions, as they are or with schemas that take anything.
-fn define(plane: &ControlPlane, loose: bool) {
+fn define(site: &Site, loose: bool) {
     let files = fs::read_dir(CRDS).unwrap().map(|file| file.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
     let mut items: Vec<Value> = files.map(|path| read(&path)).collect();
@@ -61,7 +62,7 @@ fn define(plane: &ControlPlane, loose: bool) {
         (&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], ""),
     ] {
         // Replacing takes out what applying would merge; there is nothing to replace the first time.
-        let output = plane.kubectl_with_input(arguments, input).unwrap();
+        let output = site.kubectl_with_input(arguments, input);
         assert!(
             output.status.success() || arguments[0] == "replace",
             "{}",

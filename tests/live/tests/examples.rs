@@ -6,7 +6,7 @@
 mod operators;
 
 use conductor::model::{Kind, TypeId};
-use conductor_live::{Controller, Turn, root, turn, until};
+use conductor_live::{Controller, Side, Turn, on_both_apis, root, turn_on, until};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use operators::Operators;
@@ -22,24 +22,26 @@ const KINDS: [(&str, &str, &str, usize); 11] = [
     ("database.aws.conductor.io", "v1alpha1", "RDSInstance", 1),
     ("external-secrets.io", "v1", "ExternalSecret", 1),
     ("generators.external-secrets.io", "v1alpha1", "Password", 1),
-    ("pgv2.percona.com", "v2", "PerconaPGCluster", 0),
+    ("pgv2.percona.com", "v2", "PerconaPGCluster", 1),
     ("postgresql.cnpg.io", "v1", "Cluster", 3),
     ("postgresql.cnpg.io", "v1", "Pooler", 1),
     ("postgresql.cnpg.io", "v1", "ScheduledBackup", 1),
     ("pxc.percona.com", "v1", "PerconaXtraDBCluster", 1),
     ("rds.aws.m.upbound.io", "v1beta1", "Instance", 1),
-    ("rds.services.k8s.aws", "v1alpha1", "DBInstance", 1),
+    ("rds.services.k8s.aws", "v1alpha1", "DBInstance", 2),
 ];
 
 /// The examples, each with its claim and the Secret that it asks for.
-const EXAMPLES: [(&str, (&str, &str, &str)); 9] = [
+const EXAMPLES: [(&str, (&str, &str, &str)); 11] = [
     ("ack-rds.yaml", ("shop", "invoices-db", "invoices-db")),
     ("cloudnative-pg.yaml", ("shop", "orders-db", "orders-db-login")),
     ("crossplane-rds.yaml", ("shop", "billing-db", "billing-db")),
     ("defaults.yaml", ("shop", "notes-db", "notes-db")),
+    ("fallback.yaml", ("shop", "payments-db", "payments-db")),
     ("graph.yaml", ("shop", "sessions-db", "sessions-db")),
     ("percona.yaml", ("shop", "wordpress-db", "wordpress-db")),
     ("rds.yaml", ("shop", "shop-db", "shop-db")),
+    ("sizes.yaml", ("shop", "search-db", "search-db")),
     ("shared-server.yaml", ("shop", "catalogue-db", "catalogue-db")),
     // Joins the one before it.
     ("shared-server-next.yaml", ("reports", "catalogue-reports", "catalogue-reports")),
@@ -76,6 +78,14 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
             "versions": [{"name": version, "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}],
         },
+    })
+}
+
+/// The Secret that the first class of the fallback asks an administrator for.
+fn master() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "stringData": {"password": "m"},
+        "metadata": {"name": "cloud-first-master", "namespace": SYSTEM, "labels": {"conductor.io/publishable": "true"}},
     })
 }
 
@@ -129,9 +139,10 @@ async fn connection_of(turn: &Turn, namespace: &str, secret: &str) -> Value {
     api.get(secret).await.expect("it is published").data
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_example_is_applied_bound_and_reached() {
-    let turn = turn().await;
+on_both_apis!(every_example_is_applied_bound_and_reached);
+
+async fn every_example_is_applied_bound_and_reached(side: Side) {
+    let turn = turn_on(side).await;
     for namespace in ["shop", "reports"] {
         turn.namespace(namespace).await;
     }
@@ -142,6 +153,7 @@ async fn every_example_is_applied_bound_and_reached() {
     let operators = Operators::read(&root("tests/fixtures/adapters"));
     let operator = tokio::spawn(operate(turn.client(), operators));
     let controller = Controller::alone(turn.controller_client());
+    turn.put(master()).await;
     for (file, (namespace, name, secret)) in EXAMPLES {
         let path = root("examples/classes").join(file);
         turn.kubectl(&["apply", "-f", &path.display().to_string()]);

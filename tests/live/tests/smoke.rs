@@ -1,13 +1,20 @@
-//! The main job on a real API server: claims bind, are released and counted, with no call too many.
+//! The main job, on a real API server and on the embedded one: claims bind, are released and counted, with no call too many.
 //! Faults and crashes are in files of their own.
 
 use conductor::live::{Error, LeaseOptions, Options};
 use conductor::model::{Kind, TypeId};
-use conductor_live::{Calls, Controller, Turn, root, turn, until};
+use conductor_live::{Calls, Controller, Side, Turn, on_both_apis, root, turn_on, until};
 use http::{Method, Request};
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+on_both_apis! {
+    the_seed_binds_with_four_writes_and_then_rests,
+    a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it,
+    a_quota_tells_what_is_used_of_it,
+    one_leads_the_other_takes_over_and_who_lost_the_lease_ends,
+}
 
 const CLAIM: Kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
 
@@ -59,9 +66,8 @@ async fn settled(calls: &Calls) -> usize {
     .await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_seed_binds_with_four_writes_and_then_rests() {
-    let turn = turn().await;
+async fn the_seed_binds_with_four_writes_and_then_rests(side: Side) {
+    let turn = turn_on(side).await;
     turn.namespace("wordpress").await;
     let seeds = root("tests/fixtures/seed-004");
     let apply = |file: &str| turn.kubectl(&["apply", "-f", &seeds.join(file).display().to_string()]);
@@ -109,9 +115,8 @@ async fn find_event(turn: &Turn, namespace: &str, reason: &str) -> Option<Value>
     events["items"].as_array()?.iter().find(|event| event["reason"] == reason).cloned()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it() {
-    let turn = turn().await;
+async fn a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it(side: Side) {
+    let turn = turn_on(side).await;
     turn.namespace("release").await;
     let controller = Controller::alone(turn.controller_client());
     for (name, policy) in [("kept", "Retain"), ("gone", "Delete")] {
@@ -136,9 +141,8 @@ async fn a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it()
     controller.stop().await.expect("it stops when asked to");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_quota_tells_what_is_used_of_it() {
-    let turn = turn().await;
+async fn a_quota_tells_what_is_used_of_it(side: Side) {
+    let turn = turn_on(side).await;
     turn.namespace("counted").await;
     turn.put(json!({
         "apiVersion": "conductor.io/v1alpha1", "kind": "ClaimQuota",
@@ -188,9 +192,8 @@ async fn holder(turn: &Turn) -> Option<Value> {
     lease.map(|lease| lease["spec"]["holderIdentity"].clone())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_leads_the_other_takes_over_and_who_lost_the_lease_ends() {
-    let turn = turn().await;
+async fn one_leads_the_other_takes_over_and_who_lost_the_lease_ends(side: Side) {
+    let turn = turn_on(side).await;
     turn.namespace("led").await;
     let led_by = async |name: &str| {
         until(&format!("{name} leads"), async || holder(&turn).await.filter(|held| held == name)).await

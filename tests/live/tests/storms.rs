@@ -8,18 +8,31 @@ use conductor_live::observer::State;
 use conductor_live::operator;
 use conductor_live::trial::{Lab, Trial};
 use conductor_live::workflow::{Act, Workflow, claim, is_bound, phase, resource, untold, wants};
+use conductor_live::{Side, Site};
 use futures::{StreamExt, TryStreamExt};
 use kube::Client;
 use kube::api::{Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use std::pin::pin;
+use std::process::Output;
 use std::time::Duration;
+
+/// The storms that nobody needs to kill a process for, on the embedded API.
+#[tokio::test(flavor = "multi_thread")]
+async fn storms_pass_on_the_embedded_api() {
+    let site = Site::start(Side::Embedded).await;
+    install(|arguments, input| site.kubectl_with_input(arguments, input));
+    let config = live::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
+    let lab = Lab::new(live::connect(config).unwrap()).await.unwrap();
+    a_foreign_hand_at_fifty_hertz(&lab).await.unwrap();
+    a_thousand_claims_race_for_one_resource(&lab).await.unwrap();
+}
 
 /// One control plane, one storm after the other: the last ones kill parts of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn storms_pass_and_everything_settles() {
     let mut plane = ControlPlane::start().unwrap();
-    install(&plane);
+    install(|arguments, input| plane.kubectl_with_input(arguments, input).unwrap());
     let config = live::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
     let lab = Lab::new(live::connect(config).unwrap()).await.unwrap();
     a_foreign_hand_at_fifty_hertz(&lab).await.unwrap();
@@ -28,14 +41,14 @@ async fn storms_pass_and_everything_settles() {
     etcd_forgets_and_watches_begin_anew(&mut plane, &lab).await.unwrap();
 }
 
-fn install(plane: &ControlPlane) {
+fn install(kubectl: impl Fn(&[&str], &str) -> Output) {
     let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
     for (arguments, input) in [
         (&["apply", "--server-side", "-f", crds][..], String::new()),
         (&["apply", "-f", "-"], operator::definition().to_string()),
         (&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], String::new()),
     ] {
-        let output = plane.kubectl_with_input(arguments, &input).unwrap();
+        let output = kubectl(arguments, &input);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

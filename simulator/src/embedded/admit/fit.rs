@@ -70,7 +70,7 @@ pub(crate) fn unknown(value: &mut Value, served: &Served) -> Result<Vec<String>,
     let schema = &served.version().schema;
     let mut found = match served.resource.is_custom() {
         true => {
-            let mismatch = value.get("metadata").and_then(|metadata| metadata_mismatch(metadata));
+            let mismatch = value.get("metadata").and_then(metadata_mismatch);
             if let Some(why) = mismatch {
                 return Err(why);
             }

@@ -68,9 +68,10 @@ fn check_change(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
 /// The common kinds want finalizers with a domain.
 fn check_standard_finalizers(object: &Value, causes: &mut Vec<Cause>) {
     let known = ["kubernetes", "orphan", "foregroundDeletion"];
-    for finalizer in finalizers(object).into_iter().filter(|one| !one.contains('/') && !known.contains(one)) {
+    let odd = |one: &str| !one.contains('/') && !known.contains(&one);
+    for (at, finalizer) in finalizers(object).into_iter().enumerate().filter(|(_, one)| odd(one)) {
         let why = "name is neither a standard finalizer name nor is it fully qualified";
-        causes.push(Cause::invalid_text("metadata.finalizers", finalizer, why));
+        causes.push(Cause::invalid_text(format!("metadata.finalizers[{at}]"), finalizer, why));
     }
 }
 

@@ -49,9 +49,18 @@ pub(super) fn document(registry: &Registry, path: &str) -> Result<Answer, Status
     Ok(answer)
 }
 
+/// How kubectl asks for the old document, before it sends a `List`.
+const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// A document with a version, a title and no definitions: what is not described is left to the server to check, which
+/// it does better.
+const NOTHING_SAID: &[u8] = b"\n\x032.0\x12\x18\n\tConductor\x12\x0bunversioned";
+
 /// `/openapi/v2`: all definitions in one document.
 pub(super) fn old(call: &Call, registry: &Registry) -> Result<Answer, Status> {
     let accept = call.header(http::header::ACCEPT).unwrap_or("*/*");
+    if accept.contains("com.github.proto-openapi.spec.v2") {
+        return Ok(Answer::of(StatusCode::OK, Content::Raw(OLD_PROTOBUF, NOTHING_SAID)));
+    }
     if !["application/json", "*/*", "application/*"].iter().any(|media| accept.contains(media)) {
         return Err(Status::not_acceptable(&["application/json"]));
     }

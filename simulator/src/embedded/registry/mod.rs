@@ -108,7 +108,7 @@ impl Registry {
             }
         }
         for (_, versions) in &mut groups {
-            versions.sort_by(|a, b| resource::precedence(b).cmp(&resource::precedence(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(resource::precedence(version)));
         }
         groups
     }

@@ -133,7 +133,7 @@ fn versions_are_preferred_as_kubernetes_prefers_them() {
         "v3beta1",
         "v12alpha1",
     ];
-    versions.sort_by(|a, b| precedence(b).cmp(&precedence(a)));
+    versions.sort_by_key(|version| std::cmp::Reverse(precedence(version)));
     assert_eq!(
         versions,
         [

@@ -54,9 +54,9 @@ impl Library {
         let mut open: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
         while let Some(name) = open.pop() {
             let Some(definition) = self.definitions.get(&name) else { continue };
-            if !found.contains_key(&name) {
+            if let std::collections::btree_map::Entry::Vacant(place) = found.entry(name) {
                 references(definition, &mut open);
-                found.insert(name, published(definition));
+                place.insert(published(definition));
             }
         }
         found

@@ -20,10 +20,12 @@ pub(crate) fn default(value: &mut Value, node: &Node) {
             }
             for (name, field) in fields.iter_mut() {
                 let Some(child) = node.field(name) else { continue };
-                if field.is_null() && !child.nullable && !node.properties.contains_key(name) {
-                    if let Some(default) = &child.default {
-                        *field = default.clone();
-                    }
+                if field.is_null()
+                    && !child.nullable
+                    && !node.properties.contains_key(name)
+                    && let Some(default) = &child.default
+                {
+                    *field = default.clone();
                 }
                 self::default(field, child);
             }

@@ -183,15 +183,9 @@ fn event(object: &Value, own: &str) -> Vec<Value> {
         "" => "<unknown>".to_owned(),
         time => age(time),
     };
-    let last = since(&[
-        "/series/lastObservedTime",
-        "/lastTimestamp",
-        "/deprecatedLastTimestamp",
-        "/eventTime",
-        "/metadata/creationTimestamp",
-    ]);
-    let first =
-        since(&["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime", "/metadata/creationTimestamp"]);
+    let last =
+        since(&["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime"]);
+    let first = since(&["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"]);
     let about = object.get("involvedObject").or_else(|| object.get("regarding")).cloned().unwrap_or_default();
     let field = |name: &str| about.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let subject = format!("{}/{}", field("kind").to_lowercase(), field("name"));

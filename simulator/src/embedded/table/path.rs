@@ -41,8 +41,9 @@ impl Step<'_> {
                 let items = value.as_array().into_iter().flatten();
                 let matches = |item: &&Value| {
                     let found = field.split('.').try_fold(*item, |value, part| value.get(part));
-                    found.is_some_and(|found| {
-                        found.as_str().map_or(found.to_string() == *wanted, |text| text == *wanted)
+                    found.is_some_and(|found| match found.as_str() {
+                        Some(text) => text == *wanted,
+                        None => found.to_string().as_str() == *wanted,
                     })
                 };
                 items.filter(matches).collect()

@@ -8,7 +8,7 @@ use crate::embedded::call::{Call, WriteOptions};
 use crate::embedded::fields::{Manager, track_update};
 use crate::embedded::object::{self, meta_text, set_meta};
 use crate::embedded::present::{self, to_kept};
-use crate::embedded::registry::Served;
+use crate::embedded::registry::{CRD_TABLE, Served};
 use crate::embedded::scope::{Scope, Sub};
 use crate::embedded::status::{Named, Status};
 use crate::embedded::store::{Expect, Leave, Refusal, Stored, Write};
@@ -52,6 +52,7 @@ pub(super) async fn create(
     }
     match_namespace(&mut object, scope)?;
     admit_to_namespace(api, scope, &object)?;
+    admit_to_kind(api, scope, object::name(&object))?;
     if meta_text(&object, "resourceVersion").is_some() {
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
@@ -144,6 +145,19 @@ pub(super) fn admit_to_namespace(api: &Api, scope: &Scope, object: &Value) -> Re
     });
     status.details.insert("causes".to_owned(), json!([cause]));
     Err(status)
+}
+
+/// Nothing is created of a kind whose definition is on its way out.
+fn admit_to_kind(api: &Api, scope: &Scope, name: &str) -> Result<(), Status> {
+    let resource = &scope.served.resource;
+    let crd = api.store.find(CRD_TABLE, &resource.table).filter(|_| resource.is_custom());
+    match crd.is_some_and(|crd| object::is_deleting(&crd.value)) {
+        true => {
+            let why = "create not allowed while custom resource definition is terminating";
+            Err(Status::forbidden(&resource.named(), name, why))
+        }
+        false => Ok(()),
+    }
 }
 
 fn taken(served: &Served, name: &str, generated: bool) -> Status {

@@ -18,7 +18,12 @@ pub(super) fn read(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, Stat
     call.wanted()?;
     let stored =
         api.store.find(&scope.served.resource.table, &scope.key()).ok_or_else(|| scope.not_found())?;
-    Ok(Answer::value(of(&to_served(&stored.value, &scope.served), scope)?))
+    let object = to_served(&stored.value, &scope.served);
+    let path = paths(scope)?.spec_replicas;
+    if scope.served.resource.is_custom() && look(&object, &path).is_none() {
+        return Err(Status::internal(&format!("the spec replicas field {path:?} does not exist")));
+    }
+    Ok(Answer::value(of(&object, scope)?))
 }
 
 pub(super) async fn update(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, Status> {
@@ -101,10 +106,6 @@ fn of(object: &Value, scope: &Scope) -> Result<Value, Status> {
     };
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         status["selector"] = selector.into();
-    }
-    if look(object, &paths.spec_replicas).is_none() && scope.served.resource.is_custom() {
-        let why = format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
-        return Err(Status::internal(&why));
     }
     let replicas = number(&paths.spec_replicas).unwrap_or(0);
     let spec = if replicas == 0 { json!({}) } else { json!({ "replicas": replicas }) };
