@@ -52,6 +52,26 @@ Several may run: one leads, the others stand by with everything seen. Health is 
 
 Exit codes: 0 stopped when asked to; 1 lost the lease or cannot go on, start it again; 2 usage, or no cluster.")]
     Run(RunArguments),
+    /// Change the login of a claim's database now, instead of when its time comes
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor rotate team-a/orders                       a new login; the one before stays valid for a while
+  conductor rotate team-a/orders --hard                after a leak: every session and older password ends
+
+Exit codes: 0 asked for; 2 usage, no such database in use, or the cluster cannot be asked."
+    )]
+    Rotate(RotateArguments),
+    /// Have a database back that is in quarantine since its claim was deleted
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor undelete team-a/orders                     it is kept, with its data
+  kubectl apply -f claim.yaml                          the same claim again: it gets its database back
+
+Exit codes: 0 asked for; 2 usage, nothing in quarantine, or the cluster cannot be asked."
+    )]
+    Undelete(UndeleteArguments),
     /// List claims, resources, classes or quotas of a cluster
     #[command(after_help = "Examples:
   conductor get claims -A                              every claim, and why it waits
@@ -106,6 +126,12 @@ pub struct RunArguments {
     /// Most calls a second to the API, in the long run
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub writes_per_second: u32,
+    /// Leave databases on servers to another controller
+    #[arg(long)]
+    pub no_databases: bool,
+    /// Run LocalServers on this machine, with their data in this folder
+    #[arg(long, value_name = "DIR")]
+    pub local_servers: Option<PathBuf>,
     /// How log lines are written; RUST_LOG chooses which
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -118,6 +144,37 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line
     Json,
+}
+
+/// Arguments of `rotate`.
+#[derive(Args, Debug)]
+pub struct RotateArguments {
+    /// The claim
+    #[arg(value_name = "NS/NAME")]
+    pub claim: String,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// End every session and every older password too
+    #[arg(long)]
+    pub hard: bool,
+}
+
+/// Arguments of `undelete`.
+#[derive(Args, Debug)]
+pub struct UndeleteArguments {
+    /// The claim that it was made for
+    #[arg(value_name = "NS/NAME")]
+    pub claim: String,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
 }
 
 /// Arguments of `get`.

@@ -7,6 +7,7 @@
 mod args;
 mod cluster;
 mod crds;
+mod databases;
 mod explain;
 mod get;
 mod output;
@@ -24,6 +25,8 @@ fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     let done = match arguments.command {
         args::Command::Run(arguments) => run::run(&arguments),
+        args::Command::Rotate(arguments) => databases::rotate(&arguments),
+        args::Command::Undelete(arguments) => databases::undelete(&arguments),
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
         args::Command::Crds(arguments) => crds::print(&arguments),

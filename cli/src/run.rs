@@ -36,6 +36,8 @@ fn options(arguments: &RunArguments) -> Options {
         writes_per_second: arguments.writes_per_second,
         burst: arguments.writes_per_second,
         listen: Some(arguments.listen),
+        databases: !arguments.no_databases,
+        local_servers: arguments.local_servers.clone(),
         ..Options::default()
     }
 }

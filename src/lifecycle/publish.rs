@@ -171,7 +171,10 @@ fn find_source<'a>(
     let is_owned = source.owners.iter().any(|owner| owners.contains(owner));
     let is_labelled = trusted && !secret.labels.is_empty() && has_labels(&source.labels, &secret.labels);
     match is_owned || is_labelled || source.is_publishable() {
-        true => Ok(source),
+        true => match &source.trouble {
+            Some(why) => Err((reason::CONNECTION_INCOMPLETE, why.to_string())),
+            None => Ok(source),
+        },
         false => {
             let fix = "let an object of the implementation own it, or label it conductor.io/publishable=true";
             let message =

@@ -15,6 +15,7 @@ mod call;
 mod chance;
 mod clock;
 mod connect;
+mod databases;
 mod error;
 mod gate;
 mod lanes;
@@ -120,6 +121,7 @@ impl Controller {
         controller.serve().await?;
         controller.start_owner(events);
         controller.start_watches();
+        controller.start_databases();
         Ok(controller)
     }
 
@@ -190,6 +192,20 @@ impl Controller {
         let home = Some(self.options.system_namespace.clone());
         let watch = self.watch(SourceReader, Slot::Secret, home, None);
         self.tasks.spawn(named("watch of Secrets", watch.follow()));
+    }
+
+    fn start_databases(&mut self) {
+        if self.options.databases {
+            let lease = self.elector.as_ref().map(Elector::reader);
+            let leader = Arc::new(databases::Leading { gate: self.gate.clone(), lease });
+            let options = crate::provider::Options {
+                system_namespace: self.options.system_namespace.clone(),
+                local_servers: self.options.local_servers.clone(),
+            };
+            let figures = self.metrics.databases.clone();
+            let provider = crate::provider::run(self.client.clone(), options, leader, figures);
+            self.tasks.spawn(named("provider of databases", provider));
+        }
     }
 
     fn watch<R>(

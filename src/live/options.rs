@@ -2,6 +2,7 @@
 
 use super::chance;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the controller runs.
@@ -29,6 +30,10 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// How long calls on their way are waited for when asked to stop.
     pub drain: Duration,
+    /// Whether claims on database servers get databases of their own, made by this process.
+    pub databases: bool,
+    /// Folder for the data of database servers that this process runs itself; without one it runs none.
+    pub local_servers: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -47,6 +52,8 @@ impl Default for Options {
             page_size: 1_000,
             listen: None,
             drain: Duration::from_secs(5),
+            databases: false,
+            local_servers: None,
         }
     }
 }

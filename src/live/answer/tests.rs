@@ -24,6 +24,9 @@ fn word(answer: Answer) -> &'static str {
     match answer {
         Answer::Written(_) => "written",
         Answer::PartWritten(_) => "part written",
+        Answer::Published(_) => "published",
+        Answer::Incomplete(_) => "incomplete",
+        Answer::Taken(_) => "taken",
         Answer::Deleted => "deleted",
         Answer::Conflict => "conflict",
         Answer::Missing => "missing",

@@ -46,6 +46,7 @@ fn a_write_is_tied_to_uid_and_revision() {
             resource: None,
             conditions: Vec::new(),
             observed_generation: 1,
+            binding: None,
         },
     };
     let request = patch_request(&write).expect("the name is a name");
