@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-live crds lint pure deny tools
+.PHONY: help demo test bench bench-live bench-peers bench-guard crds lint pure deny tools databases
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -20,20 +20,28 @@ help: ## List what can be run
 	@echo
 	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
 
-demo: tools ## Plan the example claims, explain the one that waits, check that both are as promised
+demo: tools databases ## Plan the example claims, explain the one that waits, check that both are as promised
 	@$(CARGO) build --release --package conductor-cli
 	@scripts/demo "$(CARGO_TARGET_DIR)/release/conductor"
 
-test: tools lint pure deny ## Run every check and every test; the last line counts them
+test: tools databases lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace
 
 bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision
 	@$(CARGO) bench --package conductor --bench summary
 
-bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks-live.md
+bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks.md
 	@$(CARGO) build --release --package conductor-cli --package conductor-bench-live
 	@"$(CARGO_TARGET_DIR)/release/bench-live" --conductor "$(CARGO_TARGET_DIR)/release/conductor" --write
+
+bench-peers: tools ## Measure decisions beside the peers' own code; writes docs/benchmarks.md
+	@$(CARGO) build --release --package conductor-bench-peers
+	@cd benches/peers/go && CGO_ENABLED=0 go build -trimpath -o "$(CARGO_TARGET_DIR)/release/peers" .
+	@"$(CARGO_TARGET_DIR)/release/bench-peers" --peers "$(CARGO_TARGET_DIR)/release/peers" --write
+
+bench-guard: tools ## Count the instructions of fixed workloads; fails when they grow (needs valgrind)
+	@$(CARGO) bench --package conductor --bench guard
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds
@@ -51,6 +59,9 @@ deny: tools ## Check dependencies: advisories, licences, sources (needs cargo-de
 	else \
 	  echo 'cargo-deny is not installed, dependencies are not checked: cargo install cargo-deny --locked'; \
 	fi
+
+databases: ## Install PostgreSQL and MariaDB, where they are not, for tests and the demo
+	@scripts/install-databases
 
 tools:
 	@CARGO="$(CARGO)" scripts/check-tools

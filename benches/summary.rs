@@ -34,7 +34,7 @@ fn main() {
 }
 
 fn report() -> String {
-    let mut text = format!("{}\n", machine());
+    let mut text = String::new();
     decisions(&mut text);
     worst_cases(&mut text);
     plans(&mut text);
@@ -43,28 +43,15 @@ fn report() -> String {
 }
 
 fn write(report: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
+    let page = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md"));
     let text = format!(
-        "# Benchmarks\n\nWritten by `{COMMAND}`; `make bench` prints the same table after the detailed figures.\n\
-         Worlds are generated from fixed seeds (`benches/support`). Aims: a decision among 100,000 resources\n\
+        "Worlds are generated from fixed seeds (`benches/support`). Aims: a decision among 100,000 resources\n\
          under 20 µs and no more than twice that among 1,000,000; 100,000 claims against 100,000 resources\n\
-         under 3 s on one core and under 1 GiB; the cost of an event does not grow with the claims parked.\n\n{report}"
+         under 3 s on one core and under 1 GiB; the cost of an event does not grow with the claims parked.\n{report}"
     );
-    std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).expect("docs can be made");
-    std::fs::write(path, text).expect("the table can be written");
+    conductor_bench_document::write(page, conductor_bench_document::Section::Engine, COMMAND, &text)
+        .expect("the page can be written");
     println!("{report}");
-}
-
-/// The machine, and how busy it was.
-fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
-    let model = model.trim_start_matches(['\t', ' ', ':']);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = read("/proc/loadavg");
-    let load = load.split(' ').next().unwrap_or_default();
-    format!("Machine: {cores} cores, {model}; load average at the start {load}.")
 }
 
 /// The best of several rounds over all claims, in nanoseconds per decision: what else the machine
@@ -83,7 +70,7 @@ fn ns_per_decision(state: &State, claims: &[Claim]) -> f64 {
 }
 
 fn decisions(text: &mut String) {
-    text.push_str("\n## One decision\n\nEngine, version range, class, selector and capacity asked; nothing remembered from the last one.\n\n");
+    text.push_str("\n### One decision\n\nEngine, version range, class, selector and capacity asked; nothing remembered from the last one.\n\n");
     text.push_str("| resources | sizes | fits | refused, with counts |\n|---:|---|---:|---:|\n");
     let mut grown = String::new();
     for sizes in [Sizes::Shirts, Sizes::Any] {
@@ -128,7 +115,7 @@ fn us(ns: f64) -> String {
 }
 
 fn worst_cases(text: &mut String) {
-    text.push_str("\n## Awkward requests, among 100000\n\n| request | sizes | time |\n|---|---|---:|\n");
+    text.push_str("\n### Awkward requests, among 100000\n\n| request | sizes | time |\n|---|---|---:|\n");
     for sizes in [Sizes::Shirts, Sizes::Any] {
         let state = support::state(100_000, sizes);
         let cases = [
@@ -149,7 +136,7 @@ fn worst_cases(text: &mut String) {
 
 /// Runs each plan in a process of its own, so that its memory is its own.
 fn plans(text: &mut String) {
-    let _ = writeln!(text, "\n## The whole plan: {PLAN} claims, {PLAN} resources, time on one core\n");
+    let _ = writeln!(text, "\n### The whole plan: {PLAN} claims, {PLAN} resources, time on one core\n");
     text.push_str("| sizes | read | decide | together | bound | waiting | actions | peak memory |\n");
     text.push_str("|---|---:|---:|---:|---:|---:|---:|---:|\n");
     let exe = std::env::current_exe().expect("this program has a path");
@@ -213,7 +200,7 @@ fn peak_memory() -> String {
 }
 
 fn events(text: &mut String) {
-    text.push_str("\n## One event: a resource is freed\n\n");
+    text.push_str("\n### One event: a resource is freed\n\n");
     text.push_str("| parked | kinds of request | helps nobody | served from it |\n|---:|---:|---:|---:|\n");
     for (parked, lanes) in [(10, 1), (100_000, 1), (1_000, 1_000), (100_000, 1_000)] {
         let (idle, helped) = event_cost(parked, lanes);

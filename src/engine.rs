@@ -52,7 +52,7 @@ impl Default for Config {
             absent_phase_is_available: false,
             makes_parts: true,
             decisions_per_turn: 1_000,
-            adapters: Arc::default(),
+            adapters: Adapters::shipped(),
         }
     }
 }

@@ -292,9 +292,11 @@ fn nonsense_is_refused_and_sense_is_not() {
 #[test]
 fn examples_are_accepted() {
     let crds = crds();
-    let files = std::fs::read_dir(root().join("examples")).expect("examples/ is there");
+    let files = |folder: &str| std::fs::read_dir(root().join(folder)).expect("the folder is there");
     let mut count = 0;
-    for path in files.map(|entry| entry.expect("it can be read").path()) {
+    for path in
+        files("examples").chain(files("examples/classes")).map(|entry| entry.expect("it can be read").path())
+    {
         if path.extension().is_none_or(|extension| extension != "yaml") {
             continue;
         }
@@ -306,7 +308,7 @@ fn examples_are_accepted() {
             assert!(found.is_empty(), "{}: {found:?}", path.display());
         }
     }
-    assert!(count >= 6, "only {count} examples were found");
+    assert!(count >= 23, "only {count} examples were found");
 }
 
 fn is_ours(object: &Value) -> bool {

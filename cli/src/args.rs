@@ -45,6 +45,7 @@ pub enum Command {
   kubectl create namespace conductor-system
   conductor run                                        the cluster of KUBECONFIG, of ~/.kube/config, or of the pod
   conductor run --context staging --no-leader-election
+  conductor run --adapters /etc/conductor/adapters     kinds of implementation that Conductor does not know yet
   RUST_LOG=debug conductor run --log-format json
 
 Several may run: one leads, the others stand by with everything seen. Health is on /healthz and /readyz of
@@ -87,6 +88,17 @@ Exit codes: 0 listed, be it nothing; 2 usage, or the cluster cannot be asked.")]
         #[command(subcommand)]
         what: ExplainWhat,
     },
+    /// Turn the configuration file of a fleet of servers into DatabaseServers
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor servers config.yaml | kubectl apply -f -
+  kubectl get configmap db-controller-config -o yaml | conductor servers -
+
+Each instance becomes a server that offers itself under the label instance=NAME. Both `host: a` and `host=a`
+are read. Exit codes: 0 printed; 2 usage, or a value that cannot be read, told with its place."
+    )]
+    Servers(ServersArguments),
     /// Print the CustomResourceDefinitions
     #[command(after_help = "Examples:
   conductor crds | kubectl apply -f -
@@ -132,6 +144,9 @@ pub struct RunArguments {
     /// Run LocalServers on this machine, with their data in this folder
     #[arg(long, value_name = "DIR")]
     pub local_servers: Option<PathBuf>,
+    /// Folder with adapters (YAML, one a file) for more kinds of implementation, or in place of those that come along
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Option<PathBuf>,
     /// How log lines are written; RUST_LOG chooses which
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -301,6 +316,20 @@ pub struct ExplainArguments {
     /// A table for people, or JSON for scripts
     #[arg(long, short, value_enum, default_value_t = Format::Table)]
     pub output: Format,
+}
+
+/// Arguments of `servers`.
+#[derive(Args, Debug)]
+pub struct ServersArguments {
+    /// The configuration, or a ConfigMap with it under `config.yaml`; `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub config: PathBuf,
+    /// Where servers live
+    #[arg(long, value_name = "NS", default_value = "conductor-system")]
+    pub system_namespace: String,
+    /// YAML documents, or one JSON list
+    #[arg(long, short, value_enum, default_value_t = CrdFormat::Yaml)]
+    pub output: CrdFormat,
 }
 
 /// Arguments of `crds`.

@@ -4,6 +4,7 @@
 //! error; 1 is kept for gates, and for a controller that was running and cannot go on. A reader that goes away,
 //! as `head` does, ends the program quietly.
 
+mod adapters;
 mod args;
 mod cluster;
 mod crds;
@@ -12,6 +13,7 @@ mod explain;
 mod get;
 mod output;
 mod run;
+mod servers;
 mod sim;
 mod table;
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
         args::Command::Crds(arguments) => crds::print(&arguments),
+        args::Command::Servers(arguments) => servers::print(&arguments),
         args::Command::Sim { command: args::Simulate::Plan(arguments) } => sim::plan(&arguments),
         args::Command::Sim { command: args::Simulate::Explain(arguments) } => sim::explain(&arguments),
     };

@@ -1,11 +1,14 @@
 //! `conductor run`: arguments become options, signals become a request to stop, logs go to standard error.
 //! The controller itself is the library's.
 
+use crate::adapters;
 use crate::args::{LogFormat, RunArguments};
 use crate::cluster;
 use anyhow::{Context, Result};
 use conductor::live::{self, LeaseOptions, Options};
+use conductor::template::Adapters;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -16,21 +19,26 @@ const UNLOGGED: &str = "kube_client";
 /// Runs the controller until a signal.
 pub fn run(arguments: &RunArguments) -> Result<()> {
     log(arguments.log_format)?;
+    let options = options(arguments)?;
     cluster::block_on(async {
         let stop = stop_on_signal()?;
         let (client, _) = cluster::connect(&arguments.cluster).await?;
-        Ok(live::run(client, options(arguments), stop).await?)
+        Ok(live::run(client, options, stop).await?)
     })
 }
 
-fn options(arguments: &RunArguments) -> Options {
+fn options(arguments: &RunArguments) -> Result<Options> {
     let system_namespace = arguments.cluster.system_namespace.clone();
     let lease = LeaseOptions {
         namespace: system_namespace.clone(),
         name: arguments.lease_name.clone(),
         ..LeaseOptions::default()
     };
-    Options {
+    let adapters = match &arguments.adapters {
+        Some(folder) => Arc::new(adapters::read(folder)?),
+        None => Adapters::shipped(),
+    };
+    Ok(Options {
         system_namespace,
         lease: (!arguments.no_leader_election).then_some(lease),
         writes_per_second: arguments.writes_per_second,
@@ -38,8 +46,9 @@ fn options(arguments: &RunArguments) -> Options {
         listen: Some(arguments.listen),
         databases: !arguments.no_databases,
         local_servers: arguments.local_servers.clone(),
+        adapters,
         ..Options::default()
-    }
+    })
 }
 
 /// A token that SIGINT or SIGTERM cancels. A second one ends the process at once, as usual.

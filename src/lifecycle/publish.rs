@@ -48,7 +48,7 @@ pub fn plan_connection(
     claim: &Claim,
     system_namespace: &Name,
 ) -> Connecting {
-    let (prepared, trusted) = match prepare(entry, view, claim) {
+    let (prepared, spoken_of) = match prepare(entry, view, claim) {
         Ok(Some(prepared)) => prepared,
         Ok(None) => {
             let name = &entry.resource.meta.key.name;
@@ -64,7 +64,7 @@ pub fn plan_connection(
     }
     let source = match &prepared.secret {
         None => None,
-        Some(secret) => match find_source(entry, view, publications, secret, trusted) {
+        Some(secret) => match find_source(entry, view, publications, secret, spoken_of.as_ref()) {
             Ok(source) => {
                 let key = ObjectKey { namespace: system_namespace.clone(), name: source.name.clone() };
                 Some((key, source.uid.clone(), source.revision))
@@ -100,12 +100,13 @@ fn publication(
     }
 }
 
-/// What is known of the connection, and whether it comes from an adapter, whose word on whose a Secret is counts.
+/// What is known of the connection; and, where that comes from an adapter, the name of the part that it speaks of:
+/// its word on whose a Secret is counts.
 fn prepare(
     entry: &ResourceEntry,
     view: &View<'_>,
     claim: &Claim,
-) -> Result<Option<(Prepared, bool)>, String> {
+) -> Result<Option<(Prepared, Option<Name>)>, String> {
     let resource = &entry.resource;
     let Some(script) = &resource.script else { return Ok(None) };
     let blueprint = match view.blueprint {
@@ -120,16 +121,18 @@ fn prepare(
     if made_for != Some(&*claim.meta.uid) {
         inputs.claim = Some(&holder);
     }
-    let (prepared, trusted) = match blueprint.connection() {
-        Some(connection) => (connection.prepare(&inputs, None), false),
+    let (prepared, spoken_of) = match blueprint.connection() {
+        Some(connection) => (connection.prepare(&inputs, None), None),
         None => {
             // The last object that is known how to be reached: what comes before it is what it stands on.
             let parts: Vec<_> = resource.parts().collect();
             let known = parts.iter().rev().find_map(|(id, key)| {
-                Some((view.adapters.find(&key.kind)?.connection()?, objects.get(*id)?))
+                Some((view.adapters.find(&key.kind)?.connection()?, objects.get(*id)?, &key.name))
             });
             match known {
-                Some(((connection, _), object)) => (connection.prepare(&inputs, Some(object)), true),
+                Some(((connection, _), object, name)) => {
+                    (connection.prepare(&inputs, Some(object)), Some(name.clone()))
+                }
                 None => return Ok(None),
             }
         }
@@ -141,7 +144,7 @@ fn prepare(
     let provider = spec("/class/metadata/name").unwrap_or("conductor").to_owned();
     prepared.values.entry("type".to_owned()).or_insert_with(|| Value::from(engine));
     prepared.values.entry("provider".to_owned()).or_insert_with(|| Value::from(provider));
-    Ok(Some((prepared, trusted)))
+    Ok(Some((prepared, spoken_of)))
 }
 
 /// A claim that holds a resource made for another: who it is, and no more.
@@ -157,7 +160,7 @@ fn find_source<'a>(
     view: &View<'_>,
     publications: &'a Publications,
     secret: &SecretRef,
-    trusted: bool,
+    spoken_of: Option<&Name>,
 ) -> Result<&'a SourceView, (&'static str, String)> {
     let name = &secret.name;
     let source = publications
@@ -169,8 +172,8 @@ fn find_source<'a>(
     }
     let owners = owners(entry, view);
     let is_owned = source.owners.iter().any(|owner| owners.contains(owner));
-    let is_labelled = trusted && !secret.labels.is_empty() && has_labels(&source.labels, &secret.labels);
-    match is_owned || is_labelled || source.is_publishable() {
+    let is_known = spoken_of.is_some_and(|part| is_of_part(source, secret, part));
+    match is_owned || is_known || source.is_publishable() {
         true => match &source.trouble {
             Some(why) => Err((reason::CONNECTION_INCOMPLETE, why.to_string())),
             None => Ok(source),
@@ -181,6 +184,15 @@ fn find_source<'a>(
                 format!("Secret {name} does not belong to resource {}: {fix}", entry.resource.meta.key.name);
             Err((reason::SECRET_NOT_ALLOWED, message))
         }
+    }
+}
+
+/// Whether a Secret belongs to a part by the word of an adapter: by the labels that its operator gives, else by its
+/// name. Parts are named by us, after a UID: what is named after one was made for it.
+fn is_of_part(source: &SourceView, secret: &SecretRef, part: &str) -> bool {
+    match secret.labels.is_empty() {
+        true => source.name.strip_prefix(part).is_some_and(|rest| rest.starts_with('-')),
+        false => has_labels(&source.labels, &secret.labels),
     }
 }
 

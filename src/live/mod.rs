@@ -38,6 +38,7 @@ pub use look::{list, list_all};
 pub use options::{LeaseOptions, Options};
 
 use crate::api::names;
+use crate::engine::Config;
 use crate::model::Slot;
 use gate::Gate;
 use kube::Client;
@@ -166,7 +167,12 @@ impl Controller {
         let postman = Postman { client: client.clone(), gate: self.gate.clone(), identity, told };
         self.tasks.spawn(named("sender of Events", postman.run()));
         let (metrics, health) = (Arc::clone(metrics), Arc::clone(&self.health));
-        let owner = Owner::new(&options.system_namespace, events, jobs, follow, teller, metrics, health);
+        let config = Config {
+            system_namespace: options.system_namespace.as_str().into(),
+            adapters: Arc::clone(&options.adapters),
+            ..Config::default()
+        };
+        let owner = Owner::new(config, events, jobs, follow, teller, metrics, health);
         self.tasks.spawn(named("owner of the engine", owner.run(self.halt.clone())));
     }
 

@@ -1,8 +1,10 @@
 //! What the controller is told once, with defaults that suit a cluster. Where they come from is the caller's.
 
 use super::chance;
+use crate::template::Adapters;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the controller runs.
@@ -34,6 +36,8 @@ pub struct Options {
     pub databases: bool,
     /// Folder for the data of database servers that this process runs itself; without one it runs none.
     pub local_servers: Option<PathBuf>,
+    /// What is known of well-known kinds of implementation.
+    pub adapters: Arc<Adapters>,
 }
 
 impl Default for Options {
@@ -54,6 +58,7 @@ impl Default for Options {
             drain: Duration::from_secs(5),
             databases: false,
             local_servers: None,
+            adapters: Adapters::shipped(),
         }
     }
 }

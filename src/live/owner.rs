@@ -57,7 +57,7 @@ pub(super) struct Owner {
 
 impl Owner {
     pub fn new(
-        system_namespace: &str,
+        config: Config,
         inbox: mpsc::Receiver<Message>,
         jobs: mpsc::UnboundedSender<Job>,
         follow: mpsc::UnboundedSender<PartKind>,
@@ -65,7 +65,6 @@ impl Owner {
         metrics: Arc<Metrics>,
         health: Arc<Health>,
     ) -> Owner {
-        let config = Config { system_namespace: Name::from(system_namespace), ..Config::default() };
         Owner {
             engine: Engine::new(config),
             inbox,

@@ -1,15 +1,18 @@
 //! Adapters: what is known of well-known kinds of implementation, as data: when an object is ready, when it has
 //! failed for good, and how what it stands for is reached. A class that says so itself is believed instead.
 
-use super::blueprint::{Inputs, context};
+use super::blueprint::Inputs;
 use super::connection::Connection;
 use super::dialect::Dialect;
 use super::expression::{Expression, Failure};
 use super::scope::{Scope, Shape};
+use super::variables::Variables;
 use crate::model::{FieldError, Name, PartKind, Readiness, ValueError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use thiserror::Error;
 
 /// Fields of an adapter; any other is a slip of the pen.
 const FIELDS: [&str; 8] =
@@ -19,7 +22,7 @@ const FIELDS: [&str; 8] =
 pub struct Adapter {
     /// What people call it.
     pub name: String,
-    group: String,
+    groups: Vec<String>,
     kind: String,
     ready: Option<Expression>,
     failed: Option<Expression>,
@@ -28,8 +31,18 @@ pub struct Adapter {
 }
 
 /// Every adapter, by group and kind.
-#[derive(Default)]
-pub struct Adapters(BTreeMap<(String, String), Adapter>);
+#[derive(Clone, Default)]
+pub struct Adapters(BTreeMap<(String, String), Arc<Adapter>>);
+
+/// An adapter that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}: {why}")]
+pub struct AdapterError {
+    /// The file that it stands in.
+    pub file: String,
+    /// The field, what is wrong with it, and what to write instead.
+    pub why: String,
+}
 
 impl Adapter {
     /// Compiles an adapter from its data.
@@ -43,18 +56,23 @@ impl Adapter {
         if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
             return Err(wrong(unknown, "is not known", &format!("use one of {}", FIELDS.join(", "))));
         }
-        let text = |name: &str| fields.get(name).and_then(Value::as_str);
-        let require = |name: &str| text(name).ok_or_else(|| wrong(name, "is missing", "name it"));
+        let text = |name: &str| match fields.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.as_str())),
+            Some(_) => Err(wrong(name, "is no text", "write one, in quotes")),
+        };
+        let require = |name: &str| text(name)?.ok_or_else(|| wrong(name, "is missing", "name it"));
         let object = [("object".to_owned(), Shape::Open)];
         let scope: Scope = Dialect::shared().scope(&[]).into_iter().chain(object).collect();
-        let compile = |name: &str| text(name).map(|text| Expression::compile(text, name, &scope)).transpose();
+        let compile =
+            |name: &str| text(name)?.map(|text| Expression::compile(text, name, &scope)).transpose();
         let connection = match fields.get("connection") {
             Some(value) => Some((Connection::compile(value, &[])?, value.clone())),
             None => None,
         };
         Ok(Adapter {
             name: require("name")?.to_owned(),
-            group: require("group")?.to_owned(),
+            groups: read_groups(fields.get("group"))?,
             kind: require("kind")?.to_owned(),
             ready: compile("ready")?,
             failed: compile("failed")?,
@@ -65,17 +83,18 @@ impl Adapter {
 
     /// Whether an object of the kind can be used; nothing where the adapter does not say.
     pub fn readiness(&self, object: &Value) -> Option<Readiness> {
-        let context = context(&Inputs::default(), Some(object)).ok()?;
-        let says = |expression: &Expression| matches!(expression.flag(&context), Ok(true));
+        let inputs = Inputs::default();
+        let variables = Variables::of(&inputs, Some(object)).ok()?;
+        let says = |expression: &Expression| matches!(expression.flag(&variables), Ok(true));
         let message = || {
-            let text = self.message.as_ref().and_then(|message| message.text(&context).ok());
+            let text = self.message.as_ref().and_then(|message| message.text(&variables).ok());
             let text = text.filter(|text| !text.trim().is_empty());
             Name::from(text.unwrap_or_else(|| format!("it is not ready, as {} tells it", self.name)))
         };
         if self.failed.as_ref().is_some_and(says) {
             return Some(Readiness::Failed(message()));
         }
-        Some(match self.ready.as_ref()?.flag(&context) {
+        Some(match self.ready.as_ref()?.flag(&variables) {
             Ok(true) => Readiness::Ready,
             // What is not there yet is not ready yet.
             Ok(false) | Err(Failure::Waits(_) | Failure::Unset(_)) => Readiness::NotReady(message()),
@@ -89,21 +108,65 @@ impl Adapter {
     }
 }
 
+/// One group, or several that serve the same kind.
+fn read_groups(field: Option<&Value>) -> Result<Vec<String>, FieldError> {
+    let wrong = |problem| ValueError::new("", problem, "name the kind's API group").in_field("group");
+    let items = match field {
+        None | Some(Value::Null) => return Err(wrong("is missing")),
+        Some(Value::Array(items)) => items.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    let text = |item: &Value| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let groups: Option<Vec<String>> = items.iter().map(text).collect();
+    groups.filter(|groups| !groups.is_empty()).ok_or_else(|| wrong("is neither a text nor a list of texts"))
+}
+
 impl Adapters {
     /// These adapters; of two for one kind, the later.
     pub fn new(adapters: impl IntoIterator<Item = Adapter>) -> Adapters {
-        let keyed = |adapter: Adapter| ((adapter.group.clone(), adapter.kind.clone()), adapter);
-        Adapters(adapters.into_iter().map(keyed).collect())
+        let keyed = |adapter: Adapter| {
+            let adapter = Arc::new(adapter);
+            let keys = adapter.groups.clone().into_iter().map(|group| (group, adapter.kind.clone()));
+            keys.map(|key| (key, Arc::clone(&adapter))).collect::<Vec<_>>()
+        };
+        Adapters(adapters.into_iter().flat_map(keyed).collect())
+    }
+
+    /// Reads files, each with its name and its text in YAML, and each with one adapter.
+    ///
+    /// # Errors
+    /// The first file that cannot be used, with the field; or two that speak of one kind.
+    pub fn read<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Adapters, AdapterError> {
+        let mut all = Adapters::default();
+        for (file, text) in files {
+            let error = |why: String| AdapterError { file: file.to_owned(), why };
+            let data: Value = serde_saphyr::from_str(text).map_err(|why| error(why.to_string()))?;
+            let adapter = Adapter::compile(&data).map_err(|why| error(why.to_string()))?;
+            for (key, adapter) in Adapters::new([adapter]).0 {
+                let (group, kind) = key.clone();
+                if all.0.insert(key, adapter).is_some() {
+                    let what = ValueError::new(&format!("{kind}.{group}"), "is spoken of twice", "keep one");
+                    return Err(error(what.in_field("kind").to_string()));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// These and others; of two for one kind, the other.
+    pub fn with(mut self, others: Adapters) -> Adapters {
+        self.0.extend(others.0);
+        self
     }
 
     /// The adapter for a kind, whatever its version.
     pub fn find(&self, kind: &PartKind) -> Option<&Adapter> {
-        self.0.get(&(kind.group().to_owned(), kind.kind.to_string()))
+        self.0.get(&(kind.group().to_owned(), kind.kind.to_string())).map(Arc::as_ref)
     }
 
-    /// Every adapter.
-    pub fn all(&self) -> impl Iterator<Item = &Adapter> {
-        self.0.values()
+    /// Every adapter, with its group and kind.
+    pub fn all(&self) -> impl Iterator<Item = ((&str, &str), &Adapter)> {
+        self.0.iter().map(|((group, kind), adapter)| ((group.as_str(), kind.as_str()), &**adapter))
     }
 }
 

@@ -1,15 +1,14 @@
 //! A class's templates, compiled: which objects, in which order, when ready, and what the connection is made of.
 //! It says what should be; whether it is, and who makes it so, is decided elsewhere.
 
-use super::body::{Node, SIZE_MAX, refuse_expression, size_of};
+use super::body::{Node, refuse_expression};
 use super::connection::Connection;
 use super::dialect::Dialect;
 use super::expression::{Expression, Failure};
 use super::graph;
 use super::scope::{Scope, Shape};
-use super::value::to_cel;
+use super::variables::Variables;
 use crate::model::{FieldError, Name, ValueError};
-use kube_cel::cel::Context;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -116,9 +115,9 @@ impl Blueprint {
 
     /// What each object should be, in the order in which they are made.
     pub fn render(&self, inputs: &Inputs<'_>) -> Vec<(Name, Rendered)> {
-        let context = context(inputs, None);
-        let render = |plan: &Plan| match &context {
-            Ok(context) => plan.render(context),
+        let variables = Variables::of(inputs, None);
+        let render = |plan: &Plan| match &variables {
+            Ok(variables) => plan.render(variables),
             Err(error) => Rendered::Wrong(error.clone()),
         };
         self.plans.iter().map(|plan| (plan.id.clone(), render(plan))).collect()
@@ -135,7 +134,7 @@ impl Blueprint {
         object: &Value,
     ) -> Option<Result<bool, FieldError>> {
         let ready = self.plans.iter().find(|plan| &*plan.id == id)?.ready.as_ref()?;
-        Some(context(inputs, Some(object)).and_then(|context| match ready.flag(&context) {
+        Some(Variables::of(inputs, Some(object)).and_then(|variables| match ready.flag(&variables) {
             Ok(flag) => Ok(flag),
             // What is not there yet is not ready yet.
             Err(Failure::Waits(_) | Failure::Unset(_)) => Ok(false),
@@ -159,10 +158,10 @@ impl Plan {
         needs
     }
 
-    fn render(&self, context: &Context<'_>) -> Rendered {
-        let rendered = match self.when.as_ref().map(|when| when.flag(context)).transpose() {
+    fn render(&self, variables: &Variables<'_>) -> Rendered {
+        let rendered = match self.when.as_ref().map(|when| when.flag(variables)).transpose() {
             Ok(Some(false)) => return Rendered::LeftOut,
-            Ok(Some(true) | None) => self.body.render(context, &self.at),
+            Ok(Some(true) | None) => self.body.render(variables, &self.at),
             Err(failure) => Err(failure),
         };
         match rendered {
@@ -254,40 +253,6 @@ fn objects<'a>(source: &Source<'a>) -> Result<Vec<Raw<'a>>, FieldError> {
             Ok(raw)
         }
     }
-}
-
-/// What expressions see; `object` is the one that speaks of itself.
-///
-/// # Errors
-/// Inputs that are too large: how long an expression takes hangs on them, and a claim's author writes some.
-pub(super) fn context(inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Context<'static>, FieldError> {
-    let objects: Map<String, Value> =
-        inputs.objects.iter().map(|(id, object)| (id.to_string(), (*object).clone())).collect();
-    let (objects, empty) = (Value::Object(objects), Value::Object(Map::new()));
-    let named = [
-        ("claim", inputs.claim.unwrap_or(&empty)),
-        ("class", inputs.class.unwrap_or(&empty)),
-        ("resource", inputs.resource.unwrap_or(&empty)),
-        ("parameters", inputs.parameters.unwrap_or(&empty)),
-        ("objects", &objects),
-        ("object", object.unwrap_or(&empty)),
-    ];
-    variables(&named)
-}
-
-/// A context with these variables.
-///
-/// # Errors
-/// One that is too large.
-pub(super) fn variables(named: &[(&str, &Value)]) -> Result<Context<'static>, FieldError> {
-    let mut context = Dialect::shared().context();
-    for (name, value) in named {
-        if size_of(value) > SIZE_MAX {
-            return Err(ValueError::new(name, "is larger than 256 KiB", "make it smaller").in_field("inputs"));
-        }
-        context.add_variable_from_value(*name, to_cel(value));
-    }
-    Ok(context)
 }
 
 impl fmt::Debug for Blueprint {

@@ -4,8 +4,8 @@
 use super::expression::{Expression, Failure};
 use super::scope::Scope;
 use super::text::{Piece, split};
+use super::variables::Variables;
 use crate::model::{FieldError, ValueError};
-use kube_cel::cel::Context;
 use serde_json::{Map, Value};
 
 /// Deepest nesting of an object.
@@ -109,8 +109,8 @@ impl Node {
     }
 
     /// The value with every expression replaced.
-    pub fn render(&self, context: &Context<'_>, at: &str) -> Result<Value, Failure> {
-        let value = self.fill(context)?;
+    pub fn render(&self, variables: &Variables<'_>, at: &str) -> Result<Value, Failure> {
+        let value = self.fill(variables)?;
         if size_of(&value) > SIZE_MAX {
             let error = ValueError::new("", "comes out larger than 256 KiB", "make it smaller");
             return Err(Failure::Wrong(error.in_field(at)));
@@ -118,23 +118,23 @@ impl Node {
         Ok(value)
     }
 
-    fn fill(&self, context: &Context<'_>) -> Result<Value, Failure> {
+    fn fill(&self, variables: &Variables<'_>) -> Result<Value, Failure> {
         Ok(match self {
             Node::Plain(value) => value.clone(),
             Node::List(items) => {
-                Value::Array(items.iter().map(|item| item.fill(context)).collect::<Result<_, _>>()?)
+                Value::Array(items.iter().map(|item| item.fill(variables)).collect::<Result<_, _>>()?)
             }
             Node::Map(fields) => {
-                let field = |(key, node): &(String, Node)| Ok((key.clone(), node.fill(context)?));
+                let field = |(key, node): &(String, Node)| Ok((key.clone(), node.fill(variables)?));
                 Value::Object(fields.iter().map(field).collect::<Result<Map<_, _>, Failure>>()?)
             }
-            Node::Whole(expression) => expression.json(context)?,
+            Node::Whole(expression) => expression.json(variables)?,
             Node::Text(parts) => {
                 let mut text = String::new();
                 for part in parts {
                     match part {
                         Part::Words(words) => text.push_str(words),
-                        Part::Value(expression) => text.push_str(&expression.text(context)?),
+                        Part::Value(expression) => text.push_str(&expression.text(variables)?),
                     }
                 }
                 Value::from(text)

@@ -8,13 +8,16 @@
 //!   password: ${secret.password}                known only to whoever publishes
 //! ```
 
-use super::blueprint::{Inputs, context, variables};
+use super::blueprint::Inputs;
 use super::body::{Node, refuse_expression};
 use super::dialect::Dialect;
-use super::expression::{Failure, Reference};
+use super::expression::Failure;
 use super::scope::{Scope, Shape};
+use super::survey::Reference;
+use super::variables::Variables;
 use crate::model::{FieldError, ValueError};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The key that names a Secret instead of a value.
@@ -101,6 +104,13 @@ impl Connection {
     /// Reads `secretRef`: a name, or a map with the name.
     fn refer(&mut self, value: &Value, scope: &Scope) -> Result<(), FieldError> {
         let at = "connection.secretRef";
+        let fields = value.as_object().into_iter().flatten();
+        if let Some((other, _)) =
+            fields.into_iter().find(|(field, _)| !["name", "labels"].contains(&field.as_str()))
+        {
+            let fix = "write name: a Secret is looked for in the system namespace and nowhere else";
+            return Err(ValueError::new(other, "is not a field of secretRef", fix).in_field(at));
+        }
         let name = if value.is_object() { value.get("name").unwrap_or(&Value::Null) } else { value };
         if !name.is_string() {
             return Err(ValueError::new("", "names no Secret", "write its name").in_field(at));
@@ -118,7 +128,7 @@ impl Connection {
     /// # Errors
     /// The first key that cannot be had for good.
     pub fn prepare(&self, inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Prepared, FieldError> {
-        let context = context(inputs, object)?;
+        let variables = Variables::of(inputs, object)?;
         let mut prepared = Prepared { inputs: json!({}), ..Prepared::default() };
         for (key, node, written) in &self.keys {
             if needs_secret(node) {
@@ -127,7 +137,7 @@ impl Connection {
                 references.for_each(|r| copy(&mut prepared.inputs, r, inputs, object));
                 continue;
             }
-            match node.render(&context, &format!("connection.{key}")) {
+            match node.render(&variables, &format!("connection.{key}")) {
                 Ok(value) => drop(prepared.values.insert(key.clone(), value)),
                 Err(Failure::Waits(outputs)) => drop(prepared.waits.insert(key.clone(), outputs)),
                 Err(Failure::Unset(_)) if object.is_some() => {
@@ -137,7 +147,7 @@ impl Connection {
             }
         }
         if let Some(node) = &self.secret {
-            let text = |node: &Node| match node.render(&context, "connection.secretRef") {
+            let text = |node: &Node| match node.render(&variables, "connection.secretRef") {
                 Ok(Value::String(text)) => Ok(Some(text)),
                 Ok(_) => {
                     Err(ValueError::new("", "is no text", "write a name").in_field("connection.secretRef"))
@@ -180,12 +190,12 @@ pub fn complete(
     let of = |name| prepared.inputs.get(name).unwrap_or(&empty);
     let named =
         ["claim", "class", "resource", "parameters", "objects", "object"].map(|name| (name, of(name)));
-    let named: Vec<(&str, &Value)> = named.into_iter().chain([(SECRET, &secret)]).collect();
-    let context = variables(&named)?;
+    let named = named.into_iter().chain([(SECRET, &secret)]);
+    let variables = Variables::new(named.map(|(name, value)| (name, Cow::Borrowed(value))).collect())?;
     let mut values = prepared.values.clone();
     for (key, written) in &prepared.later {
         let at = format!("connection.{key}");
-        match Node::compile(written, &at, &scope)?.render(&context, &at) {
+        match Node::compile(written, &at, &scope)?.render(&variables, &at) {
             Ok(value) => drop(values.insert(key.clone(), value)),
             Err(Failure::Waits(_) | Failure::Unset(_)) => {}
             Err(Failure::Wrong(error)) => return Err(error),

@@ -1,13 +1,16 @@
 //! One expression: parsed, bounded, its references known and checked. Evaluating it cannot reach anything but the
 //! variables it is given. Errors never repeat a value: it may be a password.
 
+use super::body::size_of;
 use super::scope::Scope;
+use super::survey::{Reference, Survey, UNORDERED, is_too_deep};
 use super::value::{to_json, to_text};
+use super::variables::Variables;
 use crate::model::{FieldError, ValueError};
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
-use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
+use kube_cel::cel::{ExecutionError, Program, Value as Cel};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Longest text of an expression.
@@ -17,16 +20,15 @@ const NODES_MAX: usize = 1_000;
 /// How deep `map`, `filter`, `all`, `exists` may stand in one another. CEL has no limit on time, each level
 /// multiplies by the length of a list, and a claim's author may write a long one.
 const LOOPS_MAX: usize = 1;
+/// How many times larger than what it is given a result may be: loops after one another multiply, too.
+const GROWTH_MAX: u64 = 4_096;
+/// Most that an expression may come to make, by the size of what it names.
+const MADE_MAX: u64 = 16 * 1024 * 1024;
+/// Most that an expression with a loop may name. The evaluator copies what it has for every item that it adds.
+const WALKED_MAX: usize = 8 * 1024;
 
 /// What is told by others, and may yet be told where it is not.
-const OUTPUTS: [&str; 2] = ["objects", "secret"];
-
-/// A way from a variable into its fields: `claim.spec.version`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Reference {
-    pub root: String,
-    pub path: Vec<String>,
-}
+const OUTPUTS: [&str; 3] = ["object", "objects", "secret"];
 
 /// A compiled expression.
 pub(super) struct Expression {
@@ -35,6 +37,10 @@ pub(super) struct Expression {
     at: Arc<str>,
     program: Program,
     pub references: BTreeSet<Reference>,
+    /// What is walked over to make a list.
+    walks: BTreeSet<Reference>,
+    growth: u64,
+    has_loop: bool,
 }
 
 /// Why there is no value.
@@ -55,20 +61,33 @@ impl Expression {
         if text.len() > CHARS_MAX {
             return Err(wrong("is too long", "keep it under 4096 characters"));
         }
-        let program = Program::compile(text).map_err(|errors| {
+        if is_too_deep(text) {
+            return Err(wrong("is nested too deep", "keep it under 32 levels of brackets and choices"));
+        }
+        // The parser is not ours; were it to panic on a text, that text is at fault and not we.
+        let parsed = catch_unwind(|| Program::compile(text));
+        let parsed =
+            parsed.map_err(|_| wrong("cannot be read", "write it as CEL, such as claim.spec.engine"))?;
+        let program = parsed.map_err(|errors| {
             let first = errors.errors.first().map(|e| e.msg.clone()).unwrap_or_default();
             wrong(&format!("cannot be read ({first})"), "write it as CEL, such as claim.spec.engine")
         })?;
-        let mut survey = Survey::default();
-        survey.visit(program.expression(), 0);
+        let survey = Survey::of(program.expression());
+        if let Some((problem, fix)) = survey.refused {
+            return Err(wrong(problem, fix));
+        }
         if survey.nodes > NODES_MAX {
             return Err(wrong("has too many steps", "split it over several values"));
         }
         if survey.loops > LOOPS_MAX {
             return Err(wrong("has a loop in a loop", "let no map, filter, all or exists stand in another"));
         }
-        let expression =
-            Expression { text: text.into(), at: at.into(), program, references: survey.references };
+        if survey.growth > GROWTH_MAX {
+            return Err(wrong("has too many loops after one another", "split it over several values"));
+        }
+        let Survey { references, walks, growth, loops, .. } = survey;
+        let (text, at) = (text.into(), at.into());
+        let expression = Expression { text, at, program, references, walks, growth, has_loop: loops > 0 };
         expression.check(scope)?;
         Ok(expression)
     }
@@ -99,18 +118,18 @@ impl Expression {
     }
 
     /// The value as JSON, of whatever type it has.
-    pub fn json(&self, context: &Context<'_>) -> Result<Value, Failure> {
-        self.read(context, to_json)
+    pub fn json(&self, variables: &Variables<'_>) -> Result<Value, Failure> {
+        self.read(variables, to_json)
     }
 
     /// The value as text, to stand between other text.
-    pub fn text(&self, context: &Context<'_>) -> Result<String, Failure> {
-        self.read(context, to_text)
+    pub fn text(&self, variables: &Variables<'_>) -> Result<String, Failure> {
+        self.read(variables, to_text)
     }
 
     /// The value as yes or no.
-    pub fn flag(&self, context: &Context<'_>) -> Result<bool, Failure> {
-        match self.json(context)? {
+    pub fn flag(&self, variables: &Variables<'_>) -> Result<bool, Failure> {
+        match self.json(variables)? {
             Value::Bool(flag) => Ok(flag),
             _ => Err(Failure::Wrong(self.wrong("is neither true nor false", "compare something"))),
         }
@@ -118,13 +137,43 @@ impl Expression {
 
     fn read<T>(
         &self,
-        context: &Context<'_>,
+        variables: &Variables<'_>,
         form: fn(&Cel) -> Result<T, &'static str>,
     ) -> Result<T, Failure> {
-        let value = self.program.execute(context).map_err(|error| self.explain(&error))?;
+        self.check_inputs(variables)?;
+        // Nor is the evaluator ours: a slip of it must not take everybody's databases down.
+        let evaluated = catch_unwind(AssertUnwindSafe(|| self.program.execute(&variables.context)));
+        let evaluated =
+            evaluated.map_err(|_| self.failed("cannot be evaluated", "write it in another way"))?;
+        let value = evaluated.map_err(|error| self.explain(&error))?;
         form(&value).map_err(|problem| {
             Failure::Wrong(self.wrong(problem, "turn it into text or a number, with string() or int()"))
         })
+    }
+
+    /// Whether what it is given is small enough for what it does with it, and has an order where it needs one.
+    fn check_inputs(&self, variables: &Variables<'_>) -> Result<(), Failure> {
+        if self.walks.iter().filter_map(|r| variables.find(r)).any(Value::is_object) {
+            let (problem, fix) = UNORDERED;
+            return Err(self.failed(problem, fix));
+        }
+        let fits = |size: usize| {
+            let made = self.growth.saturating_mul((size + self.text.len()) as u64);
+            made <= MADE_MAX && (!self.has_loop || size <= WALKED_MAX)
+        };
+        if fits(variables.size) {
+            return Ok(());
+        }
+        let named = self.references.iter().filter_map(|r| variables.find(r)).map(size_of).sum();
+        match (fits(named), self.has_loop) {
+            (true, _) => Ok(()),
+            (false, true) => Err(self.failed("walks over more than 8 KiB", "let it see less")),
+            (false, false) => Err(self.failed("makes too much of what it is given", "let it see less")),
+        }
+    }
+
+    fn failed(&self, problem: &str, fix: &str) -> Failure {
+        Failure::Wrong(self.wrong(problem, fix))
     }
 
     /// Puts an error into words that hold no value.
@@ -153,85 +202,5 @@ fn problem_of(error: &ExecutionError) -> &'static str {
         ExecutionError::InvalidArgumentCount { .. } => "gives a function too many arguments or too few",
         ExecutionError::FunctionError { .. } => "gives a function an argument that it does not take",
         _ => "puts values of different types together",
-    }
-}
-
-/// A walk through an expression.
-#[derive(Default)]
-struct Survey {
-    references: BTreeSet<Reference>,
-    nodes: usize,
-    loops: usize,
-    /// Variables of the loops around.
-    bound: Vec<String>,
-}
-
-impl Survey {
-    fn visit(&mut self, node: &IdedExpr, loops: usize) {
-        self.nodes += 1;
-        self.loops = self.loops.max(loops);
-        if let Some((root, path)) = reference(&node.expr) {
-            if !self.bound.contains(&root) {
-                self.references.insert(Reference { root, path });
-            }
-            return;
-        }
-        match &node.expr {
-            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
-            Expr::Select(select) => self.visit(&select.operand, loops),
-            Expr::Call(call) => {
-                call.target.iter().for_each(|target| self.visit(target, loops));
-                call.args.iter().for_each(|argument| self.visit(argument, loops));
-            }
-            Expr::List(list) => list.elements.iter().for_each(|element| self.visit(element, loops)),
-            Expr::Map(map) => map.entries.iter().for_each(|entry| self.visit_entry(&entry.expr, loops)),
-            Expr::Struct(made) => made.entries.iter().for_each(|entry| self.visit_entry(&entry.expr, loops)),
-            Expr::Comprehension(each) => {
-                self.visit(&each.iter_range, loops);
-                self.visit(&each.accu_init, loops);
-                let names = [Some(&each.iter_var), each.iter_var2.as_ref(), Some(&each.accu_var)];
-                let before = self.bound.len();
-                self.bound.extend(names.into_iter().flatten().cloned());
-                for inner in [&each.loop_cond, &each.loop_step, &each.result] {
-                    self.visit(inner, loops + 1);
-                }
-                self.bound.truncate(before);
-            }
-        }
-    }
-
-    fn visit_entry(&mut self, entry: &EntryExpr, loops: usize) {
-        match entry {
-            EntryExpr::StructField(field) => self.visit(&field.value, loops),
-            EntryExpr::MapEntry(entry) => {
-                self.visit(&entry.key, loops);
-                self.visit(&entry.value, loops);
-            }
-        }
-    }
-}
-
-/// A variable and the fields that are taken of it, where an expression is nothing else.
-fn reference(expr: &Expr) -> Option<(String, Vec<String>)> {
-    match expr {
-        Expr::Ident(name) => Some((name.clone(), Vec::new())),
-        Expr::Select(select) => {
-            let (root, mut path) = reference(&select.operand.expr)?;
-            // `has(a.b)` asks whether b is there; that a can have one at all is still checked.
-            path.push(select.field.clone());
-            Some((root, path))
-        }
-        Expr::Call(call) if call.func_name == "_[_]" => match &call.args[..] {
-            [operand, index] => match &index.expr {
-                Expr::Literal(LiteralValue::String(field)) => {
-                    let (root, mut path) = reference(&operand.expr)?;
-                    path.push(field.inner().to_owned());
-                    Some((root, path))
-                }
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
     }
 }

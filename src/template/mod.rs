@@ -16,11 +16,14 @@ mod dialect;
 mod expression;
 mod graph;
 mod scope;
+mod shipped;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod text;
 mod value;
+mod variables;
 
-pub use adapter::{Adapter, Adapters};
+pub use adapter::{Adapter, AdapterError, Adapters};
 pub use blueprint::{Blueprint, Inputs, Rendered, Source};
 pub use connection::{Connection, Prepared, SecretRef, complete};

@@ -39,8 +39,16 @@ fn reached(sources: &[Source], code: fn(&Source) -> String) -> BTreeSet<&str> {
 
 /// Where cargo starts: a library, a binary, each file or folder of tests and benches.
 fn is_root(path: &str) -> bool {
-    let packages =
-        ["simulator/", "cli/", "tests/controlplane/", "tests/databases/", "tests/live/", "benches/live/"];
+    let packages = [
+        "simulator/",
+        "cli/",
+        "tests/controlplane/",
+        "tests/databases/",
+        "tests/live/",
+        "benches/document/",
+        "benches/live/",
+        "benches/peers/",
+    ];
     let inner = packages.iter().find_map(|package| path.strip_prefix(package)).unwrap_or(path);
     let parts: Vec<_> = inner.split('/').collect();
     matches!(

@@ -26,7 +26,7 @@ struct Arguments {
     /// Claims that are bound already before the last runs
     #[arg(long, default_value_t = 10_000)]
     crowd: usize,
-    /// Write the tables to docs/benchmarks-live.md as well
+    /// Write the tables to docs/benchmarks.md as well
     #[arg(long)]
     write: bool,
 }

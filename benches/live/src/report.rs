@@ -5,6 +5,7 @@ use crate::meter::Usage;
 use crate::scenario::{Crowded, Outcome};
 use anyhow::Result;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 const COMMAND: &str = "make bench-live";
@@ -39,10 +40,11 @@ impl Report {
     }
 
     pub fn text(&self) -> String {
-        let mut text = format!("{}\n\n", machine());
+        let mut text = String::new();
         let _ = writeln!(
             text,
-            "Ceiling: {:.0} status patches/s from a bare client, 64 at a time.\n\n\
+            "Everything, the API server too, runs on these cores.\n\n\
+             Ceiling: {:.0} status patches/s from a bare client, 64 at a time.\n\n\
              {} offers, {} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
              first Bound to the last. Arrivals: claims are made as fast as 16 callers can, measured from the sending of\n\
              a claim until a watch shows it Bound. Writes are all that the API server counted but those that made the\n\
@@ -118,19 +120,8 @@ fn ms(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }
 
-/// The machine, and how busy it was.
-fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
-    let model = model.trim_start_matches(['\t', ' ', ':']);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("Machine: {cores} cores, {model}; everything, the API server too, runs on them.")
-}
-
 /// Writes the tables where people look for them.
 pub fn write(text: &str) -> Result<()> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks-live.md");
-    let title = format!("# End to end on a real API server\n\nWritten by `{COMMAND}`.\n\n");
-    Ok(std::fs::write(path, title + text)?)
+    let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks.md"));
+    Ok(conductor_bench_document::write(page, conductor_bench_document::Section::Live, COMMAND, text)?)
 }

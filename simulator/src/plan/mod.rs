@@ -25,6 +25,7 @@ use conductor::engine::Config;
 use conductor::model::{Name, Object, ObjectKey};
 use resources::Holding;
 use stage::Stage;
+use std::sync::Arc;
 
 /// What a plan is made under.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ impl Planned {
         let config = Config {
             system_namespace: options.system_namespace.clone(),
             absent_phase_is_available: options.absent_phase_is_available,
+            // A plan makes no parts: nobody asks how they are.
+            adapters: Arc::default(),
             ..Config::default()
         };
         let stage = Stage::settle(objects, config, now);

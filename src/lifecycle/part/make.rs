@@ -5,6 +5,7 @@ use super::View;
 use crate::api::names::{PART, RENDERED, RESOURCE, RESOURCE_UID};
 use crate::cache::Sight;
 use crate::model::implementation::digest;
+use crate::model::object::CONDUCTOR_GROUP;
 use crate::model::{
     Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
 };
@@ -106,6 +107,9 @@ fn make(resource: &Resource, id: &Name, key: &PartKey, object: &Value) -> Part {
         pairs.collect::<BTreeMap<String, String>>()
     };
     let (mut labels, mut annotations) = (texts("labels"), texts("annotations"));
+    // Ours say whose a thing is and whether it may be published: a claim's text must not come to stand there.
+    labels.retain(|key, _| !is_ours(key));
+    annotations.retain(|key, _| !is_ours(key));
     labels.insert(RESOURCE.to_owned(), label_of(&resource.meta.key.name));
     labels.insert(PART.to_owned(), id.to_string());
     annotations.insert(RESOURCE_UID.to_owned(), resource.meta.uid.to_string());
@@ -127,6 +131,12 @@ fn make(resource: &Resource, id: &Name, key: &PartKey, object: &Value) -> Part {
         },
         body,
     }
+}
+
+/// Whether a label or an annotation is one that only we write.
+fn is_ours(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    domain == CONDUCTOR_GROUP || domain.ends_with(&format!(".{CONDUCTOR_GROUP}"))
 }
 
 /// The digest of what a part is made from.

@@ -13,10 +13,10 @@ use std::net::IpAddr;
 
 /// What every connection has.
 const REQUIRED: [&str; 8] = ["type", "provider", "host", "port", "username", "password", "database", "uri"];
-/// What is taken of the source under its own name, where the connection does not say otherwise.
-const TAKEN_OVER: [&str; 6] = ["host", "port", "username", "password", "database", "uri"];
 /// What is told to everybody who may read ConfigMaps.
-const OPEN: [&str; 7] = ["type", "provider", "host", "port", "database", "sslMode", "version"];
+const OPEN: [&str; 8] = ["type", "provider", "host", "port", "database", "sslMode", "options", "version"];
+/// What an address is made of; taken of the source under its own name, where the connection does not say otherwise.
+const ADDRESS: [&str; 5] = ["host", "port", "username", "password", "database"];
 /// Most bytes of a connection: an API object has its limits.
 const BYTES_MAX: usize = 256 * 1024;
 
@@ -84,10 +84,12 @@ fn values(
         };
         values.insert(key, text);
     }
-    for key in TAKEN_OVER {
-        if let (false, Some(value)) = (values.contains_key(key), source.get(key)) {
-            values.insert(key.to_owned(), value.clone());
-        }
+    // An address of the source's own that leads elsewhere than the rest of the connection would mislead.
+    let agrees = |key: &&str| values.get(*key).is_none_or(|value| source.get(*key) == Some(value));
+    let whole = ADDRESS.iter().all(agrees).then(|| source.get("uri")).flatten();
+    let taken = ADDRESS.iter().filter_map(|key| Some((*key, source.get(*key)?)));
+    for (key, value) in taken.chain(whole.map(|uri| ("uri", uri))) {
+        values.entry(key.to_owned()).or_insert_with(|| value.clone());
     }
     if let (false, Some(uri)) = (values.contains_key("uri"), uri(&values)) {
         values.insert("uri".to_owned(), uri);
@@ -102,22 +104,36 @@ fn check(values: &BTreeMap<String, String>) -> Result<(), String> {
     if !missing.is_empty() {
         return Err(format!("the connection lacks {}", missing.join(", ")));
     }
-    let port = values.get("port").and_then(|port| port.parse::<u16>().ok()).filter(|port| *port != 0);
-    if port.is_none() {
-        return Err("connection.port is no port: write a number from 1 to 65535".to_owned());
-    }
-    let plain = |kind: &String| {
-        kind.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) && kind.len() <= 63
-    };
-    if !values.get("type").is_some_and(plain) {
-        return Err(
-            "connection.type cannot be the type of a Secret: use letters, digits, - . and _".to_owned()
-        );
+    for (key, value) in values {
+        check_value(key, value)?;
     }
     match values.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > BYTES_MAX {
         true => Err("the connection is larger than 256 KiB: keep less in it".to_owned()),
         false => Ok(()),
     }
+}
+
+/// What a value must look like: others read files, make addresses and name objects of it.
+fn check_value(key: &str, value: &str) -> Result<(), String> {
+    let is_of = |more: &str, most: usize| {
+        value.len() <= most && value.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    let problem = match key {
+        "port" if !value.parse::<u16>().is_ok_and(|port| port != 0) => {
+            "is no port: write a number from 1 to 65535"
+        }
+        "host" if value.parse::<IpAddr>().is_err() && !is_of("-._", 253) => {
+            "is neither a name nor an address: write db.example.com or 10.0.0.1"
+        }
+        "type" if !is_of("-._", 63) => "cannot be the type of a Secret: use letters, digits, - . and _",
+        "options" if !is_of("-._~%&=,:+", 1_024) => "cannot stand in an address: write name=value&name=value",
+        _ if value.contains('\0') => "holds the character NUL, which no environment takes: leave it out",
+        "provider" | "username" | "database" | "sslMode" | "uri" if value.chars().any(char::is_control) => {
+            "holds a line break or another control character: leave it out"
+        }
+        _ => return Ok(()),
+    };
+    Err(format!("connection.{key} {problem}"))
 }
 
 /// The address that drivers read.
@@ -130,7 +146,8 @@ fn uri(values: &BTreeMap<String, String>) -> Option<String> {
     let (user, password) = (escape(of("username")?), escape(of("password")?));
     let host = of("host")?;
     let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-    Some(format!("{scheme}://{user}:{password}@{host}:{}/{}", of("port")?, escape(of("database")?)))
+    let options = of("options").map(|options| format!("?{options}")).unwrap_or_default();
+    Some(format!("{scheme}://{user}:{password}@{host}:{}/{}{options}", of("port")?, escape(of("database")?)))
 }
 
 /// Percent-encodes everything that has a meaning in an address.

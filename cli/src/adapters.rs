@@ -1,0 +1,102 @@
+//! An administrator's own adapters: the files of a folder, over those that come with Conductor. What they say is
+//! read by the library; here are only the files.
+
+use anyhow::{Context, Result};
+use conductor::template::Adapters;
+use std::path::{Path, PathBuf};
+
+/// Endings of files that are read; others may lie beside them.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The adapters that come with Conductor, and the folder's over them.
+///
+/// # Errors
+/// The folder or the file that cannot be read, or the file and the field that cannot be used.
+pub fn read(folder: &Path) -> Result<Adapters> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("--adapters {}", folder.display()))?;
+    let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.with_context(|| format!("--adapters {}", folder.display()))?;
+    paths.retain(|path| is_adapter(path));
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path.display().to_string();
+        files.push((std::fs::read_to_string(&path).with_context(|| name.clone())?, name));
+    }
+    let own = Adapters::read(files.iter().map(|(text, name)| (name.as_str(), text.as_str())))?;
+    Ok(Adapters::clone(&Adapters::shipped()).with(own))
+}
+
+/// Mounted ConfigMaps have hidden folders beside their files.
+fn is_adapter(path: &Path) -> bool {
+    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    ENDINGS.contains(&text(path.extension()).as_str()) && !text(path.file_name()).starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conductor::model::PartKind;
+
+    /// A folder with these files; it goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str, files: &[(&str, &str)]) -> Folder {
+            let folder = std::env::temp_dir().join(format!("conductor-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).expect("it can be made");
+            for (file, text) in files {
+                std::fs::write(folder.join(file), text).expect("it can be written");
+            }
+            Folder(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn an_administrators_adapters_come_over_those_that_are_shipped() {
+        let own = "name: Ours\ngroup: postgresql.cnpg.io\nkind: Cluster\nready: object.status.ours\n";
+        let new = "{name: New, group: example.org, kind: Box, ready: object.status.up}";
+        let folder =
+            Folder::new("own", &[("a.yaml", own), ("b.json", new), ("notes.txt", "x"), (".c.yaml", "x")]);
+        let adapters = read(&folder.0).expect("they can be used");
+        let name = |group: &str, kind: &str| {
+            adapters.find(&PartKind::new(format!("{group}/v1"), kind)).map(|adapter| adapter.name.clone())
+        };
+        assert_eq!(name("postgresql.cnpg.io", "Cluster").as_deref(), Some("Ours"));
+        assert_eq!(name("example.org", "Box").as_deref(), Some("New"));
+        assert_eq!(name("acid.zalan.do", "postgresql").as_deref(), Some("Zalando PostgreSQL"));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_with_file_and_field() {
+        let good = "name: A\ngroup: a.org\nkind: A\n";
+        for (text, told) in [
+            ("name: A\nkind: A\n", "b.yaml: group: `` is missing: name the kind's API group"),
+            ("name: A\ngroup: 7\nkind: A\n", "b.yaml: group: `` is neither a text nor a list of texts"),
+            ("name: A\ngroup: b.org\n", "b.yaml: kind: `` is missing: name it"),
+            (&format!("{good}redy: x\n"), "b.yaml: redy: `` is not known: use one of name, group, kind"),
+            (&format!("{good}ready: true\n"), "b.yaml: ready: `` is no text: write one, in quotes"),
+            (&format!("{good}ready: objct.x\n"), "b.yaml: ready: `objct.x` names objct, which is not known"),
+            (
+                &format!("{good}connection: {{password: x}}\n"),
+                "b.yaml: connection.password: `` stands in clear",
+            ),
+            (&format!("{good}connection: {{a: '${{secret.a}}'}}\n"), "b.yaml: connection.a: `a` uses secret"),
+            (good, "b.yaml: kind: `A.a.org` is spoken of twice: keep one"),
+            ("{", "b.yaml: "),
+            ("[]", "b.yaml: adapter: `` is no map"),
+        ] {
+            let folder = Folder::new("bad", &[("a.yaml", good), ("b.yaml", text)]);
+            let error = format!("{:#}", read(&folder.0).expect_err("it must not work"));
+            assert!(error.contains(told), "{text:?}: {error}");
+        }
+        let error = format!("{:#}", read(Path::new("/nowhere")).expect_err("it must not work"));
+        assert!(error.starts_with("--adapters /nowhere: "), "{error}");
+    }
+}

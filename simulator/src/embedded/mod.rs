@@ -1,0 +1,209 @@
+//! A Kubernetes API of our own: in process for `kube::Client`, over HTTPS on loopback for kubectl and everybody else,
+//! in memory or durable in one folder. What it deliberately does not do is listed in `absent.rs`.
+//!
+//! ```text
+//!  kube::Client -----+
+//!                    +--> service: who asks? --> route: what path? --> scope: which resource?
+//!  socket --> serve -+                                                       |
+//!       +--------------------------------------------------------------------+
+//!       v
+//!  verbs: get list watch create update patch delete deletecollection
+//!       |  read body (decode)  -->  admit: prune, default, prepare, check  <-- schema: nodes, CEL rules
+//!       |                           fields: who manages what, apply         <-- kinds: the common ones
+//!       v
+//!  store.commit(expected revision) --> [redb: group commit] --> state: objects + log --> watchers
+//!       |
+//!       v
+//!  sweep: CRDs take effect, garbage is collected, namespaces empty out
+//!       |
+//!       v
+//!  present: version asked for, Table, metadata only --> answer: JSON, YAML, lines of a watch
+//! ```
+//!
+//! The types remember progress: a `Call` has been read, a `Scope` exists, a draft `Value` has been admitted, a
+//! `Stored` object is kept and never changes. A refusal is a `Status` in the words of Kubernetes at any step. The
+//! store knows no Kubernetes and the rooms above it know no disk; one revision orders every write, and a watch is a
+//! walk along the log from a revision, so that a list at an earlier revision, a resumed watch and a page of a list are
+//! all the same idea. What a cluster's controllers would do (conditions of CRDs, garbage, namespaces) is done before a
+//! write is answered, so that a world made twice is the same world.
+
+mod absent;
+mod accept;
+mod admit;
+mod answer;
+mod api;
+mod call;
+mod clock;
+mod decode;
+mod discovery;
+mod fields;
+mod kinds;
+mod object;
+mod openapi;
+mod patch;
+mod present;
+mod query;
+mod registry;
+mod review;
+mod route;
+mod schema;
+mod scope;
+mod select;
+mod serve;
+mod service;
+mod status;
+mod store;
+mod table;
+mod token;
+mod verbs;
+
+pub use answer::Body;
+pub use call::User;
+pub use clock::Clock;
+pub use serve::Served;
+pub use service::Service;
+
+use api::Api;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use store::Store;
+
+/// How an embedded API behaves.
+#[derive(Clone)]
+pub struct Options {
+    /// How many changes each resource remembers, for watches that resume and lists that go on.
+    pub log_max: usize,
+    /// Tells the time that objects carry.
+    pub clock: Clock,
+    /// Serve addresses other than loopback too.
+    pub listen_anywhere: bool,
+    /// The administrator's token; made up where there is none.
+    pub token: Option<String>,
+    /// Further tokens, and whose they are.
+    pub tokens: Vec<(String, User)>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            log_max: 10_000,
+            clock: Clock::system(),
+            listen_anywhere: false,
+            token: None,
+            tokens: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Tokens are secrets.
+        let Options { log_max, clock: _, listen_anywhere, token: _, tokens } = self;
+        f.debug_struct("Options")
+            .field("log_max", log_max)
+            .field("listen_anywhere", listen_anywhere)
+            .field("tokens", &tokens.len())
+            .finish()
+    }
+}
+
+/// Why an embedded API did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The folder cannot be used, or what it holds cannot be read.
+    #[error("the data of the embedded API cannot be used: {0}")]
+    Data(String),
+    /// The address cannot be had.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// The address can be reached from elsewhere, and nobody said that it may be.
+    #[error("{0} is not a loopback address: name one such as 127.0.0.1:0, or allow others on purpose")]
+    NotLoopback(SocketAddr),
+    /// No certificate could be made.
+    #[error("no certificate could be made: {0}")]
+    Certificate(String),
+}
+
+/// A Kubernetes API. Cheap to clone: all clones are one.
+#[derive(Clone, Debug)]
+pub struct Embedded {
+    api: Arc<Api>,
+    options: Arc<Options>,
+}
+
+/// The embedded API by another name, for those who think of it as a server.
+pub type Server = Embedded;
+
+impl Embedded {
+    /// An API that ends with the process.
+    pub fn in_memory() -> Embedded {
+        Embedded::in_memory_with(Options::default())
+    }
+
+    /// As [`Embedded::in_memory`], with options.
+    pub fn in_memory_with(options: Options) -> Embedded {
+        let api = Api::new(Store::in_memory(options.log_max), options.clock.clone());
+        // Nothing in memory waits, so the first writes are done when they are first asked about.
+        let seeded = futures::executor::block_on(api.seed());
+        debug_assert!(seeded.is_ok(), "an empty store takes the first namespaces: {seeded:?}");
+        Embedded { api: Arc::new(api), options: Arc::new(options) }
+    }
+
+    /// An API whose objects are kept in a folder.
+    ///
+    /// # Guarantees
+    /// A write that was answered is there after any end of the process.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or another process uses it.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Embedded, Error> {
+        Embedded::open_with(folder, Options::default())
+    }
+
+    /// As [`Embedded::open`], with options.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub fn open_with(folder: impl AsRef<Path>, options: Options) -> Result<Embedded, Error> {
+        let store = Store::open(folder.as_ref(), options.log_max).map_err(Error::Data)?;
+        let api = Api::new(store, options.clock.clone());
+        // The store answers from a thread of its own, so this needs no runtime.
+        futures::executor::block_on(async {
+            api.seed().await?;
+            verbs::sweep::everything(&api).await;
+            Ok(())
+        })
+        .map_err(Error::Data)?;
+        Ok(Embedded { api: Arc::new(api), options: Arc::new(options) })
+    }
+
+    /// The API as a tower service, for whoever is in this process and trusted.
+    pub fn service(&self) -> Service {
+        Service::trusting(Arc::clone(&self.api))
+    }
+
+    /// A client in this process. Must be called within a tokio runtime.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.service(), "default")
+    }
+
+    /// Serves the API over HTTPS until the answer is dropped or shut down.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or is not loopback and nobody allowed that.
+    pub async fn serve(&self, listen: SocketAddr) -> Result<Served, Error> {
+        serve::serve(Arc::clone(&self.api), &self.options, listen).await
+    }
+
+    /// Forgets every change before now: whoever would go on from an older revision must list anew.
+    pub fn compact(&self) {
+        self.api.store.compact();
+    }
+
+    /// Ends every watch, as a server that goes away would.
+    pub fn end_watches(&self) {
+        self.api.closing.cancel();
+    }
+}

@@ -1,0 +1,10 @@
+//! Patches that know nothing of who manages what: JSON patches, merge patches, strategic merge patches. Applied
+//! configurations are in `fields`.
+
+mod json;
+mod merge;
+mod strategic;
+
+pub(super) use json::{Failure, apply_json};
+pub(super) use merge::merge;
+pub(super) use strategic::merge_strategic;

@@ -1,0 +1,121 @@
+//! Questions about one's own access. There is no RBAC: whoever is known may do everything, and is told so.
+
+use super::answer::Answer;
+use super::api::Api;
+use super::call::Call;
+use super::decode::decode;
+use super::route::Target;
+use super::status::{Cause, Named, Status};
+use http::Method;
+use serde_json::{Value, json};
+
+pub(super) const GROUP: &str = "authorization.k8s.io";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Review {
+    Access,
+    Rules,
+    Self_,
+}
+
+const ALL: [(Review, &str, &str); 2] = [
+    (Review::Access, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    (Review::Rules, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+];
+
+/// The review that a path names.
+pub(super) fn find(target: &Target) -> Option<Review> {
+    if target.version != "v1" || !target.name.is_empty() || !target.namespace.is_empty() {
+        return None;
+    }
+    if target.group == AUTHENTICATION && target.plural == "selfsubjectreviews" {
+        return Some(Review::Self_);
+    }
+    let found = ALL.iter().find(|(_, plural, _)| target.group == GROUP && target.plural == *plural);
+    found.map(|(review, ..)| *review)
+}
+
+pub(super) fn answer(_api: &Api, call: &Call, review: Review) -> Result<Answer, Status> {
+    if call.method != Method::POST {
+        return Err(Status::method_not_allowed());
+    }
+    let sent = decode(call)?.value;
+    let spec = sent.get("spec").cloned().unwrap_or_else(|| json!({}));
+    if matches!(review, Review::Access) {
+        check_access(&spec)?;
+    }
+    let value = match review {
+        Review::Access => json!({
+            "kind": "SelfSubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "spec": spec,
+            "status": {"allowed": true, "reason": "the embedded API has no RBAC: every known user may do everything"},
+        }),
+        Review::Rules => json!({
+            "kind": "SelfSubjectRulesReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "spec": {},
+            "status": {
+                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                "incomplete": false,
+            },
+        }),
+        Review::Self_ => json!({
+            "kind": "SelfSubjectReview",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {},
+            "status": {"userInfo": {"username": call.user.name, "groups": call.user.groups}},
+        }),
+    };
+    Ok(Answer::created(value))
+}
+
+/// Exactly one thing is asked about at a time.
+fn check_access(spec: &Value) -> Result<(), Status> {
+    let has = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
+    let cause = match (has("resourceAttributes"), has("nonResourceAttributes")) {
+        (true, false) | (false, true) => return Ok(()),
+        (false, false) => {
+            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            Cause::invalid("spec.resourceAttributes", &Value::Null, why)
+        }
+        (true, true) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            let value = spec.get("nonResourceAttributes").cloned().unwrap_or_default();
+            Cause::invalid("spec.nonResourceAttributes", &value, why)
+        }
+    };
+    let named = Named { group: GROUP.to_owned(), name: String::new() };
+    Err(Status::invalid(&named, "", &[cause]))
+}
+
+/// As discovery lists them.
+pub(super) fn resources(group: &str) -> Vec<Value> {
+    let all = ALL.iter().filter(|_| group == GROUP);
+    all.map(|(_, plural, kind)| {
+        json!({
+            "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"],
+        })
+    })
+    .collect()
+}
+
+/// As aggregated discovery lists them.
+pub(super) fn discovered(group: &str) -> Vec<Value> {
+    let all = ALL.iter().filter(|_| group == GROUP);
+    all.map(|(_, plural, kind)| {
+        json!({
+            "resource": plural,
+            "responseKind": {"group": GROUP, "version": "v1", "kind": kind},
+            "scope": "Cluster",
+            "singularResource": kind.to_lowercase(),
+            "verbs": ["create"],
+        })
+    })
+    .collect()
+}

@@ -1,0 +1,157 @@
+//! The API on a socket: HTTPS with a certificate made for this start, HTTP/1.1 and HTTP/2. Loopback only, unless told
+//! otherwise.
+
+use super::api::Api;
+use super::service::Service;
+use super::token::{Tokens, made_up};
+use super::{Error, Options, User};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+/// A running server. Dropped, it stops.
+pub struct Served {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// A kubeconfig of the administrator. It holds a secret.
+    pub kubeconfig: String,
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Stops listening, ends connections and waits for both.
+    pub async fn shutdown(mut self) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take() {
+            // It ends by itself; a panic in it has been told already.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Listens and serves until the answer is dropped.
+pub(super) async fn serve(api: Arc<Api>, options: &Options, listen: SocketAddr) -> Result<Served, Error> {
+    if !listen.ip().is_loopback() && !options.listen_anywhere {
+        return Err(Error::NotLoopback(listen));
+    }
+    let listener = TcpListener::bind(listen).await.map_err(|error| Error::Listen(listen, error))?;
+    let address = listener.local_addr().map_err(|error| Error::Listen(listen, error))?;
+    let identity = Identity::make(address.ip()).map_err(Error::Certificate)?;
+    let token = options.token.clone().unwrap_or_else(made_up);
+    let kubeconfig = kubeconfig(address, &identity.authority, &token);
+    let admin = std::iter::once((token, User::admin()));
+    let tokens = Arc::new(Tokens::new(admin.chain(options.tokens.iter().cloned())));
+    let acceptor = identity.acceptor().map_err(Error::Certificate)?;
+    let stop = CancellationToken::new();
+    let service = Service::guarded(api, tokens);
+    let task = tokio::spawn(accept(listener, acceptor, service, stop.clone()));
+    Ok(Served { address, kubeconfig, stop, task: Some(task) })
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, service: Service, stop: CancellationToken) {
+    loop {
+        let stream = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                // Out of descriptors, or a client that left: the next one may do better.
+                Err(_) => {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                    continue;
+                }
+            },
+        };
+        // Watches are many small lines; waiting to fill a packet delays each.
+        let _ = stream.set_nodelay(true);
+        let (acceptor, service, stop) = (acceptor.clone(), service.clone(), stop.clone());
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let builder = Builder::new(TokioExecutor::new());
+            let connection = builder
+                .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+            tokio::select! {
+                () = stop.cancelled() => {}
+                // A client that goes away is its own affair.
+                _ = connection => {}
+            }
+        });
+    }
+}
+
+/// A certificate and who signed it.
+struct Identity {
+    authority: String,
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl Identity {
+    fn make(address: IpAddr) -> Result<Identity, String> {
+        let told = |error: rcgen::Error| error.to_string();
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, "conductor-embedded-ca");
+        let authority_key = KeyPair::generate().map_err(told)?;
+        let authority_certificate = authority.self_signed(&authority_key).map_err(told)?;
+        let issuer = Issuer::new(authority, authority_key);
+        let names = vec!["localhost".to_owned(), "kubernetes.default.svc".to_owned()];
+        let mut own = CertificateParams::new(names).map_err(told)?;
+        own.distinguished_name.push(DnType::CommonName, "conductor-embedded-api");
+        for address in [address, IpAddr::from([127, 0, 0, 1])] {
+            own.subject_alt_names.push(SanType::IpAddress(address));
+        }
+        let key = KeyPair::generate().map_err(told)?;
+        let certificate = own.signed_by(&key, &issuer).map_err(told)?;
+        Ok(Identity {
+            authority: authority_certificate.pem(),
+            certificate: certificate.der().clone(),
+            key: key.serialize_der(),
+        })
+    }
+
+    fn acceptor(self) -> Result<TlsAcceptor, String> {
+        let told = |error: rustls::Error| error.to_string();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key));
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(told)?
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate], key)
+            .map_err(told)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+fn kubeconfig(address: SocketAddr, authority: &str, token: &str) -> String {
+    use base64::Engine;
+    let authority = base64::engine::general_purpose::STANDARD.encode(authority);
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: conductor\n  cluster:\n    server: https://{address}\n    \
+         certificate-authority-data: {authority}\nusers:\n- name: admin\n  user:\n    token: {token}\ncontexts:\n- \
+         name: conductor\n  context:\n    cluster: conductor\n    user: admin\ncurrent-context: conductor\n"
+    )
+}

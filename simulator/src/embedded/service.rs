@@ -1,0 +1,102 @@
+//! The API as a tower service: one type for the client in this process, whom we trust, and for connections, who show
+//! a token.
+
+use super::answer::{Answer, Body};
+use super::api::Api;
+use super::call::{BODY_MAX, Call, User};
+use super::status::Status;
+use super::token::Tokens;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Limited};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Answers requests.
+#[derive(Clone, Debug)]
+pub struct Service {
+    api: Arc<Api>,
+    door: Door,
+}
+
+/// Who comes in.
+#[derive(Clone, Debug)]
+enum Door {
+    /// Whoever is in this process is the administrator.
+    Open,
+    /// Only those whose token is known.
+    Guarded(Arc<Tokens>),
+}
+
+impl Service {
+    pub(super) fn trusting(api: Arc<Api>) -> Service {
+        Service { api, door: Door::Open }
+    }
+
+    pub(super) fn guarded(api: Arc<Api>, tokens: Arc<Tokens>) -> Service {
+        Service { api, door: Door::Guarded(tokens) }
+    }
+
+    fn admit(&self, request: &http::request::Parts) -> Result<User, Status> {
+        match &self.door {
+            // A token is not needed here; one that is shown cannot be known.
+            Door::Open if request.headers.contains_key(header::AUTHORIZATION) => Err(Status::unauthorized()),
+            Door::Open => Ok(User::admin()),
+            // Health and version are told to anybody, as by a real server.
+            Door::Guarded(_) if is_public(request.uri.path()) => Ok(User::anonymous()),
+            Door::Guarded(tokens) => {
+                let shown = request.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+                let token = shown.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+                token.and_then(|token| tokens.find(token)).ok_or_else(Status::unauthorized)
+            }
+        }
+    }
+}
+
+fn is_public(path: &str) -> bool {
+    let first = path.trim_matches('/').split('/').next().unwrap_or_default();
+    matches!(first, "healthz" | "livez" | "readyz" | "version")
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+impl Service {
+    async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let refuse = |status: Status| Answer::from(status).encode(super::accept::Encoding::Json);
+        let user = match self.admit(&parts) {
+            Ok(user) => user,
+            Err(status) => return refuse(status),
+        };
+        match Limited::new(body, BODY_MAX).collect().await {
+            Ok(collected) => self.api.handle(Call::new(parts, collected.to_bytes(), user)).await,
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                refuse(Status::too_large(&format!("limit is {BODY_MAX}")))
+            }
+            Err(error) => refuse(Status::bad_request(format!("the body could not be read: {error}"))),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Every adapter that comes with Conductor, on an object as its operator writes it: what is told while it is not
+//! ready, when it is, and what an application then finds.
+
+use crate::operators::Recorded;
+use crate::stage::{RESOURCE, SYSTEM, Stage, operators, part_kind};
+use conductor::template::Adapters;
+use serde_json::{Value, json};
+
+/// A database that is made by the recorded object, and somebody who wants it.
+fn staged(recorded: &Recorded) -> Stage {
+    let mut stage = Stage::new(&[part_kind(recorded.kind())]);
+    let object = recorded.at("object");
+    let engine = recorded.connection().remove("type");
+    stage.apply(json!({
+        "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabase",
+        "metadata": {"name": "orders", "namespace": SYSTEM},
+        "spec": {
+            "engine": engine,
+            "template": {"apiVersion": object["apiVersion"], "kind": object["kind"], "spec": object["spec"]},
+        },
+    }));
+    stage
+}
+
+fn claimed(stage: &mut Stage) {
+    stage.apply(json!({
+        "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
+        "metadata": {"name": "shop", "namespace": "app"},
+        "spec": {"resourceName": "orders"},
+    }));
+}
+
+fn phase(stage: &Stage) -> Value {
+    stage.get(RESOURCE, SYSTEM, "orders")["status"]["phase"].clone()
+}
+
+#[test]
+fn every_adapter_has_a_recorded_object() {
+    let operators = operators();
+    let recorded: Vec<_> = operators.all().map(|(_, recorded)| part_kind(recorded.kind())).collect();
+    let adapters = Adapters::shipped();
+    let is_recorded = |kind: &str, name: &str| {
+        let kinds = recorded.iter().filter_map(|k| Some((k, adapters.find(k)?)));
+        kinds.into_iter().any(|(k, adapter)| &*k.kind == kind && adapter.name == name)
+    };
+    for ((group, kind), adapter) in adapters.all() {
+        assert!(is_recorded(kind, &adapter.name), "{kind}.{group}: {}", adapter.name);
+    }
+}
+
+#[test]
+fn an_object_is_ready_when_its_operator_means_it() {
+    for (file, recorded) in operators().all() {
+        let mut stage = staged(recorded);
+        let part = stage.part(recorded.kind());
+        let recorded = recorded.of(&part.to_json());
+        let stages = recorded.stages();
+        assert_eq!(stages.last().map(|(_, says)| says.as_str()), Some("ready"), "{file}");
+        for (status, says) in stages {
+            stage.says(&part.key(), status);
+            let told = stage.resources().remove(0);
+            match says.strip_prefix("not ready: ") {
+                Some(why) => {
+                    let expected = format!("Creating: False ImplementationNotReady: {}: {why}", part.key());
+                    assert_eq!(told, expected, "{file}");
+                }
+                None => assert_eq!(
+                    (says.as_str(), phase(&stage)),
+                    ("ready", json!("Available")),
+                    "{file}: {told}"
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_that_has_failed_fails_its_resource_with_the_operators_words() {
+    let mut failures = 0;
+    for (file, recorded) in operators().all() {
+        let mut stage = staged(recorded);
+        let part = stage.part(recorded.kind());
+        let Some((status, says)) = recorded.of(&part.to_json()).failed() else { continue };
+        failures += 1;
+        stage.says(&part.key(), status);
+        let why = says.strip_prefix("failed: ").unwrap_or_default();
+        let expected = format!("Failed: False ImplementationFailed: {}: {why}", part.key());
+        assert_eq!(stage.resources(), [expected], "{file}");
+    }
+    assert_eq!(failures, 6, "Percona's four operators have no such word");
+}
+
+#[test]
+fn an_application_finds_what_the_operator_made() {
+    for (file, recorded) in operators().all() {
+        let mut stage = staged(recorded);
+        claimed(&mut stage);
+        let part = stage.part(recorded.kind());
+        let recorded = recorded.of(&part.to_json());
+        stage.says(&part.key(), recorded.ready());
+        let waits = stage.claim_says("app", "shop", "Ready");
+        assert!(waits.starts_with("False ConnectionIncomplete: Secret "), "{file}: {waits}");
+        assert!(waits.ends_with(" is not there yet"), "{file}: {waits}");
+        stage.apply(recorded.at("secret").clone());
+        let ready = stage.claim_says("app", "shop", "Ready");
+        assert_eq!(ready, "True ConnectionPublished: published as Secret shop", "{file}");
+        assert_eq!(stage.published("app", "shop"), recorded.connection(), "{file}");
+    }
+}
+
+#[test]
+fn what_an_operator_has_not_told_yet_is_named() {
+    for (file, recorded) in operators().all() {
+        let mut stage = staged(recorded);
+        claimed(&mut stage);
+        let part = stage.part(recorded.kind());
+        // A database that was ready and has forgotten how it is reached, as an operator's restart may leave it.
+        stage.says(&part.key(), recorded.of(&part.to_json()).ready());
+        stage.says(&part.key(), json!({}));
+        let told = stage.claim_says("app", "shop", "Ready");
+        for key in recorded.at("waits").as_array().into_iter().flatten().filter_map(Value::as_str) {
+            assert!(
+                told.contains(&format!("{key} (")) && told.contains("not known yet"),
+                "{file}: {key}: {told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_is_not_the_objects_is_not_handed_out() {
+    for (file, recorded) in operators().all() {
+        let mut stage = staged(recorded);
+        claimed(&mut stage);
+        let part = stage.part(recorded.kind());
+        let recorded = recorded.of(&part.to_json());
+        stage.says(&part.key(), recorded.ready());
+        let mut foreign = recorded.at("secret").clone();
+        let metadata = foreign["metadata"].as_object_mut().expect("it has some");
+        metadata.remove("labels");
+        metadata.remove("ownerReferences");
+        stage.apply(foreign);
+        let told = stage.claim_says("app", "shop", "Ready");
+        // Named after the part, a Secret is the part's: its operator's, or an administrator's who means it.
+        let secret = recorded.at("secret")["metadata"]["name"].as_str().unwrap_or_default();
+        let is_named = secret.starts_with(&format!("{}-", part.key().name));
+        assert_eq!(told.starts_with("False SecretNotAllowed"), !is_named, "{file}: {told}");
+    }
+}

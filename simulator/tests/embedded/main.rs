@@ -1,0 +1,12 @@
+//! The embedded API, asked in process as any client asks it. What a real API server answers to the same questions is
+//! compared elsewhere; these tests need no control plane.
+
+mod ask;
+mod basics;
+mod controller;
+mod custom;
+mod durable;
+mod fuzz;
+mod owners;
+mod served;
+mod watches;

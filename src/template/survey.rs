@@ -1,0 +1,180 @@
+//! What an expression asks for, found before it is ever evaluated: the fields it names, how much it may make of them,
+//! and what the evaluator cannot do. CEL has no limit on time or memory of its own, and a claim's author writes some
+//! of what a class's expressions are given. What the values are is not known here.
+
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+use std::collections::BTreeSet;
+
+/// Deepest nesting of brackets and choices. The parser goes down a level for each, and takes its time.
+const DEPTH_MAX: usize = 32;
+/// What a list may come out of in any order: a map's keys have none.
+const ORDERLESS: [&str; 5] = ["sort", "min", "max", "sum", "size"];
+
+/// A way from a variable into its fields: `claim.spec.version`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Reference {
+    pub root: String,
+    pub path: Vec<String>,
+}
+
+/// What an expression asks for.
+#[derive(Default)]
+pub(super) struct Survey {
+    pub references: BTreeSet<Reference>,
+    /// Its steps.
+    pub nodes: usize,
+    /// How deep `map`, `filter`, `all`, `exists` stand in one another.
+    pub loops: usize,
+    /// How many times larger than what it is given its result may be, at most: steps add up, loops multiply.
+    pub growth: u64,
+    /// What is walked over to make a list, item by item.
+    pub walks: BTreeSet<Reference>,
+    /// What the evaluator cannot do, and what to do about it.
+    pub refused: Option<(&'static str, &'static str)>,
+    /// Variables of the loops around.
+    bound: Vec<String>,
+}
+
+/// Whether a text is nested too deep to be parsed: brackets, and choices that stand in choices.
+pub(super) fn is_too_deep(text: &str) -> bool {
+    let (mut depth, mut deepest, mut choices, mut quote, mut escaped) = (0_usize, 0, 0, None, false);
+    for c in text.chars() {
+        match (quote, c) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(end), c) if c == end => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            (None, '?') => choices += 1,
+            (None, _) => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest > DEPTH_MAX || choices > DEPTH_MAX
+}
+
+impl Survey {
+    /// Walks through an expression.
+    pub fn of(expression: &IdedExpr) -> Survey {
+        let mut survey = Survey::default();
+        survey.growth = survey.visit(expression, 0, false);
+        survey
+    }
+
+    fn visit(&mut self, node: &IdedExpr, loops: usize, orderless: bool) -> u64 {
+        self.nodes += 1;
+        self.loops = self.loops.max(loops);
+        if let Some(reference) = reference(&node.expr) {
+            if !self.bound.contains(&reference.root) {
+                self.references.insert(reference);
+            }
+            return 1;
+        }
+        match &node.expr {
+            Expr::Literal(_) | Expr::Ident(_) => 1,
+            Expr::Select(select) => self.visit(&select.operand, loops, false),
+            Expr::Call(call) => self.visit_call(call, loops),
+            Expr::List(list) => self.visit_all(&list.elements, loops),
+            Expr::Map(map) => {
+                let entries = map.entries.iter().map(|entry| self.visit_entry(&entry.expr, loops));
+                entries.fold(1, u64::saturating_add)
+            }
+            Expr::Comprehension(each) => self.visit_loop(each, loops, orderless),
+            Expr::Struct(_) | Expr::Unspecified => {
+                self.refused =
+                    Some(("makes an object of a type, and there are none", "write a map: {'a': 1}"));
+                1
+            }
+        }
+    }
+
+    fn visit_all(&mut self, nodes: &[IdedExpr], loops: usize) -> u64 {
+        nodes.iter().map(|node| self.visit(node, loops, false)).fold(1, u64::saturating_add)
+    }
+
+    fn visit_call(&mut self, call: &CallExpr, loops: usize) -> u64 {
+        let orderless = ORDERLESS.contains(&call.func_name.as_str());
+        if call.func_name == "format" {
+            self.check_format(call);
+        }
+        let on = call.target.iter().map(|target| &**target).chain(&call.args);
+        on.map(|node| self.visit(node, loops, orderless)).fold(1, u64::saturating_add)
+    }
+
+    /// A loop makes at most so much of every item, for every item of what it walks over.
+    fn visit_loop(&mut self, each: &ComprehensionExpr, loops: usize, orderless: bool) -> u64 {
+        let makes_list = matches!(&each.accu_init.expr, Expr::List(list) if list.elements.is_empty());
+        if makes_list && !orderless {
+            match (reference(&each.iter_range.expr), &each.iter_range.expr) {
+                (Some(walked), _) if !self.bound.contains(&walked.root) => drop(self.walks.insert(walked)),
+                (_, Expr::Map(_)) => self.refused = Some(UNORDERED),
+                _ => {}
+            }
+        }
+        let start = self.visit(&each.accu_init, loops, false);
+        let walked = self.visit(&each.iter_range, loops, orderless).saturating_add(start);
+        let names = [Some(&each.iter_var), each.iter_var2.as_ref(), Some(&each.accu_var)];
+        let before = self.bound.len();
+        self.bound.extend(names.into_iter().flatten().cloned());
+        let inner = [&each.loop_cond, &each.loop_step, &each.result];
+        let inner = inner.into_iter().map(|inner| self.visit(inner, loops + 1, false));
+        let step = inner.fold(0, u64::saturating_add);
+        self.bound.truncate(before);
+        walked.saturating_mul(step)
+    }
+
+    fn visit_entry(&mut self, entry: &EntryExpr, loops: usize) -> u64 {
+        match entry {
+            EntryExpr::StructField(field) => self.visit(&field.value, loops, false),
+            EntryExpr::MapEntry(entry) => {
+                self.visit(&entry.key, loops, false).saturating_add(self.visit(&entry.value, loops, false))
+            }
+        }
+    }
+
+    /// A number may be written with as many digits as a format says, and the evaluator would try.
+    fn check_format(&mut self, call: &CallExpr) {
+        let text = match call.target.as_ref().map(|target| &target.expr) {
+            Some(Expr::Literal(LiteralValue::String(text))) => text.inner(),
+            _ => {
+                self.refused = Some(("formats by a text that is computed", "write the format out"));
+                return;
+            }
+        };
+        let digits = |piece: &str| piece.chars().take_while(char::is_ascii_digit).count();
+        if text.split("%.").skip(1).any(|piece| digits(piece) > 2) {
+            self.refused = Some(("formats a number with more than 99 digits", "ask for fewer"));
+        }
+    }
+}
+
+/// A map's keys come in another order every time; what is made from them would change for ever.
+pub(super) const UNORDERED: (&str, &str) =
+    ("makes a list of a map, whose keys have no order", "put .sort() after it");
+
+/// A variable and the fields that are taken of it, where an expression is nothing else.
+fn reference(expr: &Expr) -> Option<Reference> {
+    match expr {
+        Expr::Ident(name) => Some(Reference { root: name.clone(), path: Vec::new() }),
+        Expr::Select(select) => {
+            let mut reference = reference(&select.operand.expr)?;
+            // `has(a.b)` asks whether b is there; that a can have one at all is still checked.
+            reference.path.push(select.field.clone());
+            Some(reference)
+        }
+        Expr::Call(call) if call.func_name == "_[_]" => match &call.args[..] {
+            [operand, index] => match &index.expr {
+                Expr::Literal(LiteralValue::String(field)) => {
+                    let mut reference = reference(&operand.expr)?;
+                    reference.path.push(field.inner().to_owned());
+                    Some(reference)
+                }
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}

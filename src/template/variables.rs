@@ -1,0 +1,67 @@
+//! What expressions see, by name: as CEL reads it, and as the JSON that it came from. Bounded, because how long an
+//! expression takes hangs on it, and a claim's author writes some of it.
+
+use super::blueprint::Inputs;
+use super::body::{SIZE_MAX, size_of};
+use super::dialect::Dialect;
+use super::survey::Reference;
+use super::value::to_cel;
+use crate::model::{FieldError, ValueError};
+use kube_cel::cel::Context;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// Named values.
+pub(super) struct Variables<'a> {
+    pub context: Context<'static>,
+    named: Vec<(&'a str, Cow<'a, Value>)>,
+    /// How large they are together.
+    pub size: usize,
+}
+
+impl<'a> Variables<'a> {
+    /// What expressions of a class see; `object` is the one that speaks of itself.
+    ///
+    /// # Errors
+    /// Inputs that are too large.
+    pub fn of(inputs: &Inputs<'a>, object: Option<&'a Value>) -> Result<Variables<'a>, FieldError> {
+        let objects: Map<String, Value> =
+            inputs.objects.iter().map(|(id, object)| (id.to_string(), (*object).clone())).collect();
+        let or_empty = |value: Option<&'a Value>| {
+            value.map_or_else(|| Cow::Owned(Value::Object(Map::new())), Cow::Borrowed)
+        };
+        Variables::new(vec![
+            ("claim", or_empty(inputs.claim)),
+            ("class", or_empty(inputs.class)),
+            ("resource", or_empty(inputs.resource)),
+            ("parameters", or_empty(inputs.parameters)),
+            ("objects", Cow::Owned(Value::Object(objects))),
+            ("object", or_empty(object)),
+        ])
+    }
+
+    /// These values.
+    ///
+    /// # Errors
+    /// One that is too large.
+    pub fn new(named: Vec<(&'a str, Cow<'a, Value>)>) -> Result<Variables<'a>, FieldError> {
+        let (mut context, mut size) = (Dialect::shared().context(), 0);
+        for (name, value) in &named {
+            let own = size_of(value);
+            if own > SIZE_MAX {
+                return Err(
+                    ValueError::new(name, "is larger than 256 KiB", "make it smaller").in_field("inputs")
+                );
+            }
+            size += own;
+            context.add_variable_from_value(*name, to_cel(value));
+        }
+        Ok(Variables { context, named, size })
+    }
+
+    /// What a reference leads to.
+    pub fn find(&self, Reference { root, path }: &Reference) -> Option<&Value> {
+        let (_, value) = self.named.iter().find(|(name, _)| name == root)?;
+        path.iter().try_fold(&**value, |value, step| value.get(step))
+    }
+}
