@@ -35,9 +35,12 @@ pub(super) async fn run(provider: Provider, mut changed: watch::Receiver<()>) {
         let mut pause = EVERY;
         if provider.desk.leader.leads() {
             let servers = provider.world.servers();
-            // One of ours that does not run yet has nothing to say; whoever starts it tells how that goes.
+            // One of ours that does not run yet, or is going, is told of by whoever starts and ends it.
             let runs = |server: &&(ServerRef, Arc<DynamicObject>)| {
-                server.0.kind == ServerKind::DatabaseServer || server.1.data.pointer("/status/port").is_some()
+                let (reference, object) = server;
+                let is_running = object.data.pointer("/status/port").is_some()
+                    && object.metadata.deletion_timestamp.is_none();
+                reference.kind == ServerKind::DatabaseServer || is_running
             };
             let looks =
                 servers.iter().filter(runs).map(|(reference, object)| look(&provider, reference, object));
