@@ -22,7 +22,7 @@ static OWN_WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(ResourceVersion in (?:the precondition|record) )\(\d+\)", "${1}(<revision>)"),
         // How a parser of JSON complains is the parser's.
         (r"(json parse error|error decoding patch|continue key is not valid): .*", "$1: <why>"),
-        // Protocol buffers are absent.
+        // Protocol buffers are read and not written: only the real server offers to answer in them.
         (", application/vnd.kubernetes.protobuf(;stream=watch)?", ""),
     ];
     patterns.map(|(text, mark)| (pattern(text), mark)).into()
