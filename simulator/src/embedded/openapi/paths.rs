@@ -32,13 +32,8 @@ pub(super) fn of(resource: &Resource, version: &Version, definition: &str) -> Ma
             }}});
         }
         if action == "patch" {
-            let media = [
-                "application/apply-patch+yaml",
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-            ];
-            let content: Map<String, Value> = media
+            let content: Map<String, Value> = resource
+                .patch_media()
                 .iter()
                 .map(|media| ((*media).to_owned(), json!({"schema": {"type": "object"}})))
                 .collect();

@@ -89,6 +89,20 @@ impl Resource {
         self.versions.iter().position(|version| version.storage).unwrap_or(0)
     }
 
+    /// The kinds of patch that it takes. Clients choose by what the OpenAPI document lists.
+    pub fn patch_media(&self) -> &'static [&'static str] {
+        if self.is_custom() {
+            &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]
+        } else {
+            &[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/strategic-merge-patch+json",
+                "application/apply-patch+yaml",
+            ]
+        }
+    }
+
     pub fn is_custom(&self) -> bool {
         self.flavour == Flavour::Custom
     }

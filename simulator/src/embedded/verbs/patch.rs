@@ -16,21 +16,12 @@ use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-const MEDIA: [&str; 4] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
-const CUSTOM_MEDIA: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
-
 pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, Status> {
     let wanted = call.wanted()?;
-    let is_custom = scope.served.resource.is_custom();
-    match (call.media(), is_custom) {
+    let resource = &scope.served.resource;
+    match (call.media(), resource.is_custom()) {
         (Media::JsonPatch | Media::MergePatch | Media::ApplyPatch, _) | (Media::StrategicPatch, false) => {}
-        (_, true) => return Err(Status::unsupported_media_type(&CUSTOM_MEDIA)),
+        (_, true) => return Err(Status::unsupported_media_type(resource.patch_media())),
         (_, false) => return Err(Status::unknown_patch()),
     }
     let options = WriteOptions::read(call, "PatchOptions")?;
@@ -99,7 +90,7 @@ fn patched(
                 .map_err(|_| Status::unprocessable())?;
         }
         Media::ApplyPatch | Media::Json | Media::Yaml | Media::Other => {
-            return Err(Status::unsupported_media_type(&MEDIA));
+            return Err(Status::unsupported_media_type(scope.served.resource.patch_media()));
         }
     }
     let told = settle(&mut draft, scope, options)?;
