@@ -68,6 +68,17 @@ impl Rival {
         }
     }
 
+    /// Something whose claim is gone, kept for an administrator to look at.
+    pub fn released(self, name: &str) -> Value {
+        let mut offer = self.offer(name);
+        let gone = json!({"namespace": "bench", "name": "gone", "uid": format!("gone-{name}")});
+        match self {
+            Rival::Volumes => offer["spec"]["claimRef"] = gone,
+            Rival::Conductor => offer["spec"]["claimRefs"] = json!([gone]),
+        }
+        offer
+    }
+
     /// A claim of one of them.
     pub fn claim(self, name: &str) -> Value {
         match self {
@@ -108,7 +119,10 @@ impl Binder {
         let begun = Instant::now();
         match self.rival {
             Rival::Volumes => {
-                let more = ["--controllers=persistentvolume-binder-controller", "--kube-api-qps=100000"];
+                // Without the second, claims that are deleted would never go.
+                let controllers =
+                    "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller";
+                let more = [&format!("--controllers={controllers}"), "--kube-api-qps=100000"];
                 let more = more.into_iter().chain(["--kube-api-burst=100000"]).map(str::to_owned);
                 cluster.plane.start_part_with(Part::ControllerManager, more)?;
             }

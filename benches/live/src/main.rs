@@ -8,12 +8,13 @@ mod meter;
 mod provision;
 mod report;
 mod scenario;
+mod scenes;
 
 use anyhow::Result;
 use binder::{Binder, Rival};
 use clap::Parser;
 use cluster::Cluster;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bind claims on a real API server and print how fast it went
 #[derive(Debug, Parser)]
@@ -30,6 +31,9 @@ struct Arguments {
     /// Only provision, which takes a minute or so, and print that
     #[arg(long, conflicts_with = "write")]
     provision: bool,
+    /// Only early claims, released offers and churn, which takes some minutes, and print that
+    #[arg(long, conflicts_with_all = ["write", "provision"])]
+    scenes: bool,
     /// Write the tables to docs/benchmarks.md as well
     #[arg(long)]
     write: bool,
@@ -37,7 +41,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Arguments { conductor, claims, crowd, provision, write } = Arguments::parse();
+    let Arguments { conductor, claims, crowd, provision, scenes, write } = Arguments::parse();
     eprintln!("starting etcd and kube-apiserver");
     let mut cluster = Cluster::start().await?;
     let mut report = report::Report::new(claims);
@@ -47,6 +51,11 @@ async fn main() -> Result<()> {
         println!("{}", report::provisioned(claims, &provisioned));
         return Ok(());
     }
+    if scenes {
+        play_scenes(&mut cluster, &mut report, &conductor, claims).await?;
+        println!("{}", report.scenes_text());
+        return Ok(());
+    }
     eprintln!("ceiling: status patches from a bare client");
     report.ceiling(scenario::ceiling(&cluster, claims).await?);
     for rival in [Rival::Volumes, Rival::Conductor] {
@@ -54,6 +63,7 @@ async fn main() -> Result<()> {
         let (backlog, arrivals) = scenario::compare(&mut cluster, &mut binder, claims).await?;
         report.compared(rival, backlog, arrivals);
     }
+    play_scenes(&mut cluster, &mut report, &conductor, claims).await?;
     let mut binder = Binder::new(Rival::Conductor, &conductor);
     report.provisioned(provision::provision(&mut cluster, &mut binder, claims).await?);
     let mut binder = Binder::new(Rival::Conductor, &conductor);
@@ -63,6 +73,19 @@ async fn main() -> Result<()> {
     println!("{text}");
     if write {
         report::write(&text)?;
+    }
+    Ok(())
+}
+
+async fn play_scenes(
+    cluster: &mut Cluster,
+    report: &mut report::Report,
+    conductor: &Path,
+    claims: usize,
+) -> Result<()> {
+    for rival in [Rival::Volumes, Rival::Conductor] {
+        let mut binder = Binder::new(rival, conductor);
+        report.played(rival, scenes::play(cluster, &mut binder, claims).await?);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::binder::Rival;
 use crate::meter::Usage;
 use crate::provision::Provisioned;
 use crate::scenario::{Crowded, Outcome};
+use crate::scenes::Scenes;
 use anyhow::Result;
 use std::fmt::Write;
 use std::path::Path;
@@ -16,13 +17,21 @@ pub struct Report {
     claims: usize,
     ceiling: f64,
     rows: Vec<(&'static str, Rival, Outcome)>,
+    scenes: Vec<(Rival, Scenes)>,
     provisioned: Option<Provisioned>,
     crowded: Option<(usize, Crowded)>,
 }
 
 impl Report {
     pub fn new(claims: usize) -> Report {
-        Report { claims, ceiling: 0.0, rows: Vec::new(), provisioned: None, crowded: None }
+        Report {
+            claims,
+            ceiling: 0.0,
+            rows: Vec::new(),
+            scenes: Vec::new(),
+            provisioned: None,
+            crowded: None,
+        }
     }
 
     pub fn ceiling(&mut self, per_second: f64) {
@@ -35,6 +44,10 @@ impl Report {
             eprintln!("  {what}: {:.0} binds/s", outcome.per_second);
             self.rows.push((what, rival, outcome));
         }
+    }
+
+    pub fn played(&mut self, rival: Rival, scenes: Scenes) {
+        self.scenes.push((rival, scenes));
     }
 
     pub fn provisioned(&mut self, provisioned: Provisioned) {
@@ -60,6 +73,7 @@ impl Report {
         );
         self.compared_table(&mut text);
         self.used_table(&mut text);
+        let _ = write!(text, "\n{}", self.scenes_text());
         if let Some(made) = &self.provisioned {
             let _ = writeln!(text, "\n{}", provisioned(self.claims, made));
         }
@@ -108,6 +122,32 @@ impl Report {
                     writeln!(text, "| {what} | {name} | {process} | {cpu:.2} s | {each} | {peak_mib} MiB |");
             }
         }
+    }
+
+    /// The runs that are not quiet.
+    pub fn scenes_text(&self) -> String {
+        let Some((_, Scenes { early, released: _, churn })) = self.scenes.first() else {
+            return String::new();
+        };
+        let mut text = format!(
+            "Early: {} claims are there before their offers are made; the rate is from the first offer to the last Bound,\n\
+             the wait from the last offer to it. Released: {} claims arrive beside nine times as many offers that\n\
+             nobody may have. Churn: {} claims come, 20 a second, and go when 200 younger ones are there.\n\n\
+             | run | who | binds/s | wait | p50 | p90 | p99 | most | writes per bind |\n\
+             |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
+            early.claims, self.claims, churn.claims
+        );
+        for (rival, Scenes { early, released, churn }) in &self.scenes {
+            let (name, wait) = (rival.name(), ms(early.after_last_offer));
+            let (rate, writes) = (early.per_second, early.writes_per_bind);
+            let _ = writeln!(text, "| early | {name} | {rate:.0} | {wait} | | | | | {writes:.2} |");
+            let (p50, p99) = released.latency.map_or_else(Default::default, |(a, b)| (ms(a), ms(b)));
+            let (rate, writes) = (released.per_second, released.writes_per_bind);
+            let _ = writeln!(text, "| released | {name} | {rate:.0} | | {p50} | | {p99} | | {writes:.2} |");
+            let [p50, p90, p99, most] = churn.latencies.map(ms);
+            let _ = writeln!(text, "| churn | {name} | | | {p50} | {p90} | {p99} | {most} | |");
+        }
+        text
     }
 
     fn crowded_table(&self, text: &mut String) {

@@ -118,14 +118,14 @@ pub async fn crowd(
 }
 
 /// Offers first; when they are all Available, claims as fast as they can be made.
-async fn arrive(cluster: &Cluster, binder: &Binder, prefix: &str, count: usize) -> Result<Outcome> {
+pub async fn arrive(cluster: &Cluster, binder: &Binder, prefix: &str, count: usize) -> Result<Outcome> {
     make_offers(cluster, binder.rival, prefix, count).await?;
     arrive_on(cluster, binder, prefix, count).await
 }
 
 async fn arrive_on(cluster: &Cluster, binder: &Binder, prefix: &str, count: usize) -> Result<Outcome> {
     let rival = binder.rival;
-    wait_available(cluster, rival, count).await?;
+    wait_phase(cluster, rival.offers(), "Available", count).await?;
     settle(cluster).await?;
     let before = meter::writes(&cluster.client).await?;
     let started = usages(&binder.processes(cluster));
@@ -159,20 +159,21 @@ pub fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted.get(at).copied().unwrap_or_default()
 }
 
-fn named(path: &str, names: &[String], object: impl Fn(&str) -> Value) -> Vec<(String, Value)> {
+pub fn named(path: &str, names: &[String], object: impl Fn(&str) -> Value) -> Vec<(String, Value)> {
     names.iter().map(|name| (path.to_owned(), object(name))).collect()
 }
 
-async fn make_offers(cluster: &Cluster, rival: Rival, prefix: &str, count: usize) -> Result<()> {
+pub async fn make_offers(cluster: &Cluster, rival: Rival, prefix: &str, count: usize) -> Result<()> {
     let names: Vec<String> = (0..count).map(|n| format!("{prefix}-{n:06}")).collect();
     cluster.create_all(named(rival.offers(), &names, |name| rival.offer(name))).await
 }
 
-async fn wait_available(cluster: &Cluster, rival: Rival, count: usize) -> Result<()> {
+/// Waits until so many objects of a collection are in a phase.
+pub async fn wait_phase(cluster: &Cluster, collection: &str, phase: &str, count: usize) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(600);
-    while cluster.count_phase(rival.offers(), "Available").await? < count {
+    while cluster.count_phase(collection, phase).await? < count {
         if Instant::now() > until {
-            bail!("the offers did not become Available in ten minutes");
+            bail!("{count} objects of {collection} did not become {phase} in ten minutes");
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

@@ -1,0 +1,129 @@
+//! Three runs of what clusters do to a binder besides being quiet: claims that are there before anything fits them, a
+//! crowd of released offers that nobody may have, and claims that come and go all the time. Measured from outside, as
+//! every run.
+
+use crate::binder::{Binder, Rival};
+use crate::cluster::Cluster;
+use crate::meter::{self, Watcher};
+use crate::scenario::{Outcome, arrive, make_offers, named, percentile, settle, wait_phase};
+use anyhow::Result;
+use http::Request;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+/// Released offers beside each one that can be had.
+const RELEASED_FOR_EACH: usize = 9;
+/// Between two claims that come.
+const TICK: Duration = Duration::from_millis(50);
+/// Claims that come in all: two minutes of them.
+const COMING: usize = 2_400;
+/// How many claims there are before the oldest goes.
+const ALIVE: usize = 200;
+
+/// Claims first, offers later.
+#[derive(Debug)]
+pub struct Early {
+    pub claims: usize,
+    /// From the first offer until the last claim was seen Bound.
+    pub per_second: f64,
+    /// From the last offer until the last claim was seen Bound.
+    pub after_last_offer: Duration,
+    pub writes_per_bind: f64,
+}
+
+/// Claims that come and go.
+#[derive(Debug)]
+pub struct Churn {
+    pub claims: usize,
+    /// From the sending of a claim until it was seen Bound: half of them, nine of ten, 99 of a hundred, all.
+    pub latencies: [Duration; 4],
+}
+
+/// What one of the two made of all three.
+#[derive(Debug)]
+pub struct Scenes {
+    pub early: Early,
+    pub released: Outcome,
+    pub churn: Churn,
+}
+
+/// All three, one after the other.
+pub async fn play(cluster: &mut Cluster, binder: &mut Binder, claims: usize) -> Result<Scenes> {
+    let name = binder.rival.name();
+    binder.start(cluster).await?;
+    eprintln!("{name}: {} claims before their offers", 2 * claims);
+    let early = early(cluster, binder, 2 * claims).await?;
+    eprintln!("{name}: {claims} claims beside {} released offers", RELEASED_FOR_EACH * claims);
+    let released = among_released(cluster, binder, claims).await?;
+    eprintln!("{name}: {COMING} claims come, one each {} ms, and go", TICK.as_millis());
+    let churn = churn(cluster, binder.rival).await?;
+    binder.kill(cluster);
+    Ok(Scenes { early, released, churn })
+}
+
+async fn early(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Early> {
+    let rival = binder.rival;
+    let names: Vec<String> = (0..count).map(|n| format!("early-{n:06}")).collect();
+    cluster.create_all(named(rival.claims(), &names, |name| rival.claim(name))).await?;
+    settle(cluster).await?;
+    let before = meter::writes(&cluster.client).await?;
+    let watcher = Watcher::start(&cluster.client, rival.claims()).await?;
+    let begun = Instant::now();
+    make_offers(cluster, rival, "early", count).await?;
+    let offered = Instant::now();
+    watcher.wait(count).await?;
+    let last = watcher.seen().values().max().copied().unwrap_or(offered);
+    settle(cluster).await?;
+    let writes = meter::writes(&cluster.client).await? - before;
+    Ok(Early {
+        claims: count,
+        per_second: count as f64 / (last - begun).as_secs_f64(),
+        after_last_offer: last.saturating_duration_since(offered),
+        writes_per_bind: writes.saturating_sub(count as u64) as f64 / count as f64,
+    })
+}
+
+async fn among_released(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Outcome> {
+    let rival = binder.rival;
+    let crowd = RELEASED_FOR_EACH * count;
+    let names: Vec<String> = (0..crowd).map(|n| format!("released-{n:06}")).collect();
+    cluster.create_all(named(rival.offers(), &names, |name| rival.released(name))).await?;
+    wait_phase(cluster, rival.offers(), "Released", crowd).await?;
+    arrive(cluster, binder, "among", count).await
+}
+
+async fn churn(cluster: &Cluster, rival: Rival) -> Result<Churn> {
+    make_offers(cluster, rival, "churn", COMING).await?;
+    wait_phase(cluster, rival.offers(), "Available", COMING).await?;
+    settle(cluster).await?;
+    let watcher = Watcher::start(&cluster.client, rival.claims()).await?;
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let (mut calls, mut sent) = (JoinSet::new(), BTreeMap::new());
+    for n in 0..COMING {
+        ticks.tick().await;
+        let name = format!("churn-{n:06}");
+        let (client, claim) = (cluster.client.clone(), rival.claim(&name));
+        let request = Request::post(rival.claims()).header("Content-Type", "application/json");
+        let request = request.body(serde_json::to_vec(&claim)?)?;
+        sent.insert(name, Instant::now());
+        calls.spawn(async move { client.request::<Value>(request).await });
+        if let Some(oldest) = n.checked_sub(ALIVE) {
+            let client = cluster.client.clone();
+            let request = Request::delete(format!("{}/churn-{oldest:06}", rival.claims())).body(Vec::new())?;
+            calls.spawn(async move { client.request::<Value>(request).await });
+        }
+    }
+    while let Some(called) = calls.join_next().await {
+        called??;
+    }
+    watcher.wait(COMING).await?;
+    let seen = watcher.seen();
+    let mut latencies: Vec<Duration> =
+        sent.iter().filter_map(|(name, sent)| Some(*seen.get(name)? - *sent)).collect();
+    latencies.sort_unstable();
+    Ok(Churn { claims: COMING, latencies: [50, 90, 99, 100].map(|percent| percentile(&latencies, percent)) })
+}
