@@ -11,16 +11,17 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo capture test bench bench-live bench-peers bench-guard crds lint pure deny tools
+.PHONY: help demo capture test bench bench-live bench-peers bench-guard bench-databases fuzz pictures crds lint pure deny tools databases browser
 
 help: ## List what can be run
 	@echo 'make TARGET'
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/\1\t/' | \
-	  while IFS=$$'\t' read -r target text; do printf '  %-11s %s\n' "$$target" "$$text"; done
+	  while IFS=$$'\t' read -r target text; do printf '  %-15s %s\n' "$$target" "$$text"; done
 	@echo
 	@echo 'CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)'
 
 demo: tools ## See everything in a minute: an API of its own, three teams, and what each gets
+	@scripts/install-packages databases || echo 'the demo goes on without a database server, and says what it leaves out' >&2
 	@$(CARGO) build --release --package conductor-cli
 	@"$(CARGO_TARGET_DIR)/release/conductor" demo
 
@@ -28,16 +29,25 @@ capture: tools ## Draw docs/demo.svg anew from what the demo prints
 	@$(CARGO) build --release --package conductor-cli
 	@scripts/capture-demo "$(CARGO_TARGET_DIR)/release/conductor"
 
-test: tools lint pure deny ## Run every check and every test; the last line counts them
+test: tools databases browser lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace
 
 bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision
 	@$(CARGO) bench --package conductor --bench summary
+	@$(CARGO) bench --package conductor-simulator --bench scale
 
 bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks.md
 	@$(CARGO) build --release --package conductor-cli --package conductor-bench-live
 	@"$(CARGO_TARGET_DIR)/release/bench-live" --conductor "$(CARGO_TARGET_DIR)/release/conductor" --write
+
+fuzz: tools ## Play 20,000 random histories against the engine, every law checked
+	@$(CARGO) build --release --package conductor-cli
+	@"$(CARGO_TARGET_DIR)/release/conductor" sim fuzz --seeds 20000
+
+pictures: tools browser ## Make the pictures in docs/images anew
+	@$(CARGO) build --package conductor-cli
+	@scripts/pictures "$(CARGO_TARGET_DIR)/debug/conductor"
 
 bench-peers: tools ## Measure decisions beside the peers' own code; writes docs/benchmarks.md
 	@$(CARGO) build --release --package conductor-bench-peers
@@ -46,6 +56,9 @@ bench-peers: tools ## Measure decisions beside the peers' own code; writes docs/
 
 bench-guard: tools ## Count the instructions of fixed workloads; fails when they grow (needs valgrind)
 	@$(CARGO) bench --package conductor --bench guard
+
+bench-databases: tools databases ## Measure 300 claims over 3 shared PostgreSQL servers
+	@$(CARGO) test --package conductor-databases --test scale -- --ignored --nocapture
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds
@@ -63,6 +76,12 @@ deny: tools ## Check dependencies: advisories, licences, sources (needs cargo-de
 	else \
 	  echo 'cargo-deny is not installed, dependencies are not checked: cargo install cargo-deny --locked'; \
 	fi
+
+databases: ## Install PostgreSQL and MariaDB, where they are not, for tests and the demo
+	@scripts/install-packages databases
+
+browser: ## Install chromium, where no browser is, to look at the pages
+	@scripts/install-packages browser
 
 tools:
 	@CARGO="$(CARGO)" scripts/check-tools

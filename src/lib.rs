@@ -7,6 +7,7 @@
 pub mod action;
 pub mod api;
 pub mod cache;
+pub mod database;
 pub mod engine;
 pub mod event;
 pub mod framework;
@@ -15,6 +16,8 @@ pub mod lifecycle;
 pub mod live;
 pub mod model;
 pub mod plugins;
+#[cfg(feature = "live")]
+pub mod provider;
 pub mod queue;
 pub mod scheduler;
 pub mod template;

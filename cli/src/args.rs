@@ -4,6 +4,7 @@ mod provisioning;
 
 pub use provisioning::{AbandonArguments, DiffClassArguments, DiffWhat, ImportArguments};
 
+use crate::sim::args::Simulate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub enum Command {
 
 kubectl and every client library work on it; Pods are kept and not run. Kinds that classes make and that nobody
 defines get a stand-in, which says that their objects are ready and makes no database: see --no-stand-ins.
+Claims of the classes local-postgresql and local-mariadb get databases that work, on real servers beside this process,
+where PostgreSQL or MariaDB is installed.
 With --data, what was answered is there again after the next start, however the last one ended.
 
 Exit codes: 0 stopped when asked to; 1 cannot go on; 2 usage, or a manifest that cannot be applied.")]
@@ -50,14 +53,17 @@ Exit codes: 0 stopped when asked to; 1 cannot go on; 2 usage, or a manifest that
 
 Exit codes: 0 everything was as shown; 1 something was not, and which.")]
     Demo,
-    /// Run the scheduler offline, over manifests
+    /// Run the scheduler offline, over manifests or a recording
     #[command(
         arg_required_else_help = true,
         after_help = "Examples:
-  conductor sim plan manifests/                       what every claim would get
+  conductor sim plan examples/plan/teams.yaml          what every claim would get
+  conductor sim explain examples/plan/teams.yaml       why claims wait, and what would help
+  conductor sim whatif examples/plan/teams.yaml --lose resource/shared-mysql
   conductor sim plan manifests/ -o json | jq .summary
-  conductor sim explain manifests/                    why claims wait, and what would help
-  conductor sim explain manifests/ --claim team-a/orders"
+
+Exit codes of every question: 0 answered, nothing changes, passed; 1 something changes, failed;
+2 usage or input error; 3 inconclusive; 4 the same input gave two answers."
     )]
     Sim {
         /// Which question
@@ -79,6 +85,26 @@ Several may run: one leads, the others stand by with everything seen. Health is 
 
 Exit codes: 0 stopped when asked to; 1 lost the lease or cannot go on, start it again; 2 usage, or no cluster.")]
     Run(RunArguments),
+    /// Change the login of a claim's database now, instead of when its time comes
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor rotate team-a/orders                       a new login; the one before stays valid for a while
+  conductor rotate team-a/orders --hard                after a leak: every session and older password ends
+
+Exit codes: 0 asked for; 2 usage, no such database in use, or the cluster cannot be asked."
+    )]
+    Rotate(RotateArguments),
+    /// Have a database back that is in quarantine since its claim was deleted
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor undelete team-a/orders                     it is kept, with its data
+  kubectl apply -f claim.yaml                          the same claim again: it gets its database back
+
+Exit codes: 0 asked for; 2 usage, nothing in quarantine, or the cluster cannot be asked."
+    )]
+    Undelete(UndeleteArguments),
     /// List claims, resources, classes or quotas of a cluster
     #[command(after_help = "Examples:
   conductor get claims -A                              every claim, and why it waits
@@ -132,6 +158,17 @@ Exit codes: 0 let go of; 2 usage, refused, not confirmed, or the cluster cannot 
         #[command(subcommand)]
         what: DiffWhat,
     },
+    /// Turn the configuration file of a fleet of servers into DatabaseServers
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor servers config.yaml | kubectl apply -f -
+  kubectl get configmap db-controller-config -o yaml | conductor servers -
+
+Each instance becomes a server that offers itself under the label instance=NAME. Both `host: a` and `host=a`
+are read. Exit codes: 0 printed; 2 usage, or a value that cannot be read, told with its place."
+    )]
+    Servers(ServersArguments),
     /// Print the CustomResourceDefinitions
     #[command(after_help = "Examples:
   conductor crds | kubectl apply -f -
@@ -175,6 +212,16 @@ pub struct RunArguments {
     /// every kind that Conductor has been given rights to
     #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]
     pub allow_kinds: Option<Vec<String>>,
+    /// Leave databases on servers to another controller
+    #[arg(long)]
+    pub no_databases: bool,
+    /// Run LocalServers on this machine, with their data in this folder
+    #[arg(long, value_name = "DIR")]
+    pub local_servers: Option<PathBuf>,
+    /// Configuration of a fleet of database servers, kept in force as it changes: a file such as a mounted
+    /// config.yaml, or configmap/NAME in the system namespace
+    #[arg(long, value_name = "FILE|configmap/NAME", conflicts_with = "no_databases")]
+    pub database_config: Option<String>,
     /// Folder with adapters (YAML, one a file) for more kinds of implementation, or in place of those that come along
     #[arg(long, value_name = "DIR")]
     pub adapters: Option<PathBuf>,
@@ -222,6 +269,37 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line
     Json,
+}
+
+/// Arguments of `rotate`.
+#[derive(Args, Debug)]
+pub struct RotateArguments {
+    /// The claim
+    #[arg(value_name = "NS/NAME")]
+    pub claim: String,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// End every session and every older password too
+    #[arg(long)]
+    pub hard: bool,
+}
+
+/// Arguments of `undelete`.
+#[derive(Args, Debug)]
+pub struct UndeleteArguments {
+    /// The claim that it was made for
+    #[arg(value_name = "NS/NAME")]
+    pub claim: String,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
 }
 
 /// Arguments of `get`.
@@ -286,68 +364,18 @@ pub struct ExplainClaimArguments {
     pub output: Format,
 }
 
-/// Questions to the scheduler.
-#[derive(Debug, Subcommand)]
-pub enum Simulate {
-    /// Show what every claim would get
-    #[command(after_help = "Examples:
-  conductor sim plan examples/plan/teams.yaml
-  conductor sim plan manifests/ my-claim.yaml          would my claim be served?
-  kubectl get rdb,rdbc,rdbclass,claimquotas -A -o yaml | conductor sim plan -
-  conductor sim plan cluster.yaml.gz -o json | jq '.claims[] | select(.outcome == \"Pending\")'
-
-Existing bindings are honoured, and a resource without a phase counts as Available. A claim that a
-resource is held by but that is not in the input counts as gone: give all claims, not one namespace's.
-
-The same input gives the same bytes. Exit codes: 0 planned, whatever the outcome; 2 usage or input error.")]
-    Plan(PlanArguments),
-    /// Show why claims wait, and the nearest changes that would serve them
-    #[command(after_help = "Examples:
-  conductor sim explain examples/plan/teams.yaml
-  conductor sim explain examples/plan/teams.yaml --claim reports/warehouse
-  kubectl get rdb,rdbc,rdbclass -A -o yaml | conductor sim explain - --claim team-a/orders -o json
-
-Exit codes: 0 explained; 2 usage or input error, an unknown claim included.")]
-    Explain(ExplainArguments),
-}
-
-/// What a simulation reads.
+/// Arguments of `servers`.
 #[derive(Args, Debug)]
-pub struct Input {
-    /// Files, directories or `-` for standard input: YAML or JSON, lists and many documents too, gzip or not
-    #[arg(value_name = "PATH", required = true)]
-    pub paths: Vec<PathBuf>,
-    /// Where resources and classes live
+pub struct ServersArguments {
+    /// The configuration, or a ConfigMap with it under `config.yaml`; `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub config: PathBuf,
+    /// Where servers live
     #[arg(long, value_name = "NS", default_value = "conductor-system")]
     pub system_namespace: String,
-    /// Namespace of claims, quotas and limits that name none
-    #[arg(long, short, value_name = "NS", default_value = "default")]
-    pub namespace: String,
-}
-
-/// Arguments of `sim plan`.
-#[derive(Args, Debug)]
-pub struct PlanArguments {
-    /// What is read
-    #[command(flatten)]
-    pub input: Input,
-    /// A table for people, or JSON for scripts
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    pub output: Format,
-}
-
-/// Arguments of `sim explain`.
-#[derive(Args, Debug)]
-pub struct ExplainArguments {
-    /// What is read
-    #[command(flatten)]
-    pub input: Input,
-    /// One claim, waiting or not; without it, every claim that waits
-    #[arg(long, value_name = "NS/NAME")]
-    pub claim: Option<String>,
-    /// A table for people, or JSON for scripts
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    pub output: Format,
+    /// YAML documents, or one JSON list
+    #[arg(long, short, value_enum, default_value_t = CrdFormat::Yaml)]
+    pub output: CrdFormat,
 }
 
 /// Arguments of `crds`.

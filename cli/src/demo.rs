@@ -5,6 +5,7 @@
 mod script;
 mod stage;
 mod view;
+mod working;
 
 use crate::cluster;
 use anyhow::Result;

@@ -1,14 +1,15 @@
 //! The one binary, `conductor`: it reads arguments, calls the libraries and prints. Nothing is decided here.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 2 usage or input
-//! error; 1 is kept for gates and differences, and for a controller that was running and cannot go on. A
-//! reader that goes away, as `head` does, ends the program quietly.
+//! error; 1 for simulations that find changes, gates that fail, differences, and a controller that was running and
+//! cannot go on; 3 and 4 are the simulator's. A reader that goes away, as `head` does, ends the program quietly.
 
 mod abandon;
 mod adapters;
 mod args;
 mod cluster;
 mod crds;
+mod databases;
 mod demo;
 mod diff;
 mod explain;
@@ -16,6 +17,7 @@ mod get;
 mod import;
 mod output;
 mod run;
+mod servers;
 mod sim;
 mod table;
 mod up;
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         args::Command::Up(arguments) => up::up(&arguments),
         args::Command::Demo => demo::demo(),
         args::Command::Run(arguments) => run::run(&arguments),
+        args::Command::Rotate(arguments) => databases::rotate(&arguments),
+        args::Command::Undelete(arguments) => databases::undelete(&arguments),
         args::Command::Get(arguments) => get::get(&arguments),
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
         args::Command::Import(arguments) => import::import(&arguments),
@@ -41,11 +45,15 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         args::Command::Crds(arguments) => crds::print(&arguments),
-        args::Command::Sim { command: args::Simulate::Plan(arguments) } => sim::plan(&arguments),
-        args::Command::Sim { command: args::Simulate::Explain(arguments) } => sim::explain(&arguments),
+        args::Command::Servers(arguments) => servers::print(&arguments),
+        args::Command::Sim { command } => return exit(sim::run(&command)),
     };
+    exit(done.map(|()| 0))
+}
+
+fn exit(done: anyhow::Result<u8>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&format!("error: {error:#}"));

@@ -46,6 +46,9 @@ fn options(arguments: &RunArguments) -> Result<Options> {
         burst: arguments.writes_per_second,
         listen: Some(arguments.listen),
         allowed_kinds: arguments.allow_kinds.clone().map(AllowedKinds::new).unwrap_or_default(),
+        databases: !arguments.no_databases,
+        local_servers: arguments.local_servers.clone(),
+        database_config: arguments.database_config.clone(),
         adapters,
         ..Options::default()
     })

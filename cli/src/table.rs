@@ -13,17 +13,17 @@ use std::io::{self, Write};
 /// Columns where the output is no terminal.
 const WIDTH: u16 = 100;
 /// Longest claim that is shown whole, as `namespace/name`.
-const CLAIM_MAX: usize = 36;
+pub const CLAIM_MAX: usize = 36;
 /// Longest other name that is shown whole.
-const NAME_MAX: usize = 28;
+pub const NAME_MAX: usize = 28;
 /// Longest name of an object on a cluster that is shown whole: those that we make have a UID in them.
 const OBJECT_MAX: usize = 48;
 /// Longest message that is shown whole.
-const MESSAGE_MAX: usize = 160;
+pub const MESSAGE_MAX: usize = 160;
 /// Least columns for the column with the sentences; a narrower terminal breaks the lines itself.
 const LAST_MIN: u16 = 20;
 /// Most rows of one table; a person reads no more.
-const ROWS_MAX: usize = 500;
+pub const ROWS_MAX: usize = 500;
 /// Most claims named in one cell.
 const CLAIMS_MAX: usize = 3;
 
@@ -42,7 +42,7 @@ pub fn plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "{}", verdict(plan, touched.len()))
 }
 
-fn left_out(out: &mut impl Write, count: usize, what: &str) -> io::Result<()> {
+pub fn left_out(out: &mut impl Write, count: usize, what: &str) -> io::Result<()> {
     match count.saturating_sub(ROWS_MAX) {
         0 => Ok(()),
         more => writeln!(out, "{} more, in -o json\n", plural(more, what)),
@@ -231,7 +231,7 @@ pub fn listed(out: &mut impl Write, header: &[&str], rows: Vec<Vec<String>>) -> 
 }
 
 /// An empty table: no lines, a header, the last column but none other broken into lines.
-fn table(header: &[&str]) -> Table {
+pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     let bold = |text: &&str| Cell::new(text).add_attribute(Attribute::Bold);
@@ -253,7 +253,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// Cut at a word, with a mark where something is missing.
-fn short(text: &str, max: usize) -> String {
+pub fn short(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();
     }

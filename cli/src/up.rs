@@ -1,7 +1,9 @@
 //! `conductor up`: a Kubernetes API of our own, the controllers on it and a web address, until interrupted. It
 //! composes: the API is the simulator package's, the controllers are the library's, what is printed is told below.
-//! Nothing runs Pods here; kinds that only an operator could fill with life get a stand-in that says so.
+//! Nothing runs Pods here; kinds that only an operator could fill with life get a stand-in that says so. Databases are
+//! real where a server is installed: it runs as a process beside us.
 
+mod databases;
 mod kubeconfig;
 pub mod manifests;
 mod stand_in;
@@ -14,6 +16,7 @@ use anyhow::{Context, Result};
 use conductor::live;
 use conductor::model::Kind;
 use conductor_simulator::embedded::{Embedded, Options};
+use databases::Servers;
 use kube::Client;
 use kube::api::ApiResource;
 use kubeconfig::Kubeconfig;
@@ -37,6 +40,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         let served = api.serve(arguments.listen).await?;
         let client = api.client();
         install(&client, &arguments.system_namespace).await?;
+        let servers = Servers::find(arguments.data.as_deref())?;
         let kubeconfig = Kubeconfig::write(arguments, &served.kubeconfig)?;
         let web = free(arguments.web)?;
         let mut tasks = JoinSet::new();
@@ -44,7 +48,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
-        let controllers = live::run(client.clone(), options(arguments, web), stop.clone());
+        let controllers = live::run(client.clone(), options(arguments, web, &servers), stop.clone());
         let controllers = tokio::spawn(controllers);
         welcome(arguments, kubeconfig.path(), served.address, web)?;
         manifests::apply(&client, &manifests, &output::say).await?;
@@ -78,15 +82,18 @@ async fn install(client: &Client, system_namespace: &str) -> Result<()> {
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": system_namespace},
     });
-    manifests::put(client, &namespaces(), &namespace).await
+    manifests::put(client, &namespaces(), &namespace).await?;
+    databases::install(client, system_namespace).await
 }
 
-fn options(arguments: &UpArguments, web: SocketAddr) -> live::Options {
+fn options(arguments: &UpArguments, web: SocketAddr, servers: &Servers) -> live::Options {
     live::Options {
         system_namespace: arguments.system_namespace.clone(),
         // Nobody else is here to lead.
         lease: None,
         listen: Some(web),
+        databases: true,
+        local_servers: Some(servers.folder()),
         ..live::Options::default()
     }
 }
@@ -106,12 +113,14 @@ fn welcome(arguments: &UpArguments, kubeconfig: &Path, api: SocketAddr, web: Soc
         Some(folder) => format!("kept in {}", folder.display()),
         None => "in memory: it ends with this process (--data DIR keeps it)".to_owned(),
     };
+    let databases = databases::told();
     output::say(&format!(
         "conductor is up.
 
   kubeconfig  {shown}
   API         https://{api}  ({kept})
   web         http://{web}  (/healthz, /readyz, /metrics)
+  databases   {databases}
 
 Type next, in another terminal:
 
@@ -120,6 +129,7 @@ Type next, in another terminal:
   kubectl create namespace shop && kubectl apply -f examples/claim.yaml
   conductor get claims -A
   conductor explain claim shop/shop-db
+  kubectl apply -f examples/local-claim.yaml           a database that works; its login is in the Secret shop/orders
 
 Ctrl-C ends it. What happens from here on:
 "

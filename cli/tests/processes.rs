@@ -96,7 +96,12 @@ impl Stage {
         run(&["create", "namespace", NAMESPACE], "");
         run(&["create", "namespace", SYSTEM], "");
         run(&["apply", "-f", "-"], &class().to_string());
-        for file in ["controller-roles.yaml", "implementation-roles.yaml", "publishing-roles.yaml"] {
+        for file in [
+            "controller-roles.yaml",
+            "implementation-roles.yaml",
+            "publishing-roles.yaml",
+            "database-roles.yaml",
+        ] {
             let text = fs::read_to_string(root("deploy").join(file)).unwrap();
             run(&["apply", "-f", "-"], &text.replace("conductor-system", SYSTEM));
         }

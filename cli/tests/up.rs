@@ -110,6 +110,7 @@ fn the_demo_ends_by_itself_and_everything_is_as_promised() {
         "claim     shop/tests                   Pending    QuotaExceeded: over quota shop/shop",
         "columns-16  widen the claim's version to >= 16",
         "resource  orders-primary               Released   its last claim is gone; policy Retain",
+        "read the row on PostgreSQL",
         "As promised:",
     ] {
         assert!(printed.contains(promised), "{promised:?} is missing in\n{printed}");

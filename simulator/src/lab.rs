@@ -19,6 +19,8 @@ pub struct Lab {
     wakes: BTreeSet<Time>,
     writes: usize,
     notes: Vec<Note>,
+    /// What a watch of the cluster has shown since somebody asked.
+    shown: Vec<Event>,
 }
 
 impl Lab {
@@ -31,6 +33,7 @@ impl Lab {
             wakes: BTreeSet::new(),
             writes: 0,
             notes: Vec::new(),
+            shown: Vec::new(),
         };
         let mut events: Vec<Event> = lab.world.objects().cloned().map(Event::Seen).collect();
         events.extend(lab.world.published());
@@ -89,6 +92,11 @@ impl Lab {
         &self.notes
     }
 
+    /// What a watch of the cluster has shown since this was last asked, in order.
+    pub fn take_shown(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.shown)
+    }
+
     /// The virtual time.
     pub fn now(&self) -> Time {
         self.now
@@ -97,6 +105,9 @@ impl Lab {
     fn deliver(&mut self, events: Vec<Event>) {
         let mut pending = VecDeque::from(events);
         while let Some(event) = pending.pop_front() {
+            if let Event::Seen(_) | Event::Gone(_) = &event {
+                self.shown.push(event.clone());
+            }
             for action in self.engine.handle(event, self.now) {
                 pending.extend(self.carry_out(action));
             }

@@ -437,3 +437,30 @@ fn claims_that_wait_alike_share_one_explanation() {
     assert!(!std::ptr::eq(&*plan.claims[0].reasons, &*plan.claims[2].reasons));
     assert_eq!(plan.claims[0].nearest[0].binds.as_deref(), Some("db"), "{:?}", plan.claims[0].nearest);
 }
+
+#[test]
+fn a_parameter_that_the_class_does_not_allow_is_in_the_plan_and_the_next_class_serves() {
+    let class = |name: &str, most: u64| {
+        let nodes = json!({"type": "integer", "maximum": most});
+        let body = json!({
+            "parameterSchema": {"type": "object", "properties": {"nodes": nodes}},
+            "template": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"nodes": "${string(parameters.nodes)}"}},
+        });
+        object(Kind::Class(TYPE), SYSTEM, name, name, body)
+    };
+    let asks = |name: &str, classes: Value, nodes: u64| {
+        claim(name, json!({"classes": classes, "engine": "postgresql", "parameters": {"nodes": nodes}}))
+    };
+    let plan = planned(&[
+        class("small", 3),
+        class("large", 9),
+        asks("fits", json!(["small"]), 2),
+        asks("next", json!(["small", "large"]), 5),
+        asks("refused", json!(["small"]), 5),
+    ]);
+    let fates: Vec<_> = plan.claims.iter().map(|c| (c.outcome, c.class.as_deref(), &*c.message)).collect();
+    assert_eq!((fates[0].0, fates[0].1), (Outcome::Provision, Some("small")), "{fates:?}");
+    assert_eq!((fates[1].0, fates[1].1), (Outcome::Provision, Some("large")), "{fates:?}");
+    assert_eq!(fates[2].0, Outcome::Pending, "{fates:?}");
+    assert!(fates[2].2.contains("spec.parameters.nodes"), "{fates:?}");
+}

@@ -8,6 +8,7 @@
 pub mod claim;
 pub mod class;
 pub mod common;
+pub mod database;
 pub mod limits;
 pub mod names;
 pub mod profile;
@@ -28,7 +29,7 @@ pub use relational_database::RelationalDatabase;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-/// Every CRD that Conductor serves: resource, claim, class, then what governs them.
+/// Every CRD that Conductor serves: resource, claim, class, what governs them, then what databases are made on.
 ///
 /// # Guarantees
 /// The order and the content are the same on every call.
@@ -41,5 +42,11 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         ClusterClaimQuota::crd(),
         ClaimLimits::crd(),
         SchedulingProfile::crd(),
+        database::DatabaseServer::crd(),
+        database::LocalServer::crd(),
+        database::LogicalDatabase::crd(),
+        database::DatabaseRole::crd(),
+        database::DatabaseGrant::crd(),
+        database::DatabaseClaim::crd(),
     ]
 }

@@ -78,8 +78,10 @@ impl Engine {
         let request = prepare(&self.state, claim).ok();
         let request =
             request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
-        let computed = self.config.makes_parts
-            && class.is_some_and(|class| class.recipe.as_ref().is_ok_and(|r| r.inputs.is_some()));
+        // A plan makes nothing, and has to know all the same whether the claim's parameters are allowed.
+        let inputs = class.and_then(|class| class.recipe.as_ref().ok()?.inputs.as_ref());
+        let computed =
+            inputs.is_some_and(|class| self.config.makes_parts || class.get("parameterSchema").is_some());
         let written = self.written_claims.get(&claim.meta.uid);
         if computed && written.is_none() {
             // What expressions see of the claim is not kept: it is read live, once.

@@ -174,7 +174,10 @@ fn find_source<'a>(
     let is_owned = source.owners.iter().any(|owner| owners.contains(owner));
     let is_known = spoken_of.is_some_and(|part| is_of_part(source, secret, part));
     match is_owned || is_known || source.is_publishable() {
-        true => Ok(source),
+        true => match &source.trouble {
+            Some(why) => Err((reason::CONNECTION_INCOMPLETE, why.to_string())),
+            None => Ok(source),
+        },
         false => {
             let fix = "let an object of the implementation own it, or label it conductor.io/publishable=true";
             let message =

@@ -3,6 +3,7 @@
 
 use super::wire;
 use crate::engine::{Engine, Stats};
+use crate::provider::Figures;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -74,6 +75,8 @@ pub(super) struct Metrics {
     leader: Gauge,
     writes_waiting: Gauge,
     writes_flying: Gauge,
+    /// What is counted where databases are made.
+    pub databases: Figures,
 }
 
 impl Metrics {
@@ -97,6 +100,7 @@ impl Metrics {
             leader: Gauge::default(),
             writes_waiting: Gauge::default(),
             writes_flying: Gauge::default(),
+            databases: Figures::default(),
         };
         metrics.register();
         // There from the beginning, so that the first one is a rise that an alert can see.
@@ -113,7 +117,7 @@ impl Metrics {
         let Metrics {
             registry: r, queue, decisions, decision_seconds, bound, bind_seconds, bound_after_flush, refusals,
             conflicts, batches_given_up, calls, call_seconds, watch_restarts, unreadable, events_dropped,
-            leader, writes_waiting, writes_flying,
+            leader, writes_waiting, writes_flying, databases,
         } = self;
         r.register("queue_claims", "Claims that wait: active, backoff, parked, in_flight", queue.clone());
         r.register("decisions", "Decisions made", decisions.clone());
@@ -132,6 +136,7 @@ impl Metrics {
         r.register("leader", "1 while this process leads", leader.clone());
         r.register("writes_waiting", "Calls that wait for their turn", writes_waiting.clone());
         r.register("writes_in_flight", "Calls on their way", writes_flying.clone());
+        databases.register(r);
     }
 
     /// Everything as text, as Prometheus reads it.

@@ -15,6 +15,7 @@ mod call;
 mod chance;
 mod clock;
 mod connect;
+mod databases;
 mod desk;
 mod error;
 mod gate;
@@ -35,8 +36,9 @@ mod writer;
 pub use connect::{connect, find_cluster};
 pub use desk::Desk;
 pub use error::Error;
-pub use look::{list, list_all};
+pub use look::{follow_all, list, list_all};
 pub use options::{LeaseOptions, Options};
+pub use wire::kinds;
 
 use crate::api::names;
 use crate::engine::Config;
@@ -123,6 +125,7 @@ impl Controller {
         controller.serve().await?;
         controller.start_owner(events);
         controller.start_watches();
+        controller.start_databases();
         Ok(controller)
     }
 
@@ -194,6 +197,21 @@ impl Controller {
         let home = Some(self.options.system_namespace.clone());
         let watch = self.watch(SourceReader, Slot::Secret, home, None);
         self.tasks.spawn(named("watch of Secrets", watch.follow()));
+    }
+
+    fn start_databases(&mut self) {
+        if self.options.databases {
+            let lease = self.elector.as_ref().map(Elector::reader);
+            let leader = Arc::new(databases::Leading { gate: self.gate.clone(), lease });
+            let options = crate::provider::Options {
+                system_namespace: self.options.system_namespace.clone(),
+                local_servers: self.options.local_servers.clone(),
+                configuration: self.options.database_config.clone(),
+            };
+            let figures = self.metrics.databases.clone();
+            let provider = crate::provider::run(self.client.clone(), options, leader, figures);
+            self.tasks.spawn(named("provider of databases", provider));
+        }
     }
 
     fn watch<R>(

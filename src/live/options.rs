@@ -4,6 +4,7 @@ use super::chance;
 use crate::model::AllowedKinds;
 use crate::template::Adapters;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ pub struct Options {
     pub drain: Duration,
     /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
     pub allowed_kinds: AllowedKinds,
+    /// Whether claims on database servers get databases of their own, made by this process.
+    pub databases: bool,
+    /// Folder for the data of database servers that this process runs itself; without one it runs none.
+    pub local_servers: Option<PathBuf>,
+    /// The configuration of a fleet of database servers: a file, or `configmap/NAME` in the system namespace.
+    pub database_config: Option<String>,
     /// What is known of well-known kinds of implementation.
     pub adapters: Arc<Adapters>,
 }
@@ -55,6 +62,9 @@ impl Default for Options {
             listen: None,
             drain: Duration::from_secs(5),
             allowed_kinds: AllowedKinds::default(),
+            databases: false,
+            local_servers: None,
+            database_config: None,
             adapters: Adapters::shipped(),
         }
     }

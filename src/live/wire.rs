@@ -23,7 +23,7 @@ pub(super) struct Route {
 }
 
 /// Every kind that the engine reads.
-pub(super) fn kinds() -> Vec<Kind> {
+pub fn kinds() -> Vec<Kind> {
     let of_type = |ty| [Kind::Claim(ty), Kind::Resource(ty), Kind::Class(ty)];
     let others = [Kind::Quota, Kind::ClusterQuota, Kind::Limits, Kind::Profile, Kind::Namespace];
     TypeId::all().flat_map(of_type).chain(others).collect()

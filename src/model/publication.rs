@@ -4,6 +4,7 @@
 use super::key::{Name, ObjectKey, Revision, Uid};
 use super::meta::Meta;
 use super::object::Kind;
+use crate::api::database::TROUBLE;
 use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHABLE, TOGETHER};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
@@ -123,6 +124,8 @@ pub struct SourceView {
     pub owners: Vec<Uid>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Why it has nothing to give, where whoever writes it says so.
+    pub trouble: Option<Name>,
 }
 
 /// Types of Secret that connections are made of. Tokens, certificates, registries' passwords and packages are not.
@@ -142,6 +145,7 @@ impl SourceView {
             kind: Name::from(secret.get("type").and_then(Value::as_str).unwrap_or_default()),
             owners: owners.into_iter().map(|owner| Uid::from(owner.uid)).collect(),
             labels: metadata.labels.unwrap_or_default(),
+            trouble: metadata.annotations.unwrap_or_default().remove(TROUBLE).map(Name::from),
         })
     }
 

@@ -58,6 +58,15 @@ pub fn explain(state: &State, request: &Request<'_>) -> Option<Explanation> {
     Some(explained)
 }
 
+/// Everything that the resource of a name lacks for `request`, predicate by predicate: nothing where it would
+/// serve, absent where there is no such resource that can be read.
+pub fn lacks(state: &State, request: &Request<'_>, name: &Name) -> Option<Vec<(Predicate, String)>> {
+    let id = state.find_resource(request.claim.ty, name)?;
+    let classes = alternatives(state, request.claim.ty, &request.wants.class);
+    let ask = refuse::ask(request, &classes);
+    inspect(state, request, &ask, id).map(|(miss, _)| miss.lacks)
+}
+
 /// A claim whose resource is named: what that resource lacks, and what would mend it.
 fn explain_named(state: &State, request: &Request<'_>, name: &Name, explained: &mut Explanation) {
     let Some(id) = state.find_resource(request.claim.ty, name) else {

@@ -11,7 +11,7 @@ mod request;
 mod trial;
 
 pub use batch::{Placement, place_together};
-pub use explain::{Explanation, NearMiss, Nearest, explain};
+pub use explain::{Explanation, NearMiss, Nearest, explain, lacks};
 pub use request::{Request, prepare};
 
 use crate::cache::{Ask, Candidate, ClassAsk, Preference, ResourceId, State};

@@ -29,3 +29,4 @@ pub use adapter::{Adapter, AdapterError, Adapters};
 pub use blueprint::{Blueprint, Inputs, Rendered, Source};
 pub use connection::{Connection, Prepared, SecretRef, complete};
 pub use parameters::{check_schema, parameters};
+pub use value::to_cel;

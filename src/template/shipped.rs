@@ -12,11 +12,13 @@ macro_rules! files {
 }
 
 /// Every file of the folder; a test says when one is missing.
-const FILES: [(&str, &str); 10] = files![
+const FILES: [(&str, &str); 12] = files![
     "ack-rds.yaml",
     "cloudnative-pg.yaml",
     "crossplane-rds-classic.yaml",
     "crossplane-rds.yaml",
+    "database-server.yaml",
+    "local-server.yaml",
     "percona-mongodb.yaml",
     "percona-mysql.yaml",
     "percona-postgresql.yaml",

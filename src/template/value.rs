@@ -7,7 +7,7 @@ use std::collections::HashMap; // tidy-allow: CEL's own map; what leaves here is
 use std::sync::Arc;
 
 /// A JSON value for an expression to read.
-pub(super) fn to_cel(json: &Value) -> Cel {
+pub fn to_cel(json: &Value) -> Cel {
     match json {
         Value::Null => Cel::Null,
         Value::Bool(flag) => Cel::Bool(*flag),

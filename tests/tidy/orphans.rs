@@ -37,13 +37,15 @@ fn reached(sources: &[Source], code: fn(&Source) -> String) -> BTreeSet<&str> {
     reached
 }
 
-/// Where cargo starts: a library, a binary, each file or folder of tests and benches.
+/// Where cargo starts: a library, a binary, each file or folder of tests and benches, each example.
 fn is_root(path: &str) -> bool {
     let packages = [
         "simulator/",
         "cli/",
+        "hotload/",
         "tests/conformance/",
         "tests/controlplane/",
+        "tests/databases/",
         "tests/live/",
         "benches/document/",
         "benches/live/",
@@ -53,7 +55,9 @@ fn is_root(path: &str) -> bool {
     let parts: Vec<_> = inner.split('/').collect();
     matches!(
         parts[..],
-        ["src", "lib.rs" | "main.rs"] | ["tests" | "benches", _] | ["tests" | "benches", _, "main.rs"]
+        ["src", "lib.rs" | "main.rs"]
+            | ["tests" | "benches" | "examples", _]
+            | ["tests" | "benches", _, "main.rs"]
     )
 }
 

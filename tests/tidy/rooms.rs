@@ -13,6 +13,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("model",     &["api"]),
     ("event",     &["api", "model"]),
     ("action",    &["api", "model"]),
+    ("database",  &["api", "model"]),
     ("cache",     &["model"]),
     ("queue",     &["model"]),
     ("template",  &["api", "model"]),
@@ -21,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("scheduler", &["api", "model", "cache", "framework", "plugins", "queue"]),
     ("lifecycle", &["api", "model", "cache", "template", "event", "action"]),
     ("engine",    PURE),
-    ("provider",  PURE),
+    ("provider",  &["api", "model", "database"]),
     ("broker",    PURE),
     ("live",      ALL),
 ];
@@ -54,6 +55,7 @@ const ALL: &[&str] = &[
     "scheduler",
     "lifecycle",
     "engine",
+    "database",
     "provider",
     "broker",
 ];

@@ -4,7 +4,7 @@
 use std::{fmt, fs, path::Path};
 
 /// Where Rust files live.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 12] = [
     "src",
     "tests",
     "benches",
@@ -14,6 +14,9 @@ const FOLDERS: [&str; 9] = [
     "cli/src",
     "cli/tests",
     "cli/benches",
+    "hotload/src",
+    "hotload/tests",
+    "hotload/examples",
 ];
 
 /// One file, its path relative to the repository.

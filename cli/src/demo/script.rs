@@ -2,6 +2,7 @@
 
 use super::NotAsShown;
 use super::stage::Stage;
+use super::working;
 use crate::table;
 use anyhow::{Context, Result};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -24,7 +25,7 @@ const ADMINISTRATOR: &str = include_str!("../../../examples/demo/administrator.y
 const TEAMS: &str = include_str!("../../../examples/demo/teams.yaml");
 const ONE_TOO_MANY: &str = include_str!("../../../examples/demo/one-too-many.yaml");
 
-const GROUP: &str = "/apis/storage.conductor.io/v1alpha1/namespaces";
+pub(super) const GROUP: &str = "/apis/storage.conductor.io/v1alpha1/namespaces";
 
 /// Where every claim must be once all have been looked at: a database that exists, a class, or a reason to wait.
 const EXPECTED: [(&str, &str, Expected); 8] = [
@@ -56,8 +57,11 @@ pub async fn play(stage: &Stage) -> Result<()> {
     nearest_fix(stage).await?;
     retain(stage).await?;
     delete(stage).await?;
+    let works = if working::play(stage).await? { ", one used" } else { "" };
     stage.view.progress("")?;
-    stage.view.chapter("As promised: eight claims decided, one fixed, one retained, one deleted.")
+    stage
+        .view
+        .chapter(&format!("As promised: eight claims decided, one fixed, one retained, one deleted{works}."))
 }
 
 async fn seed(stage: &Stage) -> Result<()> {
@@ -224,7 +228,7 @@ async fn list(stage: &Stage, plural: &str) -> Result<Vec<Value>> {
     Ok(listed["items"].as_array().cloned().unwrap_or_default())
 }
 
-fn claims(stage: &Stage, namespace: &str) -> Api<DynamicObject> {
+pub(super) fn claims(stage: &Stage, namespace: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: "storage.conductor.io".to_owned(),
         version: "v1alpha1".to_owned(),
@@ -235,6 +239,6 @@ fn claims(stage: &Stage, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(stage.client.clone(), namespace, &resource)
 }
 
-fn expect(is_so: bool, what: &str) -> Result<()> {
+pub(super) fn expect(is_so: bool, what: &str) -> Result<()> {
     if is_so { Ok(()) } else { Err(NotAsShown(what.to_owned()).into()) }
 }

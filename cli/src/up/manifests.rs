@@ -25,6 +25,11 @@ impl Manifest {
         self.object.pointer(at).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Puts it into another namespace.
+    pub fn move_to(&mut self, namespace: &str) {
+        self.object["metadata"]["namespace"] = Value::from(namespace);
+    }
+
     /// How people name it: kind, namespace, name.
     fn named(&self) -> String {
         let (kind, namespace, name) =

@@ -22,10 +22,30 @@ fn the_plans_help_tells_inputs_and_exit_codes() {
 }
 
 #[test]
-fn only_commands_that_work_are_offered() {
-    let help = succeed(&run(&["--help"])) + &succeed(&run(&["sim", "--help"]));
-    for later in ["whatif", "replay", "record", "compare", "gate"] {
-        assert!(!help.contains(later), "{later}");
+fn every_question_has_help_with_examples_and_exit_codes() {
+    let help = succeed(&run(&["sim", "--help"]));
+    for question in [
+        "plan",
+        "explain",
+        "whatif",
+        "fit",
+        "size",
+        "class-impact",
+        "compare",
+        "record",
+        "inspect",
+        "audit",
+        "import",
+        "export",
+        "replay",
+        "gate",
+        "fuzz",
+        "shrink",
+    ] {
+        assert!(help.contains(&format!("\n  {question}")), "{question} is not offered");
+        let taught = succeed(&run(&["sim", question, "--help"]));
+        let (example, codes) = (format!("conductor sim {question}"), "xit codes");
+        assert!(taught.contains(&example) && taught.contains(codes), "{taught}");
     }
 }
 

@@ -1,12 +1,14 @@
 //! `conductor` as people and scripts run it: arguments in, bytes and exit codes out.
 //! What is decided is the engine's and the simulator's business, and tested there.
 
+mod answers;
 mod broken;
 mod explain;
 mod help;
 mod inputs;
 mod plan;
 mod tables;
+mod whatif;
 
 use serde_json::Value;
 use std::io::Write;

@@ -58,6 +58,15 @@ impl Subject {
         Some(Subject { ty, key: crate::world::key_of(object), uid, leaves: None })
     }
 
+    pub fn kind(&self) -> &'static str {
+        self.ty.rules().claim
+    }
+
+    /// As the engine reads it now; nothing where it is gone.
+    pub fn claim<'a>(&self, state: &'a State) -> Option<&'a Claim> {
+        state.claim(&self.uid).map(|claim| &**claim)
+    }
+
     pub fn is_at(&self, (namespace, name): (&str, &str)) -> bool {
         (&*self.key.namespace, &*self.key.name) == (namespace, name)
     }
@@ -107,6 +116,7 @@ impl<'a> Explainer<'a> {
             reasons: Arc::default(),
             nearest: Arc::default(),
             kept: false,
+            leaving: false,
         };
         let (Some(claim), Some(binding)) = (claim, self.engine.binding(&subject.uid)) else {
             return alone(self.leaving(subject, blank));
@@ -147,7 +157,7 @@ impl<'a> Explainer<'a> {
             Some((name, Some(_))) => format!("being deleted; {name} is released and retained"),
             Some((name, None)) => format!("being deleted; leaves {name}"),
         };
-        PlannedClaim { message: Arc::from(message), ..blank }
+        PlannedClaim { message: Arc::from(message), leaving: true, ..blank }
     }
 
     fn bound(&self, claim: &Claim, resource: &Name, blank: PlannedClaim) -> PlannedClaim {

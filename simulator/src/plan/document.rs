@@ -134,6 +134,9 @@ pub struct PlannedClaim {
     /// Whether the binding was there before the plan. Told in the message; not a field of the document.
     #[serde(skip)]
     pub kept: bool,
+    /// Whether it is being deleted. Told in the message; not a field of the document.
+    #[serde(skip)]
+    pub leaving: bool,
 }
 
 /// Where a resource is.

@@ -23,6 +23,7 @@ pub use document::{
 use claims::{Explainer, Subject};
 use conductor::engine::Config;
 use conductor::model::{Name, Object, ObjectKey};
+use conductor::scheduler::{lacks, prepare};
 use resources::Holding;
 use stage::Stage;
 use std::sync::Arc;
@@ -100,6 +101,18 @@ impl Planned {
     /// Where every claim is, in the order of the plan.
     pub fn claims(&self) -> impl Iterator<Item = &ObjectKey> {
         self.subjects.iter().map(|subject| &subject.key)
+    }
+
+    /// Everything that a resource lacks for a claim at the end of the plan, as the predicate's name and a sentence:
+    /// nothing where it would serve, absent where claim or resource is not there or cannot be read.
+    pub fn lacks(&self, claim: (&str, &str, &str), resource: &str) -> Option<Vec<(&'static str, String)>> {
+        let (kind, namespace, name) = claim;
+        let place = |s: &Subject| (&*s.key.namespace, &*s.key.name, s.kind()).cmp(&(namespace, name, kind));
+        let subject = &self.subjects[self.subjects.binary_search_by(place).ok()?];
+        let state = self.stage.engine.state();
+        let request = prepare(state, subject.claim(state)?).ok()?;
+        let lacks = lacks(state, &request, &Name::from(resource))?;
+        Some(lacks.into_iter().map(|(predicate, message)| (predicate.name(), message)).collect())
     }
 
     fn resources(&self) -> Vec<PlannedResource> {

@@ -9,6 +9,7 @@
 //! - resources with a holder that is not among the claims, is being deleted, is held twice, or was bound to
 //!   another resource by its own record: the reference goes, its slot and its capacity are free, and the
 //!   last one's going releases the resource;
+//! - claims whose parameters a class may refuse, so that the engine can read them;
 //! - resources in a phase that the engine may turn into a better one (a mended `Failed`, a `Released` whose
 //!   references were cleared, a `Creating` without a template).
 //!
@@ -82,7 +83,9 @@ impl Stage {
 fn find_moving(objects: &[Object]) -> Vec<bool> {
     let staying = staying_claims(objects);
     let shared = held_twice(objects);
+    let may_refuse = objects.iter().any(has_schema);
     let moves = |o: &Object| match o.kind {
+        Kind::Claim(_) if may_refuse => true,
         Kind::Claim(_) | Kind::Class(_) => o.metadata.deletion_timestamp.is_some(),
         Kind::Resource(_) => {
             let name = o.metadata.name.as_deref();
@@ -98,6 +101,12 @@ fn find_moving(objects: &[Object]) -> Vec<bool> {
         *moves |= !asked.is_empty() && asked.contains(&(object.kind, crate::world::key_of(object)));
     }
     moving
+}
+
+/// Whether a class may refuse a claim's parameters: the engine reads the claim for that, just before it makes something.
+fn has_schema(object: &Object) -> bool {
+    let says = |pointer: &str| object.body.pointer(pointer).is_some();
+    matches!(object.kind, Kind::Class(_)) && (says("/parameterSchema") || says("/spec/parameterSchema"))
 }
 
 /// The claims that are not being deleted, by UID, with the resource that each was bound to by its own record.

@@ -44,6 +44,10 @@ fn every_adapter_has_a_recorded_object() {
         kinds.into_iter().any(|(k, adapter)| &*k.kind == kind && adapter.name == name)
     };
     for ((group, kind), adapter) in adapters.all() {
+        // Our own servers are not recorded: tests/databases asks real ones.
+        if *group == *conductor::api::database::GROUP {
+            continue;
+        }
         assert!(is_recorded(kind, &adapter.name), "{kind}.{group}: {}", adapter.name);
     }
 }

@@ -6,13 +6,13 @@
 //! Then the final specs alone say who is bound to what, and a history of drafts, edits and deletions, with
 //! the watch in any order, duplicates and crashes, must end as a cluster that was given the final specs at once.
 
-use crate::driver::{Fate, Run};
-use crate::finale::settle;
-use crate::laws::{claims, holders, resources};
-use crate::rng::{Rng, seeds};
-use crate::users;
-use crate::worlds::{SYSTEM, TYPE, object};
+use crate::seeds::seeds;
 use conductor::model::{Kind, Object};
+use conductor_simulator::fuzz::driver::{Fate, Run};
+use conductor_simulator::fuzz::finale::settle;
+use conductor_simulator::fuzz::laws::{claims, holders, resources};
+use conductor_simulator::fuzz::rng::Rng;
+use conductor_simulator::fuzz::{SYSTEM, TYPE, object, users};
 use conductor_simulator::world::key_of;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,10 +2,11 @@
 //! claims of a higher priority, more claims, or the same with less left over.
 
 use crate::engine_on;
-use crate::rng::{Rng, seeds};
+use crate::seeds::seeds;
 use crate::worlds::{SYSTEM, TYPE, object, uid};
 use conductor::engine::Binding;
 use conductor::model::{Kind, Object, Uid, Version, VersionRange};
+use conductor_simulator::fuzz::rng::Rng;
 use serde_json::json;
 use std::collections::BTreeMap;
 

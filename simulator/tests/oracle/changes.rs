@@ -1,13 +1,14 @@
 //! The changes that an explanation names are true: made as it says, each alone serves the claim, with the
 //! resource that it names. Changes that only time or a person can make are left out.
 
-use crate::brute::Outcome;
-use crate::rng::{Rng, seeds};
+use crate::seeds::seeds;
 use crate::worlds::{Flavour, draw};
 use crate::{decided, engine_on};
 use conductor::engine::{Binding, Engine};
 use conductor::model::{Kind, Object, Quantity, Selector, Uid};
 use conductor::scheduler::{Nearest, explain, prepare};
+use conductor_simulator::fuzz::brute::Outcome;
+use conductor_simulator::fuzz::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -2,21 +2,19 @@
 //! `CONDUCTOR_SEED` replays one world, `CONDUCTOR_WORLDS` asks for more of them.
 
 mod batch;
-// The histories use more of it.
-#[allow(dead_code, unused_imports)]
-mod brute;
 mod changes;
-mod rng;
+mod seeds;
 mod worlds;
 
-use brute::{Brute, Outcome};
 use conductor::action::Action;
 use conductor::cache::{Ask, ClassAsk};
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::Event;
 use conductor::framework::Seen;
 use conductor::model::{Kind, Object, Time, Uid};
-use rng::{Rng, seeds};
+use conductor_simulator::fuzz::brute::{Brute, Outcome};
+use conductor_simulator::fuzz::rng::Rng;
+use seeds::seeds;
 use std::collections::BTreeMap;
 use worlds::{Flavour, TYPE, draw};
 

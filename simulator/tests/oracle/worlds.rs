@@ -1,8 +1,8 @@
 //! Random worlds over small domains, so that ties and contention happen: every field that matching reads,
 //! every state that a cluster can be found in. What becomes of them is not asked here.
 
-use crate::rng::Rng;
 use conductor::model::{Kind, Object, TypeId};
+use conductor_simulator::fuzz::rng::Rng;
 use serde_json::{Map, Value, json};
 
 pub const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;

@@ -7,7 +7,9 @@ use crate::model::{ClaimPhase, Uid, WriteId};
 
 #[test]
 fn paths_are_those_of_our_crds() {
-    for crd in api::crds() {
+    // Servers and the databases on them are the provider's to read.
+    let providers = [api::database::GROUP, api::database::front::FRONT_GROUP];
+    for crd in api::crds().into_iter().filter(|crd| !providers.contains(&crd.spec.group.as_str())) {
         let version = format!("{}/{}", crd.spec.group, crd.spec.versions[0].name);
         let kind = Kind::find(&version, &crd.spec.names.kind).expect("the engine reads every kind of ours");
         let route = route(kind);

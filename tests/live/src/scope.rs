@@ -12,8 +12,11 @@ pub struct Scope {
 }
 
 /// Kinds that live in namespaces and are listed over all of them.
-const NAMESPACED: [&str; 7] = [
+const NAMESPACED: [&str; 10] = [
     "relationaldatabaseclaims",
+    "databaseroles",
+    "databasegrants",
+    "databaseclaims",
     "claimquotas",
     "claimlimits",
     "secrets",

@@ -1,0 +1,41 @@
+//! `conductor servers`: a fleet's configuration file in, one DatabaseServer an instance out, ready for `kubectl apply`.
+
+use crate::args::{CrdFormat, ServersArguments};
+use crate::output;
+use anyhow::{Context, Result};
+use conductor::database::fleet::{Fleet, config_of};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Prints the servers of a configuration.
+pub fn print(arguments: &ServersArguments) -> Result<()> {
+    let text = read(&arguments.config)?;
+    let fleet = Fleet::read(&config_of(&text)).with_context(|| arguments.config.display().to_string())?;
+    let servers = fleet.to_servers(&arguments.system_namespace);
+    let mut out = output::stdout();
+    match arguments.output {
+        CrdFormat::Json => {
+            output::json(&mut out, &json!({"apiVersion": "v1", "kind": "List", "items": servers}))?;
+        }
+        CrdFormat::Yaml => {
+            for (at, server) in servers.iter().enumerate() {
+                if at > 0 {
+                    writeln!(out, "---")?;
+                }
+                let text = serde_saphyr::to_string(server).context("a server cannot be written as YAML")?;
+                out.write_all(text.as_bytes())?;
+            }
+        }
+    }
+    Ok(out.flush()?)
+}
+
+fn read(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    match path.to_str() {
+        Some("-") => drop(std::io::stdin().read_to_string(&mut text).context("standard input")?),
+        _ => text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?,
+    }
+    Ok(text)
+}

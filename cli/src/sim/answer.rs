@@ -1,0 +1,86 @@
+//! How an answer leaves: as JSON or as a table, and, where it is asked for, only after it was given twice alike.
+
+use super::args::Output;
+use crate::args::Format;
+use crate::output;
+use anyhow::Result;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// The exit code of an answer that was different the second time.
+const UNSTEADY: u8 = 4;
+
+/// Whether the answer was the same twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steadiness {
+    /// It was, or nobody asked.
+    Steady,
+    /// It was not.
+    Unsteady,
+}
+
+impl Steadiness {
+    /// The exit code, where the answer itself gives `code`.
+    pub fn exit(self, code: u8) -> Result<u8> {
+        Ok(match self {
+            Steadiness::Steady => code,
+            Steadiness::Unsteady => UNSTEADY,
+        })
+    }
+}
+
+/// Prints an answer. `again` gives it a second time, from the beginning, where the caller asked for that.
+pub fn print<D: Serialize>(
+    how: &Output,
+    document: &D,
+    again: impl FnOnce() -> Result<D>,
+    table: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>,
+) -> Result<Steadiness> {
+    let steadiness = if how.double_run { compare(document, &again()?)? } else { Steadiness::Steady };
+    let mut out = output::stdout();
+    match how.format {
+        Format::Json => output::json(&mut out, document)?,
+        Format::Table => table(&mut out)?,
+    }
+    out.flush()?;
+    Ok(steadiness)
+}
+
+/// Writes the answer as a page, where one was asked for.
+pub fn page(how: &Output, page: impl FnOnce() -> Result<String, String>) -> Result<()> {
+    match &how.html {
+        Some(path) => super::gate::write_whole(path, &page().map_err(anyhow::Error::msg)?),
+        None => Ok(()),
+    }
+}
+
+fn compare(first: &impl Serialize, second: &impl Serialize) -> Result<Steadiness> {
+    let (first, second) = (serde_json::to_vec(first)?, serde_json::to_vec(second)?);
+    if first == second {
+        return Ok(Steadiness::Steady);
+    }
+    let at = first.iter().zip(&second).take_while(|(a, b)| a == b).count();
+    let around = |bytes: &[u8]| {
+        let (from, to) = (at.saturating_sub(40), (at + 40).min(bytes.len()));
+        String::from_utf8_lossy(&bytes[from..to]).into_owned()
+    };
+    output::complain(&format!(
+        "error: the same input gave two answers, which differ from byte {at} on:\n  first  ...{}...\n  second ...{}...",
+        around(&first),
+        around(&second)
+    ));
+    Ok(Steadiness::Unsteady)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_differ_are_noticed() {
+        assert_eq!(compare(&[1, 2], &[1, 2]).unwrap(), Steadiness::Steady);
+        assert_eq!(compare(&[1, 2], &[1, 3]).unwrap(), Steadiness::Unsteady);
+        assert_eq!(compare(&[1, 2], &[1, 2]).unwrap().exit(1).unwrap(), 1);
+        assert_eq!(compare(&[1], &[1, 3]).unwrap().exit(1).unwrap(), 4);
+    }
+}

@@ -1,0 +1,126 @@
+//! `sim fuzz` and `sim shrink`: random histories, and the smallest one that still fails.
+
+use super::args::{FuzzArguments, ShrinkArguments};
+use super::{answer, plural, progress};
+use crate::output;
+use anyhow::{Result, bail};
+use conductor_simulator::fuzz::{self, Fuzz, Mutant, Shrunk};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Failures that are told.
+const TOLD_MAX: usize = 20;
+
+/// `conductor sim fuzz`.
+pub fn fuzz(arguments: &FuzzArguments) -> Result<u8> {
+    if arguments.list_mutants {
+        let mut out = output::stdout();
+        for mutant in Mutant::all() {
+            writeln!(out, "{:<28} {}", mutant.name(), mutant.what())?;
+        }
+        out.flush()?;
+        return Ok(0);
+    }
+    let mutant = find_mutant(arguments.mutant.as_deref())?;
+    let answer = || -> Result<Fuzz> {
+        let bar = progress::of(arguments.seeds, "playing");
+        // A panic in a history is a finding, told with its seed; not twice.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let found = fuzz::fuzz(arguments.from, arguments.seeds, mutant, |n| bar.inc(n));
+        std::panic::set_hook(hook);
+        bar.finish_and_clear();
+        Ok(found)
+    };
+    let found = answer()?;
+    let code = u8::from(!found.failures.is_empty());
+    answer::print(&arguments.output, &found, answer, |out| fuzz_table(out, &found))?.exit(code)
+}
+
+fn fuzz_table(out: &mut impl Write, found: &Fuzz) -> io::Result<()> {
+    for failure in found.failures.iter().take(TOLD_MAX) {
+        let wrong: String = failure.wrong.chars().take(160).collect();
+        writeln!(out, "seed {}: {wrong}", failure.seed)?;
+    }
+    if found.failures.len() > TOLD_MAX {
+        writeln!(out, "and {} more", found.failures.len() - TOLD_MAX)?;
+    }
+    let played = format!(
+        "{} from {}, {} writes",
+        plural(found.seeds as usize, "history").replace("historys", "histories"),
+        found.from,
+        found.writes
+    );
+    match found.failures.first() {
+        None => writeln!(out, "{played}: every law held"),
+        Some(first) => {
+            let mutant = found.mutant.map(|m| format!(" --mutant {m}")).unwrap_or_default();
+            writeln!(out, "{played}: {} failed", found.failures.len())?;
+            writeln!(
+                out,
+                "the smallest form of the first: conductor sim shrink --seed {}{mutant}",
+                first.seed
+            )
+        }
+    }
+}
+
+fn find_mutant(name: Option<&str>) -> Result<Option<Mutant>> {
+    let Some(name) = name else { return Ok(None) };
+    match Mutant::find(name) {
+        Some(mutant) => Ok(Some(mutant)),
+        None => bail!("there is no mutant {name:?}: `conductor sim fuzz --list-mutants` names them"),
+    }
+}
+
+/// `conductor sim shrink`.
+pub fn shrink(arguments: &ShrinkArguments) -> Result<u8> {
+    let mutant = find_mutant(arguments.mutant.as_deref())?;
+    let answer = || -> Result<Option<Shrunk>> {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let small = fuzz::shrink(arguments.seed, mutant);
+        std::panic::set_hook(hook);
+        Ok(small)
+    };
+    let small = answer()?;
+    if let (Some(folder), Some(small)) = (&arguments.write, &small) {
+        write(folder, small)?;
+    }
+    let code = u8::from(small.is_some());
+    answer::print(&arguments.output, &small, answer, |out| shrink_table(out, arguments.seed, small.as_ref()))?
+        .exit(code)
+}
+
+fn yaml(small: &Shrunk) -> Result<String> {
+    let mut text = String::new();
+    for object in &small.state {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(object)?);
+    }
+    Ok(text)
+}
+
+fn write(folder: &Path, small: &Shrunk) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    super::gate::write_whole(&folder.join("state.yaml"), &yaml(small)?)?;
+    super::gate::write_whole(&folder.join("history.txt"), &(small.history.join("\n") + "\n"))?;
+    output::complain(&format!("wrote state.yaml and history.txt to {}", folder.display()));
+    Ok(())
+}
+
+fn shrink_table(out: &mut impl Write, seed: u64, small: Option<&Shrunk>) -> io::Result<()> {
+    let Some(small) = small else { return writeln!(out, "seed {seed} does not fail: every law held") };
+    writeln!(out, "{}\n", small.wrong)?;
+    writeln!(out, "the cluster at the beginning:\n\n{}", yaml(small).map_err(io::Error::other)?)?;
+    writeln!(out, "what happened:\n")?;
+    for line in &small.history {
+        writeln!(out, "{line}")?;
+    }
+    let (steps, objects) = (small.steps, small.objects);
+    writeln!(
+        out,
+        "\nseed {seed}: {} of {} steps, {} of {} objects are enough",
+        steps.1, steps.0, objects.1, objects.0
+    )
+}

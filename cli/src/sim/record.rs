@@ -1,0 +1,248 @@
+//! `sim record`, `inspect`, `audit`, `import`, `export`: files and the cluster joined to the simulator's recordings.
+
+use super::args::{
+    AuditArguments, ExportArguments, ImportArguments, InspectArguments, RecordArguments, Redact,
+};
+use super::{answer, plural, state};
+use crate::{cluster, output, table};
+use anyhow::{Context, Result, bail};
+use conductor::live;
+use conductor_simulator::load::{LoadOptions, load};
+use conductor_simulator::record::{self, Audit, Inspection, Recorder, Redaction, Subject, moment};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often what was seen is made safe from an interruption.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// A key shorter than this can be guessed.
+const KEY_MIN: usize = 16;
+
+/// `conductor sim record`.
+pub fn record(arguments: &RecordArguments) -> Result<u8> {
+    let redaction = redaction(&arguments.redact, &arguments.cluster.system_namespace)?;
+    let out = create(&arguments.out, arguments.force)?;
+    let done = cluster::block_on(follow(arguments, redaction, out));
+    done.map(|()| 0)
+}
+
+async fn follow(arguments: &RecordArguments, redaction: Redaction, out: BufWriter<File>) -> Result<()> {
+    let (client, _) = cluster::connect(&arguments.cluster).await?;
+    let stop = crate::run::stop_on_signal()?;
+    let mut watched = live::follow_all(&client, &arguments.cluster.system_namespace);
+    let began = now_ms();
+    let clock = Instant::now();
+    let at = || u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let subject = Subject {
+        began,
+        system_namespace: arguments.cluster.system_namespace.clone(),
+        recorder: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut recorder = Recorder::new(out, subject, redaction);
+    let mut missing = live::kinds().len();
+    let end = tokio::time::sleep(arguments.duration.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
+    tokio::pin!(end);
+    let mut flush = tokio::time::interval(FLUSH_EVERY);
+    let mut part = 1;
+    let mut events = 0_u64;
+    loop {
+        tokio::select! {
+            event = watched.recv() => {
+                let Some(event) = event else { bail!("the watches ended") };
+                let is_list = matches!(event, conductor::event::Event::Listed { .. });
+                recorder.take(event, at())?;
+                events += 1;
+                if is_list && missing > 0 {
+                    missing -= 1;
+                    if missing == 0 {
+                        recorder.begin()?;
+                        let objects = plural(recorder.objects(), "object");
+                        output::complain(&format!("recording {objects} into {}; interrupt to end", arguments.out.display()));
+                    }
+                }
+            }
+            _ = flush.tick() => {
+                if missing == 0 {
+                    recorder.flush()?;
+                }
+                if missing == 0 && arguments.rotate.is_some_and(|most| recorder.written() >= most) {
+                    part += 1;
+                    let next = part_path(&arguments.out, part);
+                    recorder.rotate(create(&next, arguments.force)?, at())?;
+                    output::complain(&format!("going on in {}", next.display()));
+                }
+            }
+            () = &mut end => break,
+            () = stop.cancelled() => break,
+        }
+    }
+    if missing > 0 {
+        // Nothing half-written is left behind.
+        let _ = std::fs::remove_file(&arguments.out);
+        bail!("stopped before every kind was listed: {missing} were missing; nothing was recorded");
+    }
+    recorder.finish(at())?.flush()?;
+    output::complain(&format!(
+        "recorded {} in {:.1} s",
+        plural(events as usize, "event"),
+        clock.elapsed().as_secs_f32()
+    ));
+    Ok(())
+}
+
+/// `x.rec` becomes `x.2.rec`.
+fn part_path(first: &Path, part: u32) -> PathBuf {
+    let stem = first.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = first.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+    first.with_file_name(format!("{stem}.{part}{extension}"))
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(0)
+}
+
+fn create(path: &Path, force: bool) -> Result<BufWriter<File>> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    match force {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    let file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            anyhow::anyhow!("{} exists: name another file, or --force", path.display())
+        }
+        _ => anyhow::anyhow!("{}: {error}", path.display()),
+    })?;
+    Ok(BufWriter::new(file))
+}
+
+fn redaction(redact: &Redact, system_namespace: &str) -> Result<Redaction> {
+    let Some(path) = &redact.pseudonym_key else { return Ok(Redaction::fields_only()) };
+    let key = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let key = key.trim_ascii();
+    if key.len() < KEY_MIN {
+        bail!(
+            "{} holds {}: a key has at least {KEY_MIN}, such as `openssl rand -hex 32` makes",
+            path.display(),
+            plural(key.len(), "byte")
+        );
+    }
+    Ok(Redaction::with_key(key, system_namespace))
+}
+
+/// `conductor sim import`.
+pub fn import(arguments: &ImportArguments) -> Result<u8> {
+    let redaction = redaction(&arguments.redact, &arguments.input.system_namespace)?;
+    let options = LoadOptions {
+        namespace: arguments.input.namespace.clone(),
+        system_namespace: arguments.input.system_namespace.clone(),
+        ..LoadOptions::default()
+    };
+    // Everything is read before anything is written.
+    let loaded = load(&arguments.input.paths, &options)?;
+    state::tell(&loaded, &arguments.input.system_namespace, true);
+    let out = create(&arguments.out, arguments.force)?;
+    let subject = Subject {
+        began: 0,
+        system_namespace: arguments.input.system_namespace.clone(),
+        recorder: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut recorder = Recorder::new(out, subject, redaction);
+    for loaded in loaded.objects {
+        recorder.take(conductor::event::Event::Seen(loaded.object), 0)?;
+    }
+    recorder.begin()?;
+    let objects = recorder.objects();
+    recorder.finish(0)?.flush()?;
+    output::complain(&format!("imported {} into {}", plural(objects, "object"), arguments.out.display()));
+    Ok(0)
+}
+
+/// `conductor sim export`.
+pub fn export(arguments: &ExportArguments) -> Result<u8> {
+    let moment = moment(&arguments.recording, arguments.at.map(|at| at.as_millis() as u64))?;
+    if moment.interrupted {
+        output::complain("warning: the recording was interrupted; this is the state up to there");
+    }
+    let mut out = output::stdout();
+    for object in moment.objects.values() {
+        writeln!(out, "---")?;
+        write!(out, "{}", serde_saphyr::to_string(object)?)?;
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+/// `conductor sim inspect`.
+pub fn inspect(arguments: &InspectArguments) -> Result<u8> {
+    let answer = || -> Result<Inspection> { Ok(record::inspect(&arguments.recording)?) };
+    let found = answer()?;
+    answer::print(&arguments.output, &found, answer, |out| inspection(out, &found))?.exit(0)
+}
+
+fn inspection(out: &mut impl Write, found: &Inspection) -> io::Result<()> {
+    let header = &found.header;
+    let rows = |title: &str, counts: &std::collections::BTreeMap<String, u64>| {
+        counts
+            .iter()
+            .map(|(word, count)| vec![title.to_owned(), word.clone(), count.to_string()])
+            .collect::<Vec<_>>()
+    };
+    let mut all = rows("objects", &found.objects);
+    all.extend(rows("events", &found.events));
+    all.extend(rows("decisions", &found.decisions));
+    all.extend(rows("made", &found.outcomes));
+    table::listed(out, &["WHAT", "OF", "COUNT"], all)?;
+    writeln!(out)?;
+    for (kind, why) in &header.refused {
+        writeln!(out, "not recorded: {kind}: {why}")?;
+    }
+    for gap in &found.gaps {
+        writeln!(out, "gap at {} ms: {}: {}", gap.at, gap.kind, gap.why)?;
+    }
+    if let Some((median, late)) = found.provisioning_ms {
+        writeln!(out, "making a resource took {median} ms, 95 of 100 up to {late} ms")?;
+    }
+    let state = if found.complete { "complete" } else { "interrupted: readable up to there" };
+    writeln!(
+        out,
+        "part {}, {:.1} s, {}, {}, {}, recorded by {}",
+        header.part,
+        found.duration_ms.saturating_sub(header.from) as f64 / 1_000.0,
+        plural(found.lines as usize, "line"),
+        state,
+        header.redaction,
+        header.recorder
+    )
+}
+
+/// `conductor sim audit`.
+pub fn audit(arguments: &AuditArguments) -> Result<u8> {
+    let mut canaries = Vec::new();
+    if let Some(path) = &arguments.canaries {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        canaries.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    let answer = || -> Result<Audit> { Ok(record::audit(&arguments.recording, &canaries)?) };
+    let found = answer()?;
+    let code = u8::from(!found.findings.is_empty());
+    answer::print(&arguments.output, &found, answer, |out| audited(out, &found))?.exit(code)
+}
+
+fn audited(out: &mut impl Write, found: &Audit) -> io::Result<()> {
+    if found.findings.is_empty() {
+        let texts = plural(found.texts as usize, "text");
+        return writeln!(
+            out,
+            "nothing found in {texts} of {}, {}",
+            plural(found.lines as usize, "line"),
+            found.redaction
+        );
+    }
+    let rows = found.findings.iter().map(|f| vec![f.line.to_string(), f.field.clone(), f.rule.to_owned()]);
+    table::listed(out, &["LINE", "FIELD", "FOUND"], rows.collect())?;
+    writeln!(out, "\n{}: do not give this file away", plural(found.findings.len(), "finding"))
+}

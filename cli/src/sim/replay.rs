@@ -1,0 +1,117 @@
+//! `sim replay`: a recording played again, with its agreement as a table, a page or a view to step through.
+
+use super::args::ReplayArguments;
+use super::{answer, plural, progress, state, tui};
+use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, ROWS_MAX, short};
+use anyhow::Result;
+use conductor_simulator::record::Verdict;
+use conductor_simulator::replay::{self, Explanation, Options, Replay};
+use conductor_simulator::report;
+use std::io::{self, Write};
+
+/// The exit code of a replay whose every difference has an explanation outside the rules.
+const INCONCLUSIVE: u8 = 3;
+
+/// `conductor sim replay`.
+pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
+    let options = Options {
+        until: arguments.until.map(|until| until.as_millis() as u64),
+        closed: arguments.closed,
+        overlay: state::read_files(&arguments.files, "default", &arguments.system_namespace)?,
+    };
+    if arguments.tui {
+        return tui::run(&arguments.recording, &options).map(|()| 0);
+    }
+    if let Some(path) = &arguments.tui_picture {
+        return super::gate::write_whole(path, &tui::picture(&arguments.recording, &options)?).map(|()| 0);
+    }
+    let answer = || -> Result<Replay> {
+        let bar = progress::lines("replaying");
+        let done =
+            replay::replay_with(&arguments.recording, &options, |step, _| bar.set_position(step.lines))?;
+        bar.finish_and_clear();
+        Ok(done)
+    };
+    let document = answer()?;
+    answer::page(&arguments.output, || report::replay(&document))?;
+    let code = if arguments.verify { verdict(&document) } else { 0 };
+    answer::print(&arguments.output, &document, answer, |out| table(out, &document, arguments.verify))?
+        .exit(code)
+}
+
+fn verdict(document: &Replay) -> u8 {
+    let by_rule = document.agreement.explained.get(Explanation::Rule.name()).copied().unwrap_or(0);
+    match (document.agreement.agreed == document.agreement.decisions, by_rule) {
+        (true, _) => 0,
+        (false, 0) => INCONCLUSIVE,
+        (false, _) => 1,
+    }
+}
+
+fn table(out: &mut impl Write, document: &Replay, verify: bool) -> io::Result<()> {
+    let Replay { agreement, divergences, waiting, end, .. } = document;
+    if verify && !divergences.is_empty() {
+        let mut table = table::table(&["AT", "CLAIM", "LIVE", "REPLAYED", "EXPLAINED BY", "HOW"]);
+        for d in divergences.iter().take(ROWS_MAX) {
+            table.add_row([
+                format!("{:.1}s", d.at as f64 / 1_000.0),
+                short(&d.claim, CLAIM_MAX),
+                words(d.live.as_ref()),
+                words(d.simulated.as_ref()),
+                d.explanation.name().to_owned(),
+                short(&d.message, MESSAGE_MAX),
+            ]);
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        table::left_out(out, divergences.len(), "divergence")?;
+    }
+    if document.interrupted {
+        writeln!(out, "the recording was interrupted; it was played up to there")?;
+    }
+    let seconds = document.duration_ms as f64 / 1_000.0;
+    writeln!(
+        out,
+        "{seconds:.1} s of history: {}, {} wished for, {} written",
+        plural(document.events as usize, "change"),
+        document.inputs,
+        document.writes
+    )?;
+    writeln!(
+        out,
+        "at the end {}: {} bound, {} being made, {} waiting, {} lost",
+        plural(end.claims, "claim"),
+        end.bound,
+        end.provision,
+        end.pending,
+        end.lost
+    )?;
+    let ms = |ms: u64| format!("{:.1} s", ms as f64 / 1_000.0);
+    if waiting.simulated.count > 0 {
+        let (s, l) = (&waiting.simulated, &waiting.live);
+        writeln!(
+            out,
+            "waited {} (live {}), 95 of 100 up to {} (live {})",
+            ms(s.p50),
+            ms(l.p50),
+            ms(s.p95),
+            ms(l.p95)
+        )?;
+    }
+    writeln!(
+        out,
+        "{} of {} agree: {} %",
+        agreement.agreed,
+        plural(agreement.decisions as usize, "decision"),
+        agreement.percent
+    )
+}
+
+fn words(verdict: Option<&Verdict>) -> String {
+    match verdict {
+        None => "-".to_owned(),
+        Some(Verdict::Bind { resource }) => short(resource, table::NAME_MAX),
+        Some(Verdict::Provision { class }) => short(&format!("new {class}"), table::NAME_MAX),
+        Some(Verdict::Refuse { reason }) => reason.clone(),
+        Some(Verdict::Lost { .. }) => "Lost".to_owned(),
+    }
+}

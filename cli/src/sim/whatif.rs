@@ -1,0 +1,276 @@
+//! `sim whatif`, `sim fit`, `sim size`, `sim class-impact`: edits read from arguments, answers as tables.
+
+use super::args::{ClassImpactArguments, FitArguments, Input, SizeArguments, WhatIfArguments};
+use super::{answer, list, plural, split, state};
+use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, NAME_MAX, ROWS_MAX, short};
+use anyhow::{Result, bail};
+use comfy_table::{Cell, Color};
+use conductor::model::{Kind, Object, ObjectKey, TypeId};
+use conductor_simulator::diff::{ChangedClaim, ClaimChange, Difference, Fate, ResourceChange};
+use conductor_simulator::plan::{Outcome, Summary};
+use conductor_simulator::report;
+use conductor_simulator::whatif::{self, ClassImpact, Edit, Fit, PlanFigures, Size, Target, WhatIf};
+use std::io::{self, Write};
+
+const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
+
+/// `conductor sim whatif`.
+pub fn what_if(arguments: &WhatIfArguments) -> Result<u8> {
+    let answer = || -> Result<WhatIf> {
+        let objects = state::read(&arguments.input)?;
+        let edits = edits(arguments)?;
+        if edits.is_empty() {
+            bail!("nothing to try: give -f, --set, --lose, --delete or --claims with --like");
+        }
+        Ok(whatif::what_if(objects, &edits, &state::options(&arguments.input))?)
+    };
+    let document = answer()?;
+    let code = u8::from(!document.difference.is_empty());
+    answer::page(&arguments.output, || report::what_if(&document))?;
+    answer::print(&arguments.output, &document, answer, |out| what_if_table(out, &document))?.exit(code)
+}
+
+fn edits(arguments: &WhatIfArguments) -> Result<Vec<Edit>> {
+    let WhatIfArguments { input, files, set, lose, delete, claims, like, output: _ } = arguments;
+    let target = |text: &String| Target::read(text, &input.namespace, &input.system_namespace);
+    let mut edits: Vec<Edit> = Vec::new();
+    edits.extend(state::read_overlay(input, files)?.into_iter().map(|o| Edit::Apply(Box::new(o))));
+    for text in set {
+        edits.push(Edit::read_set(text, &input.namespace, &input.system_namespace)?);
+    }
+    for text in lose {
+        edits.push(Edit::Lose(target(text)?));
+    }
+    for text in delete {
+        edits.push(Edit::Delete(target(text)?));
+    }
+    if let (Some(count), Some(like)) = (claims, like) {
+        edits.push(Edit::Copies { like: claim(input, like)?, count: *count });
+    }
+    Ok(edits)
+}
+
+fn claim(input: &Input, text: &str) -> Result<Target> {
+    let (namespace, name) = split(text, &input.namespace)?;
+    Ok(Target { kind: Kind::Claim(TYPE), key: ObjectKey::new(namespace, name) })
+}
+
+/// `conductor sim fit`.
+pub fn fit(arguments: &FitArguments) -> Result<u8> {
+    let answer = || -> Result<Fit> {
+        let objects = state::read(&arguments.input)?;
+        let like = claim(&arguments.input, &arguments.like)?;
+        Ok(whatif::fit(objects, &like, arguments.most, &state::options(&arguments.input))?)
+    };
+    let document = answer()?;
+    answer::print(&arguments.output, &document, answer, |out| fit_table(out, &document))?.exit(0)
+}
+
+/// `conductor sim size`.
+pub fn size(arguments: &SizeArguments) -> Result<u8> {
+    let answer = || -> Result<Size> {
+        let objects = state::read(&arguments.input)?;
+        let name = match (&arguments.like, &arguments.class) {
+            (Some(name), _) => name.clone(),
+            (None, Some(class)) => first_of(&objects, class)?,
+            (None, None) => bail!("say which: --like NAME or --class NAME"),
+        };
+        let home = arguments.input.system_namespace.as_str();
+        let like = Target { kind: Kind::Resource(TYPE), key: ObjectKey::new(home, name) };
+        Ok(whatif::size(&objects, &like, &state::options(&arguments.input))?)
+    };
+    let document = answer()?;
+    answer::print(&arguments.output, &document, answer, |out| size_table(out, &document))?.exit(0)
+}
+
+fn first_of(objects: &[Object], class: &str) -> Result<String> {
+    let of_class = |o: &&Object| {
+        o.kind == Kind::Resource(TYPE)
+            && o.body.pointer("/spec/class").and_then(|c| c.as_str()) == Some(class)
+    };
+    let name = objects.iter().filter(of_class).filter_map(|o| o.metadata.name.clone()).min();
+    name.ok_or_else(|| {
+        anyhow::anyhow!("no resource of class {class} in the state to go by: name one with --like NAME")
+    })
+}
+
+/// `conductor sim class-impact`.
+pub fn class_impact(arguments: &ClassImpactArguments) -> Result<u8> {
+    let answer = || -> Result<ClassImpact> {
+        let objects = state::read(&arguments.input)?;
+        let overlay = state::read_overlay(&arguments.input, std::slice::from_ref(&arguments.file))?;
+        let classes: Vec<&Object> = overlay.iter().filter(|o| matches!(o.kind, Kind::Class(_))).collect();
+        let [class] = classes[..] else {
+            let file = arguments.file.display();
+            bail!("{file} holds {} classes: give exactly one", classes.len());
+        };
+        Ok(whatif::class_impact(objects, class, &state::options(&arguments.input))?)
+    };
+    let document = answer()?;
+    let code = u8::from(!document.is_empty());
+    answer::page(&arguments.output, || report::class_impact(&document))?;
+    answer::print(&arguments.output, &document, answer, |out| impact_table(out, &document))?.exit(code)
+}
+
+fn what_if_table(out: &mut impl Write, document: &WhatIf) -> io::Result<()> {
+    difference(out, &document.difference)?;
+    writeln!(out, "{}", verdict(&document.difference, &document.before, &document.after))
+}
+
+/// Everything that differs, as two tables.
+pub fn difference(out: &mut impl Write, difference: &Difference) -> io::Result<()> {
+    if !difference.claims.is_empty() {
+        let mut table = table::table(&["CLAIM", "CHANGE", "FROM", "TO", "RULE", "WHY"]);
+        let mut sorted: Vec<&ChangedClaim> = difference.claims.iter().collect();
+        sorted.sort_by_key(|claim| claim.change);
+        for claim in sorted.into_iter().take(ROWS_MAX) {
+            table.add_row(vec![
+                Cell::new(short(&format!("{}/{}", claim.namespace, claim.name), CLAIM_MAX)),
+                change(claim),
+                Cell::new(fate(claim.before.as_ref())),
+                Cell::new(fate(claim.after.as_ref())),
+                Cell::new(&claim.cause.rule),
+                Cell::new(short(&claim.cause.message, MESSAGE_MAX)),
+            ]);
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        table::left_out(out, difference.claims.len(), "claim")?;
+    }
+    if !difference.resources.is_empty() {
+        let mut table = table::table(&["RESOURCE", "CHANGE", "WAS HELD BY"]);
+        for resource in difference.resources.iter().take(ROWS_MAX) {
+            let held = if resource.held.is_empty() { "-".to_owned() } else { list(&resource.held) };
+            let colour = match resource.change {
+                ResourceChange::Deleted | ResourceChange::Gone => Color::Red,
+                ResourceChange::Retained | ResourceChange::Phase => Color::Yellow,
+                ResourceChange::Spared | ResourceChange::Added => Color::Green,
+            };
+            let words = match (resource.change, resource.after) {
+                (ResourceChange::Phase, Some(phase)) => format!("is {phase}"),
+                (change, _) => change.words().to_owned(),
+            };
+            table.add_row(vec![
+                Cell::new(short(&resource.name, NAME_MAX)),
+                Cell::new(words).fg(colour),
+                Cell::new(held),
+            ]);
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        table::left_out(out, difference.resources.len(), "resource")?;
+    }
+    Ok(())
+}
+
+fn change(claim: &ChangedClaim) -> Cell {
+    let refused = claim.after.as_ref().is_some_and(|f| matches!(f.outcome, Outcome::Pending | Outcome::Lost));
+    let colour = match claim.change {
+        ClaimChange::Lost | ClaimChange::Waits => Color::Red,
+        ClaimChange::Leaves | ClaimChange::Removed | ClaimChange::Moved | ClaimChange::Returns => {
+            Color::Yellow
+        }
+        ClaimChange::Added if refused => Color::Yellow,
+        ClaimChange::NewlyBound | ClaimChange::Provisioned | ClaimChange::Added => Color::Green,
+    };
+    Cell::new(claim.change.words()).fg(colour)
+}
+
+fn fate(fate: Option<&Fate>) -> String {
+    let Some(fate) = fate else { return "-".to_owned() };
+    match (&fate.resource, fate.outcome, &fate.class) {
+        (Some(resource), _, _) => short(&resource.name, NAME_MAX),
+        (None, Outcome::Provision, Some(class)) => short(&format!("new {class}"), NAME_MAX),
+        (None, outcome, _) => outcome.name().to_owned(),
+    }
+}
+
+/// `2 claims and 1 resource change: bound 4 -> 3, pending 3 -> 4`, or that nothing does.
+pub fn verdict(difference: &Difference, before: &PlanFigures, after: &PlanFigures) -> String {
+    if difference.is_empty() {
+        return format!("nothing changes: {}", plural(before.summary.claims, "claim"));
+    }
+    let figures = |s: &Summary| [s.claims, s.bound, s.provision, s.pending, s.lost];
+    let words = ["claims", "bound", "provision", "pending", "lost"];
+    let moved: Vec<String> = words
+        .iter()
+        .zip(figures(&before.summary).into_iter().zip(figures(&after.summary)))
+        .filter(|(_, (was, is))| was != is)
+        .map(|(word, (was, is))| format!("{word} {was} -> {is}"))
+        .collect();
+    let colon = if moved.is_empty() { "" } else { ": " };
+    let (claims, resources) = (difference.claims.len(), difference.resources.len());
+    let changed = match (claims, resources) {
+        (_, 0) => plural(claims, "claim"),
+        (0, _) => plural(resources, "resource"),
+        _ => format!("{} and {}", plural(claims, "claim"), plural(resources, "resource")),
+    };
+    let verb = if claims + resources == 1 { "changes" } else { "change" };
+    format!("{changed} {verb}{colon}{}", moved.join(", "))
+}
+
+fn fit_table(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
+    if !fit.places.is_empty() {
+        let mut table = table::table(&["CLAIMS", "GO TO"]);
+        for place in fit.places.iter().take(ROWS_MAX) {
+            let to = match (&place.resource, &place.class) {
+                (Some(resource), _) => resource.to_string(),
+                (None, Some(class)) => format!("new resources of class {class}"),
+                (None, None) => "-".to_owned(),
+            };
+            table.add_row([place.claims.to_string(), to]);
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        table::left_out(out, fit.places.len(), "place")?;
+    }
+    match &fit.limit {
+        None => writeln!(out, "at least {} more of {} would be served", fit.fits, fit.claim),
+        Some(limit) => writeln!(
+            out,
+            "{} more of {} would be served; the next is told: {}",
+            fit.fits, fit.claim, limit.message
+        ),
+    }
+}
+
+fn size_table(out: &mut impl Write, size: &Size) -> io::Result<()> {
+    if !size.waiting.is_empty() {
+        let mut table = table::table(&["WAITS FOR SOMETHING ELSE", "WHY"]);
+        for waiting in size.waiting.iter().take(ROWS_MAX) {
+            table.add_row([short(&waiting.claim, CLAIM_MAX), short(&waiting.message, MESSAGE_MAX)]);
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        table::left_out(out, size.waiting.len(), "claim")?;
+    }
+    let more = plural(size.resources, "resource");
+    match (size.resources, size.waiting_before) {
+        (_, 0) => writeln!(out, "nothing waits"),
+        (0, _) => writeln!(out, "no claim waits for a resource like {}", size.like),
+        (_, before) => writeln!(
+            out,
+            "{more} more like {} would serve {} of {} that wait: {}",
+            size.like,
+            size.served.len(),
+            plural(before, "claim"),
+            list(&size.served)
+        ),
+    }
+}
+
+fn impact_table(out: &mut impl Write, impact: &ClassImpact) -> io::Result<()> {
+    if !impact.now.is_empty() {
+        writeln!(out, "as soon as the class is applied:\n")?;
+        difference(out, &impact.now)?;
+    }
+    if !impact.anew.is_empty() {
+        writeln!(out, "if its claims had to be served anew:\n")?;
+        difference(out, &impact.anew)?;
+    }
+    let now = match impact.now.claims.len() {
+        0 => "changes for no claim now".to_owned(),
+        n => format!("changes for {} now", plural(n, "claim")),
+    };
+    let anew = match impact.anew.claims.len() {
+        0 => "for none if they were served anew".to_owned(),
+        n => format!("for {n} if they were served anew"),
+    };
+    writeln!(out, "class {}, {}: {now}, {anew}", impact.class, plural(impact.claims, "claim"))
+}

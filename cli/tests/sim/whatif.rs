@@ -1,0 +1,66 @@
+//! `sim whatif`, `fit`, `size`, `class-impact`: exit codes, and tables that say only what changes.
+
+use super::*;
+use expect_test::expect;
+
+const TEAMS: &str = "examples/plan/teams.yaml";
+
+#[test]
+fn what_changes_is_told_with_its_rule_and_exit_code_1() {
+    let edit = "quota/shop/shop:spec.limits[0].requests.storage=80Gi";
+    let output = run(&["sim", "whatif", TEAMS, "--set", edit, "--double-run"]);
+    assert_eq!(output.status.code(), Some(1));
+    expect![[r#"
+        CLAIM       CHANGE       FROM     TO            RULE   WHY
+        shop/tests  newly bound  Pending  shared-mysql  Quota  before: over quota shop/shop: storage 40Gi
+                                                               of 50Gi used, 20Gi more asked
+
+        1 claim changes: bound 4 -> 5, pending 3 -> 2
+    "#]]
+    .assert_eq(&text(&output.stdout));
+}
+
+#[test]
+fn nothing_changed_is_exit_code_0() {
+    let told = succeed(&run(&["sim", "whatif", TEAMS, "--set", "claim/shop/orders:spec.priority=11"]));
+    assert_eq!(told, "nothing changes: 8 claims\n");
+}
+
+#[test]
+fn json_has_edits_figures_and_changes() {
+    let output = run(&["sim", "whatif", TEAMS, "--claims", "3", "--like", "blog/comments", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(document["kind"], "WhatIf");
+    assert_eq!(document["edits"][0], "add 3 like RelationalDatabaseClaim blog/comments");
+    assert_eq!((&document["before"]["claims"], &document["after"]["claims"]), (&8.into(), &11.into()));
+    assert_eq!(document["claims"].as_array().map(Vec::len), Some(3));
+    assert_eq!(document["claims"][0]["change"], "Added");
+}
+
+#[test]
+fn wrong_edits_are_exit_code_2() {
+    for (arguments, expected) in [
+        (&["sim", "whatif", TEAMS][..], "nothing to try"),
+        (&["sim", "whatif", TEAMS, "--lose", "resource/nope"], "there is no RelationalDatabase"),
+        (&["sim", "whatif", TEAMS, "--set", "claim/x"], "sets nothing"),
+        (&["sim", "whatif", TEAMS, "--delete", "pod/x"], "is no kind"),
+        (&["sim", "whatif", TEAMS, "--claims", "3"], "--like"),
+        (&["sim", "whatif", TEAMS, "-f", "nowhere.yaml"], "nowhere.yaml"),
+        (&["sim", "class-impact", TEAMS, "-f", TEAMS], "holds 2 class"),
+        (&["sim", "size", TEAMS, "--class", "nope"], "no resource of class nope"),
+    ] {
+        let told = refused(&run(arguments));
+        assert!(told.contains(expected), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn fit_and_size_answer_in_a_sentence() {
+    let told = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/comments"]));
+    assert!(told.contains("1 more of blog/comments would be served; the next is told: 0/4"), "{told}");
+    let told = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/search", "--most", "7"]));
+    assert!(told.contains("at least 7 more of blog/search would be served"), "{told}");
+    let told = succeed(&run(&["sim", "size", TEAMS, "--class", "analytics"]));
+    assert!(told.contains("no claim waits for a resource like columns-16"), "{told}");
+}

@@ -1,0 +1,48 @@
+//! Tries a login with the driver that is built in: connects, asks one question, goes. Another way to try can be given
+//! in the settings.
+
+use crate::{Engine, Error, Login};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a try may take.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// A way to try a login.
+pub(crate) type Probe =
+    Arc<dyn Fn(Arc<Login>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
+
+/// The driver that is built in.
+pub(crate) fn built_in() -> Probe {
+    Arc::new(|login| Box::pin(async move { knock(&login).await }))
+}
+
+/// Tries a login.
+///
+/// # Errors
+/// What the server or the driver says; the one in a test, what the test says.
+pub(crate) async fn try_login(probe: &Probe, login: &Arc<Login>) -> Result<(), Error> {
+    match tokio::time::timeout(WITHIN, probe(Arc::clone(login))).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(reason)) => Err(Error::Refused { login: login.to_string(), reason }),
+        Err(_) => Err(Error::NoAnswer { login: login.to_string(), within: WITHIN }),
+    }
+}
+
+async fn knock(login: &Login) -> Result<(), String> {
+    match login.engine() {
+        #[cfg(feature = "deadpool")]
+        Engine::Postgresql => crate::deadpool::knock(login).await,
+        #[cfg(all(feature = "sqlx", not(feature = "deadpool")))]
+        Engine::Postgresql => crate::sqlx::knock::<sqlx::Postgres>(login).await,
+        #[cfg(not(any(feature = "deadpool", feature = "sqlx")))]
+        Engine::Postgresql => {
+            Err("no driver is built in: choose the feature `deadpool` or `sqlx`".to_owned())
+        }
+        #[cfg(feature = "sqlx")]
+        Engine::Mysql => crate::sqlx::knock::<sqlx::MySql>(login).await,
+        #[cfg(not(feature = "sqlx"))]
+        Engine::Mysql => Err("no driver for MySQL is built in: choose the feature `sqlx`".to_owned()),
+    }
+}

@@ -1,0 +1,136 @@
+//! Two ways side by side: the same state under two profiles, or two states. Figures for each, and what differs
+//! between them with its cause. Both are planned by the production engine.
+
+use crate::diff::{Difference, Side, diff};
+use crate::plan::{API_VERSION, Options, Plan, Planned, Summary};
+use crate::replay::Percentiles;
+use conductor::api::names::DEFAULT_PROFILE;
+use conductor::model::{Claim, Kind, Object, Quantity, Resource};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Two ways side by side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `Comparison`.
+    pub kind: &'static str,
+    /// The first way.
+    pub a: Figures,
+    /// The second way.
+    pub b: Figures,
+    /// Claims that are bound to another resource in the second.
+    pub moved: usize,
+    /// What differs from the first to the second.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// One way in figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// What it is called.
+    pub name: String,
+    /// The plan's digest.
+    pub digest: String,
+    /// Claims by outcome.
+    pub summary: Summary,
+    /// Resources that somebody holds.
+    pub used: usize,
+    /// Of the type's first capacity: what held resources have beyond what their claims ask for.
+    pub waste: String,
+    /// The same in per cent of what they have; 0 where nothing is held.
+    pub waste_percent: u64,
+    /// How long claims waited in a replay, where the state is a recording.
+    pub waiting: Option<Percentiles>,
+}
+
+/// One of the two ways.
+pub struct Way {
+    /// What it is called.
+    pub name: String,
+    /// Its state.
+    pub objects: Vec<Object>,
+    /// How long claims waited in a replay of it.
+    pub waiting: Option<Percentiles>,
+}
+
+/// Plans both and compares.
+pub fn compare(a: Way, b: Way, options: &Options) -> Comparison {
+    let first = Planned::new(a.objects.clone(), options);
+    let second = Planned::new(b.objects.clone(), options);
+    let (was, is) = (first.plan(), second.plan());
+    let difference = diff(Side { planned: &first, plan: &was }, Side { planned: &second, plan: &is });
+    let moved = difference.claims.iter().filter(|c| c.change == crate::diff::ClaimChange::Moved).count();
+    Comparison {
+        api_version: API_VERSION,
+        kind: "Comparison",
+        a: figures(a, &was),
+        b: figures(b, &is),
+        moved,
+        difference,
+    }
+}
+
+/// A profile as the one that applies everywhere.
+pub fn as_default(profile: &Object) -> Object {
+    let mut profile = profile.clone();
+    profile.metadata.name = Some(DEFAULT_PROFILE.to_owned());
+    profile
+}
+
+fn figures(way: Way, plan: &Plan) -> Figures {
+    let (waste, has) = waste(&way.objects, plan);
+    let percent = |part: Quantity, whole: Quantity| {
+        let (part, whole) = (part.nanos(), whole.nanos());
+        if whole > 0 { u64::try_from(part.saturating_mul(100) / whole).unwrap_or(100) } else { 0 }
+    };
+    Figures {
+        name: way.name,
+        digest: plan.digest.clone(),
+        summary: plan.summary,
+        used: plan.resources.iter().filter(|r| !r.claims.is_empty()).count(),
+        waste: waste.to_string(),
+        waste_percent: percent(waste, has),
+        waiting: way.waiting,
+    }
+}
+
+/// What held resources have beyond what is asked of them, and what they have.
+fn waste(objects: &[Object], plan: &Plan) -> (Quantity, Quantity) {
+    let mut asked: BTreeMap<String, Quantity> = BTreeMap::new();
+    let mut offered: BTreeMap<String, Quantity> = BTreeMap::new();
+    for object in objects {
+        let key = crate::world::key_of(object);
+        match object.kind {
+            Kind::Claim(ty) => {
+                if let Ok(wants) = &Claim::read(ty, object).wants {
+                    asked.insert(key.to_string(), wants.requests.get(ty.rules().primary_capacity));
+                }
+            }
+            Kind::Resource(ty) => {
+                if let Ok(offer) = &Resource::read(ty, object).offer {
+                    offered.insert(key.name.to_string(), offer.capacity.get(ty.rules().primary_capacity));
+                }
+            }
+            Kind::Class(_)
+            | Kind::Quota
+            | Kind::ClusterQuota
+            | Kind::Limits
+            | Kind::Profile
+            | Kind::Namespace => {}
+        }
+    }
+    let (mut left, mut all) = (Quantity::default(), Quantity::default());
+    for resource in plan.resources.iter().filter(|r| !r.claims.is_empty()) {
+        let has = offered.get(&*resource.name).copied().unwrap_or_default();
+        let taken = resource.claims.iter().filter_map(|claim| asked.get(claim)).copied();
+        let taken = taken.fold(Quantity::default(), Quantity::saturating_add);
+        all = all.saturating_add(has);
+        left = left.saturating_add(if has > taken { has.saturating_sub(taken) } else { Quantity::default() });
+    }
+    (left, all)
+}

@@ -1,0 +1,758 @@
+//! The scheduler once more, as plainly as it can be said: every claim in its turn looks at every resource.
+//! Written from the rules, not from the engine: it shares the parsers of values with it and nothing else.
+
+mod read;
+
+pub use read::amounts;
+
+use conductor::model::{Quantity, Selector, Version, VersionRange};
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Quantities by name. What is absent is zero.
+pub type Amounts = BTreeMap<String, Quantity>;
+
+/// What becomes of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// A resource holds it already.
+    Held(String),
+    /// It gets this resource.
+    Bind(String),
+    /// It gets a new resource of this class.
+    Provision(String),
+    /// It waits: the message, and the count per predicate.
+    Wait(String, Vec<(String, usize)>),
+    /// Its resource is lost.
+    Lost,
+    /// It is being deleted.
+    Leaving,
+}
+
+#[derive(Clone, Debug)]
+pub struct Reference {
+    pub claim: String,
+    pub uid: Option<String>,
+    pub requests: Amounts,
+}
+
+#[derive(Clone, Debug)]
+pub struct Db {
+    pub name: String,
+    /// One that cannot be read is offered to nobody and counted nowhere.
+    readable: bool,
+    class: Option<String>,
+    engine: Option<String>,
+    version: Option<Version>,
+    highly_available: bool,
+    capabilities: BTreeSet<String>,
+    labels: BTreeMap<String, String>,
+    capacity: Amounts,
+    slots: usize,
+    allowed: Vec<String>,
+    cordoned: bool,
+    deleting: bool,
+    claimable: bool,
+    says_released: bool,
+    pub references: Vec<Reference>,
+    /// UIDs that left for good.
+    gone: BTreeSet<String>,
+    made_for: Option<String>,
+    reclaim: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub key: String,
+    pub namespace: String,
+    pub uid: String,
+    priority: i64,
+    created: i64,
+    deleting: bool,
+    phase: String,
+    recorded: Option<String>,
+    named: Option<String>,
+    profile: Option<String>,
+    class: Option<String>,
+    classes: Vec<String>,
+    pub engine: Option<String>,
+    range: Option<VersionRange>,
+    /// One that cannot be read asks nothing, and is told so; what it has it keeps.
+    readable: bool,
+    highly_available: bool,
+    capabilities: BTreeSet<String>,
+    selector: Selector,
+    pub requests: Amounts,
+    exclusive: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Maker {
+    name: String,
+    default: bool,
+    created: i64,
+    deleting: bool,
+    template: bool,
+    engine: Option<String>,
+    ranges: Vec<VersionRange>,
+    highly_available: Option<bool>,
+    capabilities: Option<BTreeSet<String>>,
+    labels: BTreeMap<String, String>,
+    sizes: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug)]
+struct Limit {
+    class: Option<String>,
+    engine: Option<String>,
+    claims: Option<i64>,
+    requests: Amounts,
+}
+
+#[derive(Clone, Debug)]
+struct Budget {
+    title: String,
+    namespace: Option<String>,
+    selector: Selector,
+    limits: Vec<Limit>,
+}
+
+/// What a claim counts for in quotas.
+#[derive(Clone, Debug)]
+pub struct Charge {
+    pub namespace: String,
+    pub class: Option<String>,
+    pub engine: Option<String>,
+    pub requests: Amounts,
+}
+
+/// A whole world, as the plain scheduler sees it.
+#[derive(Clone, Debug, Default)]
+pub struct Brute {
+    pub dbs: Vec<Db>,
+    pub asks: Vec<Ask>,
+    makers: Vec<Maker>,
+    budgets: Vec<Budget>,
+    /// Namespace limits: (namespace, name) to min, max, default.
+    bounds: BTreeMap<(String, String), [Amounts; 3]>,
+    namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    profiles: BTreeMap<String, (bool, Vec<String>)>,
+    pub charges: BTreeMap<String, Charge>,
+}
+
+fn get(amounts: &Amounts, name: &str) -> Quantity {
+    amounts.get(name).copied().unwrap_or_default()
+}
+
+fn add(left: &mut Amounts, right: &Amounts) {
+    for (name, amount) in right {
+        let sum = get(left, name).saturating_add(*amount);
+        left.insert(name.clone(), sum);
+    }
+}
+
+/// Names in the order in which capacities are judged: storage first, the rest by name.
+fn in_order(of: &[&Amounts]) -> Vec<String> {
+    let names: BTreeSet<&String> = of.iter().flat_map(|a| a.keys()).collect();
+    let mut names: Vec<String> = names.into_iter().cloned().collect();
+    names.sort_by_key(|name| (name != "storage", name.clone()));
+    names
+}
+
+fn compare(left: &Amounts, right: &Amounts) -> Ordering {
+    let by_name = in_order(&[left, right]).into_iter().map(|n| get(left, &n).cmp(&get(right, &n)));
+    by_name.fold(Ordering::Equal, Ordering::then)
+}
+
+impl Db {
+    fn holds(&self, uid: &str) -> bool {
+        self.references.iter().any(|r| r.uid.as_deref() == Some(uid))
+    }
+
+    /// It was held, and every holder left for good.
+    fn is_released(&self) -> bool {
+        let mut holders = self.references.iter().filter_map(|r| r.uid.as_ref()).peekable();
+        holders.peek().is_some() && (self.says_released || holders.all(|uid| self.gone.contains(uid)))
+    }
+
+    /// What is left beside everybody but `except`'s own reservation.
+    fn left(&self, except: Option<&str>) -> Amounts {
+        let mut taken = Amounts::new();
+        for reference in &self.references {
+            if reference.uid.is_some() || Some(reference.claim.as_str()) != except {
+                add(&mut taken, &reference.requests);
+            }
+        }
+        let left =
+            |(name, have): (&String, &Quantity)| (name.clone(), have.saturating_sub(get(&taken, name)));
+        let mut left: Amounts = self.capacity.iter().map(left).collect();
+        left.retain(|_, amount| !amount.is_zero() && !amount.is_negative());
+        left
+    }
+
+    fn lacking(&self, left: &Amounts, requests: &Amounts) -> Option<(String, Quantity, Quantity)> {
+        let short = |name: String| (name.clone(), get(left, &name), get(requests, &name));
+        in_order(&[requests]).into_iter().map(short).find(|(_, have, want)| have < want)
+    }
+
+    fn describe_class(&self) -> String {
+        describe_class(self.class.as_deref())
+    }
+
+    /// What about the resource itself does not suit the claim, in the order of asking.
+    fn unsuited(
+        &self,
+        ask: &Ask,
+        classes: &[Option<String>],
+        skip: &[&str],
+    ) -> Option<(&'static str, String)> {
+        let asks = |what: &str| !skip.contains(&what);
+        if asks("Class") && !classes.contains(&self.class) {
+            let wanted: Vec<String> = classes.iter().map(|c| describe_class(c.as_deref())).collect();
+            return Some(("Class", format!("it is {}, not {}", self.describe_class(), wanted.join(" or "))));
+        }
+        if asks("Engine") && ask.engine.is_some() && ask.engine != self.engine {
+            let (have, want) =
+                (self.engine.as_deref().unwrap_or("not given"), ask.engine.as_deref().unwrap_or(""));
+            return Some(("Engine", format!("its engine is {have}, not {want}")));
+        }
+        if !self.allowed.is_empty() && !self.allowed.contains(&ask.namespace) {
+            return Some(("Sharing", format!("it is not open to namespace {}", ask.namespace)));
+        }
+        match (&ask.range, &self.version) {
+            _ if !asks("Version") => {}
+            (Some(range), None) => {
+                return Some(("Version", format!("it has no version, and {range} is asked")));
+            }
+            (Some(range), Some(version)) if !range.matches(version) => {
+                return Some(("Version", format!("its version {version} is not in {range}")));
+            }
+            _ => {}
+        }
+        if asks("HighlyAvailable") && ask.highly_available && !self.highly_available {
+            return Some(("HighlyAvailable", "it is not highly-available".to_owned()));
+        }
+        let missing: Vec<&str> =
+            ask.capabilities.difference(&self.capabilities).map(String::as_str).collect();
+        if asks("Capabilities") && !missing.is_empty() {
+            return Some(("Capabilities", format!("it lacks {}", missing.join(", "))));
+        }
+        let label = |key: &str| self.labels.get(key).map(String::as_str);
+        (asks("Selector") && !ask.selector.matches(label)).then(|| ("Selector", String::new()))
+    }
+
+    /// What the claim asks for and the resource is not. A claim that names its resource asks for nothing else.
+    pub fn lacks(&self, ask: &Ask) -> Option<&'static str> {
+        let own_class = std::slice::from_ref(&self.class);
+        if ask.named.is_some() {
+            None
+        } else {
+            self.unsuited(ask, own_class, &[]).map(|(predicate, _)| predicate)
+        }
+    }
+
+    /// The first predicate that refuses this resource to a claim that matches.
+    fn refuses(&self, ask: &Ask, classes: &[Option<String>]) -> Option<&'static str> {
+        if let Some((predicate, _)) = self.unsuited(ask, classes, &[]) {
+            return Some(predicate);
+        }
+        let held = self.references.len();
+        if self.deleting || self.is_released() || !self.claimable {
+            Some("Phase")
+        } else if self.cordoned {
+            Some("Cordoned")
+        } else if held > 0 && self.slots == 1 {
+            Some("Reserved")
+        } else if held >= self.slots || (held > 0 && ask.exclusive) {
+            Some("Sharing")
+        } else {
+            self.lacking(&self.left(None), &ask.requests).map(|_| "Capacity")
+        }
+    }
+
+    /// Why a resource that the claim names, or that is kept for it, cannot be had.
+    fn refuses_its_own(
+        &self,
+        ask: &Ask,
+        classes: &[Option<String>],
+        skip: &[&str],
+    ) -> Option<(&'static str, String)> {
+        if self.deleting {
+            return Some(("Phase", "it is being deleted".to_owned()));
+        }
+        if let Some(refusal) = self.unsuited(ask, classes, skip) {
+            return Some(refusal);
+        }
+        if self.cordoned && !skip.contains(&"Cordoned") {
+            return Some(("Cordoned", "it is unschedulable".to_owned()));
+        }
+        let others = self.references.iter().filter(|r| r.claim != ask.key || r.uid.is_some());
+        let others: Vec<&str> = others.map(|r| r.claim.as_str()).collect();
+        if !others.is_empty() && (self.slots == 1 || self.is_released()) {
+            return Some(("Reserved", format!("{} has it", others.join(", "))));
+        }
+        if others.len() >= self.slots {
+            return Some(("Sharing", format!("all {} of its slots are taken", self.slots)));
+        }
+        if !others.is_empty() && ask.exclusive {
+            return Some(("Sharing", "others hold it, and the claim is exclusive".to_owned()));
+        }
+        if skip.contains(&"Capacity") {
+            return None;
+        }
+        let (what, have, want) = self.lacking(&self.left(Some(&ask.key)), &ask.requests)?;
+        Some(("Capacity", format!("it has {what} {have} left, and {want} is asked")))
+    }
+
+    fn give(&mut self, ask: &Ask, requests: &Amounts) {
+        // Until it is written, the reservation that it fills counts in full.
+        let mut counted = requests.clone();
+        for kept in self.references.iter().filter(|r| r.uid.is_none() && r.claim == ask.key) {
+            for (name, amount) in &kept.requests {
+                counted.insert(name.clone(), get(requests, name).max(*amount));
+            }
+        }
+        self.references.retain(|r| r.uid.is_some() || r.claim != ask.key);
+        let uid = Some(ask.uid.clone());
+        self.references.push(Reference { claim: ask.key.clone(), uid, requests: counted });
+    }
+}
+
+fn describe_class(class: Option<&str>) -> String {
+    class.map_or_else(|| "classless".to_owned(), |class| format!("of class {class}"))
+}
+
+impl Maker {
+    /// Why it makes nothing for the claim.
+    fn refuses(&self, ask: &Ask) -> Option<String> {
+        let name = &self.name;
+        if self.deleting {
+            return Some(format!("class {name} is being deleted"));
+        }
+        if !self.template {
+            return Some(format!("class {name} has no template to make one from"));
+        }
+        let offers = [
+            ("engine", self.engine.is_none() || ask.engine.is_none() || self.engine == ask.engine),
+            (
+                "version",
+                match &ask.range {
+                    Some(range) => self.ranges.is_empty() || self.ranges.iter().any(|r| r.overlaps(range)),
+                    None => true,
+                },
+            ),
+            ("highly-available", !ask.highly_available || self.highly_available != Some(false)),
+            ("requests", self.capabilities.as_ref().is_none_or(|have| ask.capabilities.is_subset(have))),
+        ];
+        if let Some((field, _)) = offers.iter().find(|(_, offered)| !offered) {
+            return Some(format!("class {name} does not offer the {field} asked"));
+        }
+        if !ask.selector.matches(|key| self.labels.get(key).map(String::as_str)) {
+            return Some(format!("class {name} does not have the labels that the selector asks for"));
+        }
+        for (what, size) in &self.sizes {
+            let most = if size.is_object() { &size["max"] } else { size };
+            let asked = get(&ask.requests, what);
+            if most.is_null() {
+                continue;
+            }
+            let most = Quantity::from_json(most).expect("a quantity");
+            if asked > most {
+                return Some(format!("class {name} makes {what} up to {most}, and {asked} is asked"));
+            }
+        }
+        None
+    }
+}
+
+impl Limit {
+    fn counts(&self, charge: &Charge) -> bool {
+        (self.class.is_none() || self.class == charge.class)
+            && (self.engine.is_none() || charge.engine.is_none() || self.engine == charge.engine)
+    }
+}
+
+const PREDICATES: [&str; 11] = [
+    "Class",
+    "Engine",
+    "Version",
+    "HighlyAvailable",
+    "Capabilities",
+    "Selector",
+    "Phase",
+    "Cordoned",
+    "Reserved",
+    "Sharing",
+    "Capacity",
+];
+
+impl Brute {
+    /// Decides about every claim, in the order of their turns, and keeps what each was given.
+    pub fn decide_all(&mut self) -> BTreeMap<String, Outcome> {
+        let mut outcomes = BTreeMap::new();
+        let mut waiting = Vec::new();
+        for mut ask in self.asks.clone() {
+            match self.stand(&ask) {
+                Some(outcome) => drop(outcomes.insert(ask.key.clone(), outcome)),
+                None => {
+                    self.fill_in(&mut ask);
+                    waiting.push(ask);
+                }
+            }
+        }
+        waiting
+            .sort_by_key(|a| (std::cmp::Reverse(a.priority), a.created, a.namespace.clone(), a.key.clone()));
+        for ask in waiting {
+            let outcome = self.decide(&ask);
+            self.carry_out(&ask, &outcome);
+            outcomes.insert(ask.key.clone(), outcome);
+        }
+        outcomes
+    }
+
+    /// Charges every claim that a resource holds, and no other.
+    pub fn charge_holders(&mut self) {
+        for ask in self.asks.clone().iter().filter(|ask| !ask.deleting) {
+            let Some(db) = self.dbs.iter().find(|db| db.holds(&ask.uid)) else { continue };
+            let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
+            let (class, requests) = (db.class.clone(), held.map(|r| r.requests.clone()).unwrap_or_default());
+            self.charge(ask, class, requests);
+        }
+    }
+
+    /// Where a claim stands before anything is decided; nothing where it is to be decided about.
+    fn stand(&mut self, ask: &Ask) -> Option<Outcome> {
+        let holders: Vec<usize> = (0..self.dbs.len()).filter(|at| self.dbs[*at].holds(&ask.uid)).collect();
+        if ask.deleting {
+            holders.iter().for_each(|at| self.dbs[*at].gone.extend([ask.uid.clone()]));
+            return Some(Outcome::Leaving);
+        }
+        if ask.phase == "Lost" {
+            return Some(Outcome::Lost);
+        }
+        let named =
+            |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());
+        let holder = named(&ask.recorded).or_else(|| named(&ask.named)).or(holders.first()).copied();
+        // By its own record it was bound to another: that one has its data, and whoever holds it does not.
+        let recorded = ask.recorded.as_ref().filter(|_| ask.phase == "Bound");
+        let holder = holder.filter(|at| recorded.is_none_or(|name| self.dbs[*at].name == *name));
+        for other in holders.into_iter().filter(|at| Some(*at) != holder) {
+            let db = &mut self.dbs[other];
+            if db.made_for.as_ref() == Some(&ask.uid) && db.reclaim == "Delete" {
+                db.gone.insert(ask.uid.clone());
+            }
+        }
+        if let Some(holder) = holder {
+            let db = &self.dbs[holder];
+            let (name, class) = (db.name.clone(), db.class.clone());
+            let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
+            let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
+            self.charge(ask, class, requests);
+            return Some(Outcome::Held(name));
+        }
+        if ask.phase == "Bound" || ask.recorded.is_some() {
+            return Some(self.restore(ask));
+        }
+        None
+    }
+
+    /// A claim that was bound, and whose resource does not say so.
+    fn restore(&mut self, ask: &Ask) -> Outcome {
+        let Some(name) = ask.recorded.clone().or_else(|| ask.named.clone()) else { return Outcome::Lost };
+        let Some(at) = self.dbs.iter().position(|db| db.name == name) else {
+            // Asked live before it is called lost.
+            return Outcome::Held(name);
+        };
+        let db = &self.dbs[at];
+        let is_other = |r: &&Reference| r.uid.as_ref().map_or(r.claim != ask.key, |uid| *uid != ask.uid);
+        let others: Vec<&Reference> = db.references.iter().filter(is_other).collect();
+        let mut taken = ask.requests.clone();
+        others.iter().for_each(|r| add(&mut taken, &r.requests));
+        let over = db.slots > 1 && taken.iter().any(|(name, amount)| *amount > get(&db.capacity, name));
+        if others.len() >= db.slots || over {
+            return Outcome::Lost;
+        }
+        let class = self.dbs[at].class.clone();
+        self.dbs[at].give(ask, &ask.requests);
+        self.charge(ask, class, ask.requests.clone());
+        Outcome::Bind(name)
+    }
+
+    /// Fills in what the namespace's limits ask where the claim says nothing.
+    pub fn fill_in(&self, ask: &mut Ask) {
+        for ((namespace, _), [_, _, default]) in &self.bounds {
+            for (name, amount) in default.iter().filter(|_| *namespace == ask.namespace) {
+                if get(&ask.requests, name).is_zero() {
+                    ask.requests.insert(name.clone(), *amount);
+                }
+            }
+        }
+    }
+
+    pub fn carry_out(&mut self, ask: &Ask, outcome: &Outcome) {
+        match outcome {
+            Outcome::Bind(name) => {
+                let Some(db) = self.dbs.iter_mut().find(|db| db.name == *name) else { return };
+                db.give(ask, &ask.requests);
+                let class = db.class.clone();
+                self.charge(ask, class, ask.requests.clone());
+            }
+            Outcome::Provision(class) => self.charge(ask, Some(class.clone()), ask.requests.clone()),
+            Outcome::Held(_) | Outcome::Wait(..) | Outcome::Lost | Outcome::Leaving => {}
+        }
+    }
+
+    fn charge(&mut self, ask: &Ask, class: Option<String>, requests: Amounts) {
+        let charge = Charge { namespace: ask.namespace.clone(), class, engine: ask.engine.clone(), requests };
+        self.charges.insert(ask.uid.clone(), charge);
+    }
+
+    /// Decides about one claim whose requests are filled in.
+    pub fn decide(&self, ask: &Ask) -> Outcome {
+        if !ask.readable {
+            return Outcome::Wait("it cannot be read".to_owned(), Vec::new());
+        }
+        let profile = match &ask.profile {
+            None => self.profiles.get("default").cloned().unwrap_or_default(),
+            Some(name) => match self.profiles.get(name) {
+                Some(profile) => profile.clone(),
+                None => {
+                    return Outcome::Wait(format!("scheduling profile {name} does not exist"), Vec::new());
+                }
+            },
+        };
+        if let Some(refusal) = self.outside_limits(ask) {
+            return refusal;
+        }
+        match &ask.named {
+            Some(name) => self.decide_named(ask, name),
+            None => self.decide_match(ask, &profile),
+        }
+    }
+
+    fn outside_limits(&self, ask: &Ask) -> Option<Outcome> {
+        let mut broken = Vec::new();
+        let own = self.bounds.iter().filter(|((namespace, _), _)| *namespace == ask.namespace);
+        for (_, [min, max, _]) in own {
+            for (name, least) in min.iter().filter(|(name, least)| get(&ask.requests, name) < **least) {
+                broken
+                    .push(format!("{name} {} is below the least allowed, {least}", get(&ask.requests, name)));
+            }
+            for (name, most) in max.iter().filter(|(name, most)| get(&ask.requests, name) > **most) {
+                broken.push(format!("{name} {} is above the most allowed, {most}", get(&ask.requests, name)));
+            }
+        }
+        let message = format!("outside the limits of namespace {}: {}", ask.namespace, broken.join("; "));
+        (!broken.is_empty()).then(|| Outcome::Wait(message, vec![("Limits".to_owned(), broken.len())]))
+    }
+
+    fn selects(&self, budget: &Budget, namespace: &str) -> bool {
+        match &budget.namespace {
+            Some(own) => own == namespace,
+            None => {
+                let labels = self.namespaces.get(namespace);
+                budget.selector.matches(|key| labels.and_then(|l| l.get(key)).map(String::as_str))
+            }
+        }
+    }
+
+    /// Every limit that the claim would exceed as one of `class`, in words.
+    pub fn over_quota(&self, charge: &Charge) -> Vec<String> {
+        let mut over = Vec::new();
+        for budget in self.budgets.iter().filter(|b| self.selects(b, &charge.namespace)) {
+            for limit in budget.limits.iter().filter(|l| l.counts(charge)) {
+                let counted =
+                    self.charges.values().filter(|c| self.selects(budget, &c.namespace) && limit.counts(c));
+                let mut used = Amounts::new();
+                let mut claims = 0;
+                for charge in counted {
+                    claims += 1;
+                    add(&mut used, &charge.requests);
+                }
+                let scope = limit.class.as_ref().or(limit.engine.as_ref());
+                let scope = scope.map(|s| format!(" for {s}")).unwrap_or_default();
+                if let Some(most) = limit.claims.filter(|most| claims + 1 > *most) {
+                    over.push(format!(
+                        "over {}{scope}: claims {claims} of {most} used, 1 more asked",
+                        budget.title
+                    ));
+                }
+                for (name, most) in &limit.requests {
+                    let (used, asked) = (get(&used, name), get(&charge.requests, name));
+                    if !asked.is_zero() && used.saturating_add(asked) > *most {
+                        over.push(format!(
+                            "over {}{scope}: {name} {used} of {most} used, {asked} more asked",
+                            budget.title
+                        ));
+                    }
+                }
+            }
+        }
+        over
+    }
+
+    fn gate(&self, ask: &Ask, class: Option<&str>) -> Option<(String, usize)> {
+        let charge = Charge {
+            namespace: ask.namespace.clone(),
+            class: class.map(str::to_owned),
+            engine: ask.engine.clone(),
+            requests: ask.requests.clone(),
+        };
+        let over = self.over_quota(&charge);
+        (!over.is_empty()).then(|| (over.join("; "), over.len()))
+    }
+
+    /// The classes that a claim may be of, in order.
+    fn alternatives(&self, ask: &Ask) -> Vec<Option<String>> {
+        match (&ask.class, ask.classes.is_empty()) {
+            (_, false) => ask.classes.iter().cloned().map(Some).collect(),
+            (Some(class), true) => vec![Some(class.clone()).filter(|c| !c.is_empty())],
+            (None, true) => {
+                let mut defaults: Vec<&Maker> =
+                    self.makers.iter().filter(|m| m.default && !m.deleting).collect();
+                defaults.sort_by_key(|m| (std::cmp::Reverse(m.created), m.name.clone()));
+                let default = defaults.first().map(|m| Some(m.name.clone()));
+                std::iter::once(None).chain(default).collect()
+            }
+        }
+    }
+
+    fn decide_named(&self, ask: &Ask, name: &str) -> Outcome {
+        let single =
+            |predicate: &str, message: String| Outcome::Wait(message, vec![(predicate.to_owned(), 1)]);
+        let Some(db) = self.dbs.iter().find(|db| db.name == name) else {
+            return single("ResourceName", format!("resource {name} does not exist; the claim waits for it"));
+        };
+        if !db.readable {
+            let why = "spec.sharing.maxClaims: `0` is not a number of claims: write 1 or more";
+            return single("ResourceName", format!("resource {name} cannot be read: {why}"));
+        }
+        let mut skip = vec!["Selector"];
+        if db.class.is_none() {
+            skip.push("Class");
+        }
+        // Both sides name each other: only what would take something from others is asked.
+        if db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key) {
+            skip.extend(["Class", "Engine", "Version", "HighlyAvailable", "Capabilities", "Cordoned"]);
+            skip.extend((db.slots == 1).then_some("Capacity"));
+        }
+        if let Some((predicate, lack)) = db.refuses_its_own(ask, &self.alternatives(ask), &skip) {
+            return single(predicate, format!("resource {name}: {lack}"));
+        }
+        match self.gate(ask, db.class.as_deref()) {
+            Some((message, count)) => Outcome::Wait(message, vec![("Quota".to_owned(), count)]),
+            None => Outcome::Bind(name.to_owned()),
+        }
+    }
+
+    fn decide_match(&self, ask: &Ask, (newest, order): &(bool, Vec<String>)) -> Outcome {
+        let classes = self.alternatives(ask);
+        let mut over: Vec<(String, usize)> = Vec::new();
+        if let Some(db) = self.kept_for(ask) {
+            match self.gate(ask, db.class.as_deref()) {
+                Some(refusal) => over.push(refusal),
+                None => return Outcome::Bind(db.name.clone()),
+            }
+        }
+        let (mut searched, mut makers_said) = (false, Vec::new());
+        for class in &classes {
+            if let Some(refusal) = self.gate(ask, class.as_deref()) {
+                over.push(refusal);
+                continue;
+            }
+            searched = true;
+            let default = ["Either", "Provision"].map(str::to_owned);
+            for means in if order.is_empty() { &default[..] } else { &order[..] } {
+                let found = match means.as_str() {
+                    "Provision" => match self.ask_maker(ask, class.as_deref()) {
+                        Some(Ok(class)) => return Outcome::Provision(class),
+                        Some(Err(why)) => {
+                            makers_said.push(why);
+                            None
+                        }
+                        None => None,
+                    },
+                    means => self.best(ask, class, means, *newest),
+                };
+                if let Some(db) = found {
+                    return Outcome::Bind(db.name.clone());
+                }
+            }
+        }
+        self.refusal(ask, &classes, searched, &makers_said, &over)
+    }
+
+    /// The resource that an administrator keeps for the claim, the smallest that can serve.
+    fn kept_for(&self, ask: &Ask) -> Option<&Db> {
+        let kept =
+            self.dbs.iter().filter(|db| db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key));
+        let skip = ["Class", "Selector", "Cordoned"];
+        let able = kept.filter(|db| db.readable && db.refuses_its_own(ask, &[], &skip).is_none());
+        able.min_by(|a, b| compare(&a.capacity, &b.capacity).then_with(|| a.name.cmp(&b.name)))
+    }
+
+    fn best(&self, ask: &Ask, class: &Option<String>, means: &str, newest: bool) -> Option<&Db> {
+        let wanted = |db: &&Db| match means {
+            "Existing" => db.references.is_empty(),
+            "Share" => !db.references.is_empty(),
+            _ => true,
+        };
+        let fits = self
+            .dbs
+            .iter()
+            .filter(|db| db.readable)
+            .filter(wanted)
+            .filter(|db| db.refuses(ask, std::slice::from_ref(class)).is_none());
+        fits.min_by(|a, b| {
+            let version = if newest { b.version.cmp(&a.version) } else { a.version.cmp(&b.version) };
+            compare(&a.left(None), &b.left(None)).then(version).then_with(|| a.name.cmp(&b.name))
+        })
+    }
+
+    /// What a class says: that it makes one, or why not.
+    fn ask_maker(&self, ask: &Ask, class: Option<&str>) -> Option<Result<String, String>> {
+        let class = class?;
+        let Some(maker) = self.makers.iter().find(|m| m.name == class) else {
+            return Some(Err(format!("class {class} does not exist")));
+        };
+        Some(maker.refuses(ask).map_or_else(|| Ok(class.to_owned()), Err))
+    }
+
+    fn refusal(
+        &self,
+        ask: &Ask,
+        classes: &[Option<String>],
+        searched: bool,
+        makers_said: &[String],
+        over: &[(String, usize)],
+    ) -> Outcome {
+        if let (false, Some((message, count))) = (searched, over.first()) {
+            return Outcome::Wait(message.clone(), vec![("Quota".to_owned(), *count)]);
+        }
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        let readable = || self.dbs.iter().filter(|db| db.readable);
+        for predicate in readable().filter_map(|db| db.refuses(ask, classes)) {
+            let at = PREDICATES.iter().position(|p| *p == predicate).expect("a known predicate");
+            *counts.entry(at).or_default() += 1;
+        }
+        let mut counts: Vec<(usize, usize)> = counts.into_iter().collect();
+        counts.sort_by_key(|(at, count)| (std::cmp::Reverse(*count), *at));
+        let (total, refused) = (readable().count(), counts.iter().map(|(_, count)| count).sum::<usize>());
+        let word = |at: usize| match PREDICATES[at] {
+            "HighlyAvailable" => "high availability".to_owned(),
+            other => other.to_lowercase(),
+        };
+        let words: Vec<String> = counts.iter().map(|(at, count)| format!("{count} {}", word(*at))).collect();
+        let colon = if words.is_empty() { "" } else { ": " };
+        let mut message = format!("{}/{total} resources fit{colon}{}", total - refused, words.join(", "));
+        for said in makers_said.iter().chain(over.iter().map(|(message, _)| message)) {
+            message.push_str("; ");
+            message.push_str(said);
+        }
+        let mut reasons: Vec<(String, usize)> =
+            counts.iter().map(|(at, count)| (PREDICATES[*at].to_owned(), *count)).collect();
+        reasons.extend(over.iter().map(|(_, count)| ("Quota".to_owned(), *count)));
+        Outcome::Wait(message, reasons)
+    }
+}

@@ -1,0 +1,348 @@
+//! What must hold in the world after every write that lands, whatever the engine believes.
+//! The numbers are the invariants of the reliability notes.
+
+use super::TYPE;
+use super::brute::{Amounts, Ask, Brute, Charge, Db, amounts};
+use crate::world::World;
+use conductor::action::{Action, Change, PartAction};
+use conductor::engine::Engine;
+use conductor::model::{Kind, Object, Part, Quantity, Time, Uid};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Default)]
+pub struct Laws {
+    /// References that an engine wrote after it had crashed: only these may make a second holder.
+    late_references: BTreeSet<(String, String)>,
+    /// Whether such a write has landed at all.
+    late: bool,
+    /// Claims that a resource was made for, and whether a user has deleted it since.
+    made: BTreeMap<String, bool>,
+    lost: BTreeSet<String>,
+    /// Whether resources may be destroyed, by the last live read of each.
+    doomed: BTreeMap<String, bool>,
+    /// Everything that claims have asked for, as each edit left it: a decision may be older than the last edit.
+    asks: BTreeMap<String, Vec<Ask>>,
+    /// The policy of every resource that was ever there, as it last was.
+    policies: BTreeMap<String, String>,
+    /// Whether a part was made by an engine that had crashed before.
+    late_parts: bool,
+}
+
+/// The resource that a part belongs to.
+pub fn owner_of(part: &Part) -> String {
+    let annotations = part.metadata.annotations.as_ref();
+    annotations.and_then(|a| a.get("conductor.io/resource-uid")).cloned().unwrap_or_default()
+}
+
+fn uid_of(object: &Object) -> String {
+    object.metadata.uid.clone().unwrap_or_default()
+}
+
+fn made_for(object: &Object) -> Option<String> {
+    object.metadata.annotations.as_ref()?.get("conductor.io/provisioned-for").cloned()
+}
+
+fn references(object: &Object) -> Vec<&Value> {
+    object.body["spec"]["claimRefs"].as_array().into_iter().flatten().collect()
+}
+
+pub fn holders(object: &Object) -> BTreeSet<String> {
+    references(object).iter().filter_map(|r| r["uid"].as_str()).map(str::to_owned).collect()
+}
+
+pub fn resources(world: &World) -> impl Iterator<Item = &Object> {
+    world.objects().filter(|o| o.kind == Kind::Resource(TYPE))
+}
+
+pub fn claims(world: &World) -> impl Iterator<Item = &Object> {
+    world.objects().filter(|o| o.kind == Kind::Claim(TYPE))
+}
+
+fn find_claim<'a>(world: &'a World, uid: &str) -> Option<&'a Object> {
+    claims(world).find(|c| c.metadata.uid.as_deref() == Some(uid))
+}
+
+impl Laws {
+    pub fn user_deletes(&mut self, object: &Object) {
+        if let Some(made) = made_for(object).and_then(|uid| self.made.get_mut(&uid)) {
+            *made = true;
+        }
+    }
+
+    /// A live read of an object is answered.
+    pub fn was_read(&mut self, object: &Object) {
+        if let Kind::Resource(_) = object.kind {
+            let going = object.metadata.deletion_timestamp.is_some();
+            let doomed = going && object.body["spec"]["reclaimPolicy"] == "Delete";
+            self.doomed.insert(uid_of(object), doomed);
+        }
+    }
+
+    /// Notes what a claim asks for.
+    pub fn note_ask(&mut self, object: &Object, now: Time) {
+        if let Kind::Claim(_) = object.kind {
+            self.asks.entry(uid_of(object)).or_default().push(Ask::read(object, now.0));
+        }
+    }
+
+    /// Notes what every resource's policy is.
+    pub fn note_policies(&mut self, world: &World) {
+        for resource in resources(world) {
+            let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
+            self.policies.insert(uid_of(resource), policy.to_owned());
+        }
+    }
+
+    /// Looks at a part that has just been made or deleted.
+    pub fn check_part_landed(
+        &mut self,
+        action: &PartAction,
+        world: &World,
+        late: bool,
+    ) -> Result<(), String> {
+        let PartAction::Create { part, .. } = action else { return Ok(()) };
+        let owner = owner_of(part);
+        self.late_parts |= late;
+        let alive = world.parts().filter(|p| owner_of(p) == owner).count();
+        if alive > 1 {
+            return Err(format!("I2: {alive} parts of {owner}"));
+        }
+        let resource = resources(world).find(|o| uid_of(o) == owner);
+        let name = &part.metadata.name;
+        let recorded = resource.is_some_and(|o| {
+            let ours =
+                o.metadata.finalizers.iter().flatten().any(|f| f == "conductor.io/resource-protection");
+            ours && o.body["status"]["implementationRef"]["name"].as_str() == name.as_deref()
+        });
+        if !recorded && !late {
+            return Err(format!("I5: a part of {owner} is made that its resource does not know of"));
+        }
+        Ok(())
+    }
+
+    /// Looks at a part that is left without its resource.
+    pub fn check_orphan(&self, owner: &str) -> Result<(), String> {
+        match self.policies.get(owner).map(String::as_str) {
+            Some("Delete") if !self.late_parts => Err(format!("I5: a part of {owner} is left behind")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A claim that the engine knows to be going is neither bound nor provided for (rule 24).
+    pub fn check_sent(&self, action: &Action, engine: &Engine) -> Result<(), String> {
+        if let Action::Part(PartAction::Delete { key, .. }) = action {
+            let part = engine.state().parts.find(key);
+            let owner = part.and_then(|part| part.owner.clone()).unwrap_or_default();
+            if self.doomed.get(&*owner) != Some(&true) {
+                return Err(format!("I3, I4: {key} is to be destroyed, and its resource {owner} is not"));
+            }
+        }
+        let added: Vec<String> = match action {
+            Action::Write(write) => match &write.change {
+                Change::ResourceSpec { claim_refs, .. } => {
+                    let known = engine.state().find_resource(TYPE, &write.key.name);
+                    let known = known.and_then(|id| engine.state().resource(id));
+                    let before: BTreeSet<String> = known
+                        .into_iter()
+                        .flat_map(|e| e.resource.claim_refs.iter().filter_map(|r| r.uid.as_ref()))
+                        .map(|u| u.to_string())
+                        .collect();
+                    let refs = claim_refs.iter().filter_map(|r| r.uid.as_ref()).map(|u| u.to_string());
+                    refs.filter(|u| !before.contains(u)).collect()
+                }
+                _ => Vec::new(),
+            },
+            Action::Create { object, .. } => made_for(object).into_iter().collect(),
+            _ => Vec::new(),
+        };
+        for uid in added {
+            match engine.state().claim(&Uid::from(uid.as_str())) {
+                Some(claim) if !claim.meta.deleting => {}
+                Some(_) => return Err(format!("rule 24: claim {uid} is being deleted, and is bound")),
+                None => return Err(format!("claim {uid} is not known, and is bound")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a write of ours that has just changed the world.
+    pub fn check_landed(
+        &mut self,
+        action: &Action,
+        before: Option<&Object>,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
+        self.late |= late;
+        match action {
+            Action::Write(write) => {
+                let after = world.get(write.kind, &write.key);
+                if let (Some(before), Some(after), Kind::Resource(_)) = (before, after, write.kind) {
+                    let added: Vec<String> = holders(after).difference(&holders(before)).cloned().collect();
+                    for uid in added {
+                        self.check_bound(&uid, after, world, late, calm, now)?;
+                    }
+                }
+                if let (Some(after), Kind::Claim(_)) = (after, write.kind) {
+                    self.check_lost(after)?;
+                }
+                Ok(())
+            }
+            Action::Create { object, .. } => self.check_made(object, world, late, calm, now),
+            Action::Delete { .. } => {
+                before.map_or(Ok(()), |before| self.check_destroyed(before, world, late))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bound(
+        &mut self,
+        uid: &str,
+        resource: &Object,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
+        let name = resource.metadata.name.clone().unwrap_or_default();
+        if late {
+            self.late_references.insert((name.clone(), uid.to_owned()));
+        }
+        for other in resources(world).filter(|o| o.metadata.name.as_deref() != Some(&name)) {
+            let known = (other.metadata.name.clone().unwrap_or_default(), uid.to_owned());
+            if holders(other).contains(uid) && !late && !self.late_references.contains(&known) {
+                return Err(format!("I1: claim {uid} is bound to {name} while {} holds it", known.0));
+            }
+        }
+        let slots = resource.body["spec"]["sharing"]["maxClaims"].as_u64().unwrap_or(1);
+        if holders(resource).len() as u64 > slots {
+            return Err(format!("I1: {name} has {slots} slots and is given to {:?}", holders(resource)));
+        }
+        let Some(claim) = find_claim(world, uid) else { return Ok(()) };
+        if self.lost.contains(uid) && !late {
+            return Err(format!("claim {uid} is Lost, and is bound to {name}"));
+        }
+        let restored = !claim.body["status"]["resourceRef"].is_null();
+        if restored {
+            return Ok(());
+        }
+        // The write is tied to the revision that the decision saw: what was said by then counts.
+        let filled = references(resource).iter().any(|r| r["uid"] == uid && r["reserved"] == true);
+        let its_own = made_for(resource).as_deref() == Some(uid);
+        if !late && !filled && !its_own && resource.body["spec"]["unschedulable"] == true {
+            return Err(format!("cordoned {name} is given to claim {uid}"));
+        }
+        if !late && !filled && !its_own {
+            self.check_asked_for(uid, resource)?;
+        }
+        // A resource that one claim has alone may be smaller than asked, where both sides name each other.
+        if slots > 1 {
+            check_capacity(uid, resource)?;
+        }
+        if calm && !self.late { check_quota(uid, world, now) } else { Ok(()) }
+    }
+
+    fn check_asked_for(&self, uid: &str, resource: &Object) -> Result<(), String> {
+        let (db, asks) = (Db::read(resource), self.asks.get(uid).map_or(&[][..], Vec::as_slice));
+        let lacks: Vec<&str> = asks.iter().filter_map(|ask| db.lacks(ask)).collect();
+        if asks.is_empty() || lacks.len() < asks.len() {
+            return Ok(());
+        }
+        Err(format!("{} is given to claim {uid}, which asks for another {}", db.name, lacks[lacks.len() - 1]))
+    }
+
+    fn check_lost(&mut self, claim: &Object) -> Result<(), String> {
+        let (uid, is_lost) = (uid_of(claim), claim.body["status"]["phase"] == "Lost");
+        if is_lost {
+            self.lost.insert(uid);
+            return Ok(());
+        }
+        if self.lost.contains(&uid) {
+            Err(format!("Lost is terminal: {uid} is {}", claim.body["status"]))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_made(
+        &mut self,
+        object: &Object,
+        world: &World,
+        late: bool,
+        calm: bool,
+        now: Time,
+    ) -> Result<(), String> {
+        let Some(uid) = made_for(object) else { return Err("a resource is made for nobody".to_owned()) };
+        if late {
+            let name = object.metadata.name.clone().unwrap_or_default();
+            self.late_references.insert((name, uid.clone()));
+        }
+        let alive = resources(world).filter(|o| made_for(o).as_ref() == Some(&uid)).count();
+        if alive > 1 {
+            return Err(format!("I2: {alive} resources are made for {uid}"));
+        }
+        if self.made.insert(uid.clone(), false) == Some(false) {
+            return Err(format!("I2: a second resource is made for {uid}, and nobody deleted the first"));
+        }
+        if calm && !self.late && find_claim(world, &uid).is_some() {
+            check_quota(&uid, world, now)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_destroyed(&self, resource: &Object, world: &World, late: bool) -> Result<(), String> {
+        let name = resource.metadata.name.as_deref().unwrap_or("");
+        let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
+        if policy != "Delete" {
+            return Err(format!("I4: {name} is destroyed, and its policy is {policy}"));
+        }
+        if holders(resource).is_empty() {
+            return Err(format!("I3: {name} is destroyed, and nobody ever held it"));
+        }
+        for uid in holders(resource) {
+            let alive = find_claim(world, &uid).is_some_and(|c| c.metadata.deletion_timestamp.is_none());
+            let elsewhere =
+                resources(world).any(|o| uid_of(o) != uid_of(resource) && holders(o).contains(&uid));
+            if alive && !elsewhere && !late {
+                return Err(format!("I3: {name} is destroyed under claim {uid}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_capacity(uid: &str, resource: &Object) -> Result<(), String> {
+    let capacity = amounts(&resource.body["spec"]["capacity"]);
+    let mut taken = Amounts::new();
+    let mut own = Amounts::new();
+    for reference in references(resource) {
+        for (name, amount) in amounts(&reference["requests"]) {
+            let sum = taken.get(&name).copied().unwrap_or_default().saturating_add(amount);
+            taken.insert(name.clone(), sum);
+            if reference["uid"] == uid {
+                own.insert(name, amount);
+            }
+        }
+    }
+    for name in own.keys() {
+        let (have, sum) = (capacity.get(name).copied().unwrap_or_default(), taken[name]);
+        if sum > have && own[name] > Quantity::default() {
+            return Err(format!("I1: {sum} of {name} is taken of {have}: {}", resource.body));
+        }
+    }
+    Ok(())
+}
+
+/// The claims that resources hold do not exceed any quota that counts this one.
+fn check_quota(uid: &str, world: &World, now: Time) -> Result<(), String> {
+    let mut brute = Brute::read(world.objects(), now.0);
+    brute.charge_holders();
+    let Some(charge): Option<Charge> = brute.charges.remove(uid) else { return Ok(()) };
+    let over = brute.over_quota(&charge);
+    if over.is_empty() { Ok(()) } else { Err(format!("I6: claim {uid} is bound {}", over.join("; "))) }
+}

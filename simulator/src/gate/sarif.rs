@@ -1,0 +1,51 @@
+//! A verdict as SARIF 2.1.0: each failure is a finding at the policy file that is judged, where reviewers look.
+
+use super::document::{Finding, Verdict};
+use serde_json::{Value, json};
+
+/// The verdict as SARIF. Findings point at the first line of `policies`, or of the suite where there are none.
+pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String]) -> Value {
+    let files: Vec<&str> =
+        if policies.is_empty() { vec![suite] } else { policies.iter().map(String::as_str).collect() };
+    let place = |file: &&str| json!({"physicalLocation": {"artifactLocation": {"uri": file}, "region": {"startLine": 1}}});
+    let locations: Vec<Value> = files.iter().map(place).collect();
+    let failed = verdict.judged.iter().filter(|j| !j.passed);
+    let mut results: Vec<Value> = failed
+        .flat_map(|judged| judged.failures.iter().map(move |why| (judged, why)))
+        .map(|(judged, why)| {
+            json!({
+                "ruleId": rule(judged.kind), "level": "error", "locations": locations,
+                "message": {"text": format!("{}: {why}", judged.name)},
+            })
+        })
+        .collect();
+    if verdict.inconclusive {
+        let text = "there is no baseline yet: make one with --bless";
+        results.push(json!({"ruleId": rule(Finding::Baseline), "level": "warning", "locations": locations, "message": {"text": text}}));
+    }
+    let rules = [Finding::Case, Finding::Threshold, Finding::Baseline]
+        .map(|kind| json!({"id": rule(kind), "shortDescription": {"text": describe(kind)}}));
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "conductor sim gate", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "results": results,
+        }],
+    })
+}
+
+fn rule(kind: Finding) -> &'static str {
+    match kind {
+        Finding::Case => "gate/case",
+        Finding::Threshold => "gate/threshold",
+        Finding::Baseline => "gate/baseline",
+    }
+}
+
+fn describe(kind: Finding) -> &'static str {
+    match kind {
+        Finding::Case => "An expectation about claims does not hold",
+        Finding::Threshold => "A figure is above what is allowed",
+        Finding::Baseline => "Claims fare otherwise than in the plan that was found good",
+    }
+}

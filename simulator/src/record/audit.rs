@@ -1,0 +1,223 @@
+//! A second pair of eyes on a recording before it is given away: fields that should not be there, and texts that
+//! look like secrets. What is found is named by its place and the rule; the text itself is never shown.
+
+use super::line::Line;
+use super::reader::{ReadError, Reader};
+use super::redact::STAND_INS;
+use crate::plan::API_VERSION;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// What an audit found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Audit {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `Audit`.
+    pub kind: &'static str,
+    /// How the recording says that it was made safe.
+    pub redaction: String,
+    /// How many lines were looked at.
+    pub lines: u64,
+    /// How many texts were looked at.
+    pub texts: u64,
+    /// What should not be there.
+    pub findings: Vec<Finding>,
+}
+
+/// One thing that should not be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The line.
+    pub line: u64,
+    /// The way to it within the line.
+    pub field: String,
+    /// Why it should not be there.
+    pub rule: &'static str,
+}
+
+/// Findings beyond this many are counted by nobody: the first says enough.
+const FINDINGS_MAX: usize = 1_000;
+
+/// Looks at every text of a recording. `canaries` are texts that must not be in it.
+///
+/// # Errors
+/// It cannot be read.
+pub fn audit(path: &Path, canaries: &[String]) -> Result<Audit, ReadError> {
+    let mut reader = Reader::open(path)?;
+    let redaction = reader.header().redaction.clone();
+    let mut scan = Scan { canaries, line: 1, texts: 0, findings: Vec::new() };
+    if !redaction.starts_with("allow-list") {
+        scan.find("redaction", "the recording does not say that it was made safe");
+    }
+    while let Some(line) = reader.next_line()? {
+        scan.line = reader.count();
+        let value = serde_json::to_value(&line).unwrap_or_default();
+        if let Line::Obj { o } | Line::Ev(super::line::Change { new: Some(o), .. }) = &line {
+            scan.object(o, redaction == STAND_INS);
+        }
+        scan.value(&value, &mut String::new());
+    }
+    let Scan { texts, findings, .. } = scan;
+    Ok(Audit { api_version: API_VERSION, kind: "Audit", redaction, lines: reader.count(), texts, findings })
+}
+
+struct Scan<'a> {
+    canaries: &'a [String],
+    line: u64,
+    texts: u64,
+    findings: Vec<Finding>,
+}
+
+impl Scan<'_> {
+    fn find(&mut self, field: &str, rule: &'static str) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding {
+                line: self.line,
+                field: field.trim_start_matches('.').to_owned(),
+                rule,
+            });
+        }
+    }
+
+    /// Fields that no recorder of ours writes.
+    fn object(&mut self, object: &Value, stand_ins: bool) {
+        if object["kind"] == "Secret" || object["kind"] == "ConfigMap" {
+            self.find("o.kind", "an object of a kind that is never recorded");
+        }
+        for (pointer, rule) in [
+            ("/metadata/managedFields", "managed fields"),
+            (
+                "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
+                "the last applied manifest",
+            ),
+            ("/data", "data"),
+            ("/stringData", "data"),
+            ("/spec/connection", "a connection"),
+            ("/connection", "a connection"),
+            ("/parameters", "parameters"),
+            ("/spec/template/spec", "a template's content"),
+            ("/template/spec", "a template's content"),
+        ] {
+            if object.pointer(pointer).is_some() {
+                self.find(pointer, rule);
+            }
+        }
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let stands_in =
+            name.rsplit_once('-').is_some_and(|(_, d)| d.len() == 8 && is_hex(d)) || is_uid_name(name);
+        if stand_ins && !stands_in && name != conductor::api::names::DEFAULT_PROFILE {
+            self.find("metadata.name", "a name that is no stand-in");
+        }
+    }
+
+    fn value(&mut self, value: &Value, way: &mut String) {
+        let length = way.len();
+        match value {
+            Value::String(text) => self.text(text, way),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    way.push_str(&format!("[{at}]"));
+                    self.value(item, way);
+                    way.truncate(length);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, item) in fields {
+                    way.push('.');
+                    way.push_str(key);
+                    self.text(key, &way.clone());
+                    self.value(item, way);
+                    way.truncate(length);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, way: &str) {
+        self.texts += 1;
+        if let Some(rule) = suspicion(text) {
+            self.find(way, rule);
+        }
+        if self.canaries.iter().any(|canary| !canary.is_empty() && text.contains(canary.as_str())) {
+            self.find(way, "a text that must not be here");
+        }
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_uid_name(name: &str) -> bool {
+    name.split_once('-').is_some_and(|(_, uid)| uid.len() == 36 && uid.matches('-').count() == 4)
+}
+
+/// Why a text looks like a secret, where it does.
+fn suspicion(text: &str) -> Option<&'static str> {
+    let lower = text.to_ascii_lowercase();
+    if text.contains("-----BEGIN ") {
+        return Some("a PEM block");
+    }
+    if text.starts_with("eyJ") && text.matches('.').count() == 2 {
+        return Some("a token");
+    }
+    if let Some((_, rest)) = text.split_once("://")
+        && rest.split('/').next().is_some_and(|host| host.contains(':') && host.contains('@'))
+    {
+        return Some("a URI with a password");
+    }
+    if ["password=", "passwd=", "pwd=", "secret=", "token="].iter().any(|word| lower.contains(word)) {
+        return Some("a password");
+    }
+    let is_key = |prefix: &str, length: usize| {
+        text.strip_prefix(prefix).is_some_and(|rest| {
+            rest.len() >= length && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        })
+    };
+    if is_key("AKIA", 16) || is_key("ghp_", 30) || is_key("xoxb", 10) {
+        return Some("an access key");
+    }
+    (entropy(text) > 4.2 && text.len() >= 24).then_some("a text as random as a key")
+}
+
+/// Bits per character. Words and UIDs stay below four; keys in base 64 are above.
+fn entropy(text: &str) -> f64 {
+    let mut counts = [0_u32; 256];
+    text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
+    let all = text.len() as f64;
+    counts.iter().filter(|n| **n > 0).map(|n| f64::from(*n) / all).map(|share| -share * share.log2()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_suspected_and_names_are_not() {
+        for text in [
+            "postgres://app:hunter2@db/x",
+            "password=hunter2",
+            "-----BEGIN PRIVATE KEY-----",
+            "eyJhbGciOi.eyJzdWIi.sig",
+            "AKIAIOSFODNN7EXAMPLE",
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        ] {
+            assert!(suspicion(text).is_some(), "{text}");
+        }
+        for text in [
+            "team-a/orders",
+            "4f0d6c1e-0000-4000-8000-000000000001",
+            "rdb-7c9e6679-7425-40de-944b-e07fc1f90ae7",
+            "storage.conductor.io/v1alpha1",
+            "conductor.io/resource-protection",
+            "2026-11-17T00:52:00.000000Z",
+            ">= 15, < 17 || 9.6",
+        ] {
+            assert_eq!(suspicion(text), None, "{text}");
+        }
+    }
+}

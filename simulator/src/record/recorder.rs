@@ -1,0 +1,229 @@
+//! Events into lines: objects made safe, changes as patches, decisions read off them, gaps named. The clock is the
+//! caller's. Memory holds the objects as they are now, and nothing of the past.
+
+use super::decisions::{decisions, outcome};
+use super::line::{Change, FORMAT, Header, Line};
+use super::patch::diff;
+use super::redact::Redaction;
+use super::writer::Writer;
+use conductor::event::{Event, Gone};
+use conductor::model::{Kind, Object, ObjectKey, Revision};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// Records what a watch shows.
+pub struct Recorder<W: Write> {
+    writer: Writer<W>,
+    header: Header,
+    redaction: Redaction,
+    objects: BTreeMap<(Kind, ObjectKey), Kept>,
+    listed: BTreeSet<Kind>,
+    /// Whether the first lists are in, and with them the header.
+    begun: bool,
+    last: u64,
+}
+
+/// An object as it was last written.
+struct Kept {
+    told: Value,
+    /// When it was first seen after the beginning.
+    since: Option<u64>,
+}
+
+/// What a recording is of.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// When it begins, in milliseconds since the Unix epoch.
+    pub began: i64,
+    /// Where resources and classes live.
+    pub system_namespace: String,
+    /// Version of the program.
+    pub recorder: String,
+}
+
+impl<W: Write> Recorder<W> {
+    /// A recorder that has seen nothing.
+    pub fn new(out: W, subject: Subject, redaction: Redaction) -> Recorder<W> {
+        let Subject { began, system_namespace, recorder } = subject;
+        let header = Header {
+            format: FORMAT,
+            recorder,
+            began,
+            system_namespace,
+            redaction: redaction.word().to_owned(),
+            part: 1,
+            ..Header::default()
+        };
+        let (objects, listed) = (BTreeMap::new(), BTreeSet::new());
+        Recorder { writer: Writer::new(out), header, redaction, objects, listed, begun: false, last: 0 }
+    }
+
+    /// Notes a kind that cannot be had.
+    pub fn refuse(&mut self, kind: Kind, why: &str) {
+        self.header.refused.insert(kind.name().to_owned(), why.to_owned());
+    }
+
+    /// Everything has been listed once: writes the header and all objects.
+    ///
+    /// # Errors
+    /// The output does not take it.
+    pub fn begin(&mut self) -> io::Result<()> {
+        self.begun = true;
+        self.writer.line(&Line::Header(Box::new(self.header.clone())))?;
+        for kept in self.objects.values() {
+            self.writer.line(&Line::Obj { o: kept.told.clone() })?;
+        }
+        self.writer.flush()
+    }
+
+    /// Takes in what a watch shows, `at` milliseconds after the beginning.
+    ///
+    /// # Errors
+    /// The output does not take it.
+    pub fn take(&mut self, event: Event, at: u64) -> io::Result<()> {
+        // A clock that is set back must not make the file run backwards.
+        let at = at.max(self.last);
+        self.last = at;
+        match event {
+            Event::Seen(object) => self.seen(&object, at),
+            Event::Gone(Gone { kind, key, uid }) => self.gone(kind, &key, &uid, at),
+            Event::Listed { kind, objects, revision } => self.listed(kind, &objects, revision, at),
+            // Nothing else is watched: parts, Secrets and what is published from them stay where they are.
+            Event::Synced
+            | Event::Answered { .. }
+            | Event::Read { .. }
+            | Event::Part(_)
+            | Event::Publish(_)
+            | Event::Tick => Ok(()),
+        }
+    }
+
+    fn listed(&mut self, kind: Kind, objects: &[Object], revision: Revision, at: u64) -> io::Result<()> {
+        self.header.kinds.insert(kind.name().to_owned(), revision.to_string());
+        if self.begun && !self.listed.insert(kind) {
+            let (kind, why) =
+                (kind.name().to_owned(), "the watch was lost, and its kind listed anew".to_owned());
+            self.writer.line(&Line::Gap { at, kind, why })?;
+        }
+        self.listed.insert(kind);
+        let keys: BTreeSet<ObjectKey> = objects.iter().map(|o| self.key(o)).collect();
+        let missing: Vec<ObjectKey> = self
+            .objects
+            .keys()
+            .filter(|(k, key)| *k == kind && !keys.contains(key))
+            .map(|(_, key)| key.clone())
+            .collect();
+        for key in missing {
+            self.forget(kind, &key, at)?;
+        }
+        objects.iter().try_for_each(|object| self.seen(object, at))
+    }
+
+    fn key(&mut self, object: &Object) -> ObjectKey {
+        let ObjectKey { namespace, name } = crate::world::key_of(object);
+        let is_default = object.kind == Kind::Profile && &*name == conductor::api::names::DEFAULT_PROFILE;
+        let name = if is_default { name.to_string() } else { self.redaction.name(&name) };
+        ObjectKey::new(self.redaction.name(&namespace), name)
+    }
+
+    fn seen(&mut self, object: &Object, at: u64) -> io::Result<()> {
+        let (kind, key) = (object.kind, self.key(object));
+        let told = self.redaction.redact(object);
+        let known = self.objects.get(&(kind, key.clone()));
+        let uid = told["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        // The same name in another life is another object.
+        if known.is_some_and(|k| k.told["metadata"]["uid"] != told["metadata"]["uid"]) {
+            self.forget(kind, &key, at)?;
+        }
+        let known = self.objects.get(&(kind, key.clone()));
+        let old = known.map(|k| &k.told);
+        if old == Some(&told) {
+            return Ok(());
+        }
+        let since = known.and_then(|k| k.since).or((self.begun && known.is_none()).then_some(at));
+        if self.begun {
+            let patch = old.and_then(|old| diff(old, &told));
+            let new = old.is_none().then(|| told.clone());
+            let decided = decisions(kind, old, &told, at);
+            let ended = outcome(kind, old, &told, since, at);
+            let (ns, name) = (key.namespace.to_string(), key.name.to_string());
+            let change = Change { at, kind: kind.name().to_owned(), ns, name, uid, new, patch, gone: false };
+            self.writer.line(&Line::Ev(change))?;
+            for decision in decided {
+                self.writer.line(&Line::Dec(decision))?;
+            }
+            if let Some(ended) = ended {
+                self.writer.line(&Line::Ext(ended))?;
+            }
+        }
+        self.objects.insert((kind, key), Kept { told, since });
+        Ok(())
+    }
+
+    fn gone(&mut self, kind: Kind, key: &ObjectKey, uid: &str, at: u64) -> io::Result<()> {
+        let ObjectKey { namespace, name } = key;
+        let key = ObjectKey::new(self.redaction.name(namespace), self.redaction.name(name));
+        let known = self.objects.get(&(kind, key.clone()));
+        match known.is_some_and(|k| k.told["metadata"]["uid"] == uid) {
+            true => self.forget(kind, &key, at),
+            false => Ok(()),
+        }
+    }
+
+    fn forget(&mut self, kind: Kind, key: &ObjectKey, at: u64) -> io::Result<()> {
+        let Some(kept) = self.objects.remove(&(kind, key.clone())) else { return Ok(()) };
+        if !self.begun {
+            return Ok(());
+        }
+        self.writer.line(&Line::Ev(Change {
+            at,
+            kind: kind.name().to_owned(),
+            ns: key.namespace.to_string(),
+            name: key.name.to_string(),
+            uid: kept.told["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+            new: None,
+            patch: None,
+            gone: true,
+        }))
+    }
+
+    /// Makes everything so far safe from an interruption.
+    ///
+    /// # Errors
+    /// The output does not take it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    /// How many bytes this part has.
+    pub fn written(&self) -> u64 {
+        self.writer.written()
+    }
+
+    /// How many objects there are now.
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Ends this part and goes on in another, which begins with everything that is there.
+    ///
+    /// # Errors
+    /// One of the outputs does not take it.
+    pub fn rotate(&mut self, out: W, at: u64) -> io::Result<W> {
+        let full = std::mem::replace(&mut self.writer, Writer::new(out));
+        let done = full.finish(at)?;
+        self.header.part += 1;
+        self.header.from = at;
+        self.begin()?;
+        Ok(done)
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// The output does not take it.
+    pub fn finish(self, at: u64) -> io::Result<W> {
+        self.writer.finish(at.max(self.last))
+    }
+}

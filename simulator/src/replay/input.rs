@@ -1,0 +1,158 @@
+//! What in a recorded object is somebody's wish, and what is the live engine's own doing. Only wishes are played
+//! again; what the live engine wrote is what the replay is held against.
+
+use crate::record::{Change, made_for};
+use conductor::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
+use conductor::model::{Kind, Object};
+use serde_json::Value;
+
+/// The object without what the engine wrote.
+pub(super) fn wishes(kind: Kind, recorded: &Value) -> Value {
+    let mut object = recorded.clone();
+    let bound_to = object.pointer("/status/resourceRef/name").cloned();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata.remove("resourceVersion");
+            metadata.remove("generation");
+            drop_finalizers(metadata);
+        }
+    }
+    let spec = object.get_mut("spec").and_then(Value::as_object_mut);
+    match (kind, spec) {
+        // The engine records there what the claim got. Where the status agrees it is that record.
+        (Kind::Claim(_), Some(spec)) if spec.get("resourceName") == bound_to.as_ref() => {
+            spec.remove("resourceName");
+        }
+        (Kind::Resource(_), Some(spec)) => {
+            let refs = spec.get_mut("claimRefs").and_then(Value::as_array_mut);
+            let kept: Vec<Value> =
+                refs.into_iter().flat_map(std::mem::take).filter_map(reservation).collect();
+            match kept.is_empty() {
+                true => drop(spec.remove("claimRefs")),
+                false => drop(spec.insert("claimRefs".to_owned(), Value::Array(kept))),
+            }
+        }
+        _ => {}
+    }
+    object
+}
+
+/// Whether a change holds no wish for certain, by the names of its fields alone: most that controllers write are such.
+/// Which resource a status names matters to what the spec means.
+pub(super) fn is_report(change: &Change) -> bool {
+    let Change { new: None, gone: false, patch: Some(Value::Object(patch)), .. } = change else {
+        return false;
+    };
+    patch.iter().all(|(field, value)| match field.as_str() {
+        "status" => value.as_object().is_some_and(|status| !status.contains_key("resourceRef")),
+        "metadata" => {
+            value.as_object().is_some_and(|m| m.keys().all(|k| k == "resourceVersion" || k == "generation"))
+        }
+        _ => false,
+    })
+}
+
+/// An administrator's reservation, as it was before the claim came.
+fn reservation(mut claim_ref: Value) -> Option<Value> {
+    let held = claim_ref.get("uid").is_some_and(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty()));
+    let fields = claim_ref.as_object_mut()?;
+    if !held {
+        return Some(claim_ref);
+    }
+    if fields.remove("reserved") != Some(Value::Bool(true)) {
+        return None;
+    }
+    fields.remove("uid");
+    fields.remove("requests");
+    Some(claim_ref)
+}
+
+fn drop_finalizers(metadata: &mut serde_json::Map<String, Value>) {
+    let ours = [CLAIM_PROTECTION, RESOURCE_PROTECTION, CLASS_PROTECTION];
+    if let Some(Value::Array(finalizers)) = metadata.get_mut("finalizers") {
+        finalizers.retain(|f| !ours.iter().any(|ours| f == ours));
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        }
+    }
+}
+
+/// Whether the live engine made the object: then the replay makes its own.
+pub(super) fn is_made(kind: Kind, recorded: &Value) -> bool {
+    matches!(kind, Kind::Resource(_)) && made_for(recorded).is_some()
+}
+
+/// Whether its deletion was asked for.
+pub(super) fn is_deleting(recorded: &Value) -> bool {
+    recorded.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null())
+}
+
+/// Puts the wishes of `new` into an object of the replay, beside what the replay's engine wrote there.
+pub(super) fn wish(object: &mut Object, new: &Object) {
+    let status = object.body.get("status").cloned();
+    let held = object.body.pointer("/spec/claimRefs").cloned();
+    let named = object.body.pointer("/spec/resourceName").cloned();
+    let changed = object.body.get("spec") != new.body.get("spec");
+    object.metadata.labels = new.metadata.labels.clone();
+    object.metadata.annotations = new.metadata.annotations.clone();
+    object.body = new.body.clone();
+    if let (Some(body), Some(status)) = (object.body.as_object_mut(), status) {
+        body.insert("status".to_owned(), status);
+    }
+    if let Some(Value::Object(spec)) = object.body.get_mut("spec") {
+        if let (Kind::Resource(_), Some(held)) = (object.kind, held) {
+            spec.insert("claimRefs".to_owned(), held);
+        }
+        if let (Kind::Claim(_), Some(named)) = (object.kind, named) {
+            spec.entry("resourceName").or_insert(named);
+        }
+    }
+    if changed {
+        object.metadata.generation = Some(object.metadata.generation.unwrap_or(1) + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conductor::model::TypeId;
+    use serde_json::json;
+
+    const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
+
+    #[test]
+    fn what_the_engine_wrote_is_no_wish() {
+        let claim = json!({
+            "metadata": {"name": "x", "resourceVersion": "7", "finalizers": ["conductor.io/claim-protection", "mine"]},
+            "spec": {"engine": "mysql", "resourceName": "db"}, "status": {"resourceRef": {"name": "db"}},
+        });
+        let wished = json!({"metadata": {"name": "x", "finalizers": ["mine"]}, "spec": {"engine": "mysql"}});
+        assert_eq!(wishes(Kind::Claim(TYPE), &claim), wished);
+        let named = json!({"metadata": {"name": "x"}, "spec": {"resourceName": "db"}});
+        assert_eq!(wishes(Kind::Claim(TYPE), &named), named, "the author's own word stays");
+    }
+
+    #[test]
+    fn a_report_is_told_from_a_wish_by_its_fields() {
+        let change = |patch: Value| Change { patch: Some(patch), ..Change::default() };
+        let version = json!({"resourceVersion": "7"});
+        assert!(is_report(&change(json!({"metadata": version, "status": {"phase": "Bound"}}))));
+        assert!(!is_report(&change(json!({"metadata": version, "status": {"resourceRef": {"name": "db"}}}))));
+        assert!(!is_report(&change(json!({"metadata": version, "status": null}))));
+        assert!(!is_report(&change(json!({"metadata": {"labels": {"a": "b"}}}))));
+        assert!(!is_report(&change(json!({"spec": {"engine": "mysql"}}))));
+        assert!(!is_report(&Change { gone: true, ..change(json!({"status": {}})) }));
+    }
+
+    #[test]
+    fn a_reservation_is_a_wish_and_a_holder_is_not() {
+        let resource = json!({"metadata": {"name": "db"}, "spec": {"claimRefs": [
+            {"namespace": "a", "name": "x", "uid": "u"},
+            {"namespace": "a", "name": "y", "uid": "v", "reserved": true},
+            {"namespace": "a", "name": "z"},
+        ]}});
+        let refs = json!([{"namespace": "a", "name": "y"}, {"namespace": "a", "name": "z"}]);
+        assert_eq!(wishes(Kind::Resource(TYPE), &resource)["spec"]["claimRefs"], refs);
+    }
+}

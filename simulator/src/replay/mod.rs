@@ -1,0 +1,447 @@
+//! Replay: a recorded history played again, in virtual time, through the production engine. Wishes are played; what
+//! the live engine decided is only held against what this one decides.
+//!
+//! ```text
+//! recording -> order (revisions) -> input (wishes) -> stage (world, engine) -> verify -> document
+//!                     |                                                          ^
+//!                     +--> decisions of the live engine --------------------------+
+//! ```
+//!
+//! *Followed* (the rule): where the two decide differently, the difference is noted, and the replay goes on from what
+//! really happened, so that one difference is counted once. *Closed*: it goes on from its own decision, and making a
+//! resource takes as long as it usually took; that is the mode for "what would have happened".
+
+mod document;
+mod input;
+mod order;
+mod series;
+mod stage;
+mod verify;
+
+pub use document::{Agreement, Divergence, Explanation, Percentiles, Replay, Sample, Waiting};
+
+use crate::plan::{API_VERSION, Options as PlanOptions, Plan, Planned};
+use crate::record::{Change, Decision, Line, ReadError, Reader, Recorded, Verdict, to_object};
+use conductor::engine::Config;
+use conductor::model::{Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+use order::{Group, Ordered};
+use serde_json::Value;
+use stage::Stage;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use verify::{Verifier, elapsed};
+
+/// How often the state is looked at.
+const SAMPLES: u64 = 60;
+/// A replay that had to be set right so often is another history: it goes on by itself.
+const CORRECTIONS_MAX: usize = 200;
+/// How long making a resource takes where nothing was recorded.
+const LATENCY_MS: i64 = 30_000;
+
+/// How a recording is played.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// No further than this many milliseconds after the beginning.
+    pub until: Option<u64>,
+    /// Go on from the replay's own decisions.
+    pub closed: bool,
+    /// Objects that take the place of recorded ones from the beginning: other profiles, classes, quotas.
+    pub overlay: Vec<Object>,
+}
+
+/// One step of a replay, for whoever looks on.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Milliseconds since the recording began.
+    pub at: u64,
+    /// What was wished for, in words; empty where nothing was.
+    pub what: &'a str,
+    /// What the live engine decided.
+    pub live: &'a [Decision],
+    /// Whether the replay decided the same.
+    pub agrees: bool,
+    /// Lines read so far.
+    pub lines: u64,
+}
+
+/// Plays a recording.
+///
+/// # Errors
+/// It cannot be read.
+pub fn replay(path: &Path, options: &Options) -> Result<Replay, ReadError> {
+    replay_with(path, options, |_, _| {})
+}
+
+/// As [`replay`], and tells `look` of every step, with a way to sample the state then.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_with(
+    path: &Path,
+    options: &Options,
+    mut look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
+) -> Result<Replay, ReadError> {
+    let mut player = Player::open(path, options)?;
+    while let Some(group) = player.lines.next()? {
+        if options.until.is_some_and(|until| group.at > until) {
+            break;
+        }
+        let (at, what, decisions, agrees) = player.play(group)?;
+        let progress =
+            Progress { at, what: &what, live: &decisions, agrees, lines: player.lines.reader().count() };
+        let stage = &player.stage;
+        look(&progress, &|| series::sample(stage, at));
+    }
+    Ok(player.finish())
+}
+
+struct Player<'a> {
+    file: String,
+    lines: Ordered,
+    truth: Recorded,
+    stage: Stage,
+    verifier: Verifier,
+    options: &'a Options,
+    began: i64,
+    last: u64,
+    interval: u64,
+    series: Vec<Sample>,
+    events: u64,
+    inputs: u64,
+    gaps: u64,
+    corrections: usize,
+    /// When each claim came, and when the live engine served it.
+    came: BTreeMap<Uid, u64>,
+    served_live: Vec<u64>,
+}
+
+impl<'a> Player<'a> {
+    /// Reads the beginning: everything up to the revision of the last list is how the cluster was found.
+    fn open(path: &Path, options: &'a Options) -> Result<Player<'a>, ReadError> {
+        let file = path.display().to_string();
+        let reader = Reader::open(path)?;
+        let header = reader.header().clone();
+        let base = header.kinds.values().filter_map(|r| r.parse().ok()).max().unwrap_or(0);
+        let mut lines = Ordered::new(reader);
+        let mut truth = Recorded::default();
+        let mut first = None;
+        while let Some(group) = lines.next()? {
+            let is_base = group.lines.iter().all(|l| matches!(l, Line::Obj { .. })) || group.revision <= base;
+            if !is_base {
+                first = Some(group);
+                break;
+            }
+            for line in group.lines {
+                let taken = match line {
+                    Line::Obj { o } => truth.put(o).map(drop),
+                    Line::Ev(change) => truth.follow(change).map(drop),
+                    _ => Ok(()),
+                };
+                taken.map_err(|why| damaged(&file, &lines, why))?;
+            }
+        }
+        let mut objects = truth.to_objects().map_err(|why| damaged(&file, &lines, why))?;
+        for object in &options.overlay {
+            let edit = crate::whatif::Edit::Apply(Box::new(object.clone()));
+            // Applying never fails.
+            let _ = edit.make(&mut objects);
+        }
+        let config = Config {
+            system_namespace: Name::from(header.system_namespace.as_str()),
+            makes_parts: false,
+            ..Config::default()
+        };
+        let mut stage = Stage::start(objects, config, Time(header.began));
+        stage.latency_ms = options.closed.then_some(LATENCY_MS);
+        let other_version = header.recorder != env!("CARGO_PKG_VERSION");
+        let mut player = Player {
+            file,
+            lines,
+            truth,
+            stage,
+            verifier: Verifier::new(other_version),
+            options,
+            began: header.began,
+            last: header.from,
+            interval: 0,
+            series: Vec::new(),
+            events: 0,
+            inputs: 0,
+            gaps: 0,
+            corrections: 0,
+            came: BTreeMap::new(),
+            served_live: Vec::new(),
+        };
+        player.series.push(series::sample(&player.stage, header.from));
+        if let Some(group) = first
+            && options.until.is_none_or(|until| group.at <= until)
+        {
+            player.play(group)?;
+        }
+        Ok(player)
+    }
+
+    fn play(&mut self, group: Group) -> Result<(u64, String, Vec<Decision>, bool), ReadError> {
+        let at = group.at.max(self.last);
+        self.stage.advance(Time(self.began.saturating_add_unsigned(at)));
+        self.sample(at);
+        let (mut what, mut decisions, mut agrees) = (String::new(), Vec::new(), true);
+        for line in group.lines {
+            match line {
+                Line::Ev(change) => what = self.change(change, at)?,
+                Line::Gap { .. } => {
+                    self.gaps += 1;
+                    self.verifier.gap(at);
+                }
+                Line::Ext(outcome) => {
+                    if let Some(kind) = find_resource_kind(&outcome.kind) {
+                        self.stage.making.retain(|(_, name), _| **name != *outcome.resource);
+                        self.stage.made(kind, &outcome.resource, &outcome.phase);
+                    }
+                    let took = outcome.took_ms.and_then(|ms| i64::try_from(ms).ok());
+                    // The latest is the best guess at the next.
+                    self.stage.latency_ms = self.stage.latency_ms.map(|known| took.unwrap_or(known));
+                }
+                Line::Dec(decision) => {
+                    self.note_served(&decision);
+                    agrees &= self.decided(&decision);
+                    decisions.push(decision);
+                }
+                Line::Header(_) | Line::Obj { .. } | Line::End(_) => {}
+            }
+        }
+        Ok((at, what, decisions, agrees))
+    }
+
+    /// Looks at the state about sixty times: the stretch between two looks doubles whenever there are twice as many.
+    fn sample(&mut self, at: u64) {
+        let due = self.series.last().is_none_or(|last| at >= last.at + self.interval.max(1));
+        if at > self.last && due {
+            self.series.push(series::sample(&self.stage, at));
+            if self.series.len() as u64 > 2 * SAMPLES {
+                let mut keep = false;
+                self.series.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                self.interval = (at / SAMPLES).max(1);
+            }
+        }
+        self.last = at;
+    }
+
+    fn change(&mut self, change: Change, at: u64) -> Result<String, ReadError> {
+        self.events += 1;
+        if input::is_report(&change) {
+            let followed = self.truth.follow_patch(change);
+            return followed.map(|()| String::new()).map_err(|why| damaged(&self.file, &self.lines, why));
+        }
+        let name = format!("{} {}/{}", change.kind, change.ns, change.name);
+        let (kind, key, old) =
+            self.truth.follow(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
+        let wish = match (&old, self.truth.get(kind, &key)) {
+            (None, None) => None,
+            (_, None) => gone(&mut self.stage, kind, &key),
+            (None, Some(new)) => arrive(&mut self.stage, &mut self.came, kind, new, at),
+            (Some(old), Some(new)) => edited(&mut self.stage, kind, &key, old, new),
+        };
+        let Some(what) = wish else { return Ok(String::new()) };
+        self.inputs += 1;
+        self.verifier.wished(at, name.clone());
+        Ok(format!("{name} {what}"))
+    }
+
+    fn note_served(&mut self, decision: &Decision) {
+        if let (Verdict::Bind { .. }, Some(came)) = (&decision.verdict, self.came.get(decision.uid.as_str()))
+        {
+            self.served_live.push(decision.at.saturating_sub(*came));
+        }
+    }
+
+    fn decided(&mut self, live: &Decision) -> bool {
+        let agrees = self.verifier.check(live, &self.stage);
+        let is_bind =
+            matches!(live.verdict, Verdict::Bind { .. } | Verdict::Provision { .. } | Verdict::Lost { .. });
+        if !agrees && is_bind && !self.options.closed && self.corrections < CORRECTIONS_MAX {
+            self.correct(live);
+        }
+        agrees
+    }
+
+    /// Sets the cluster right about one claim, and lets a new engine go on from there. Whoever held, in the replay or
+    /// really, a resource that is set right is set right too: nobody must find its resource taken from under it.
+    fn correct(&mut self, live: &Decision) {
+        self.corrections += 1;
+        let Some(ty) = TypeId::all().find(|ty| ty.rules().claim == live.kind) else { return };
+        let mut open = vec![live.uid.clone()];
+        let (mut claims, mut resources) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(uid) = open.pop() {
+            if !claims.insert(uid.clone()) {
+                continue;
+            }
+            for key in self.held_by(ty, &uid) {
+                if resources.insert(key.clone()) {
+                    open.extend(self.holders_of(ty, &key));
+                    self.set_right(Kind::Resource(ty), &key);
+                }
+            }
+        }
+        let of_claims =
+            |object: &&Object| object.metadata.uid.as_ref().is_some_and(|uid| claims.contains(uid));
+        let claimed = self.stage.world.objects().filter(|o| o.kind == Kind::Claim(ty));
+        let keys: Vec<ObjectKey> = claimed.filter(of_claims).map(crate::world::key_of).collect();
+        keys.iter().for_each(|key| self.set_right(Kind::Claim(ty), key));
+        self.stage.restart();
+    }
+
+    /// The resources that name a claim, in the replay or in the recording.
+    fn held_by(&self, ty: TypeId, uid: &str) -> Vec<ObjectKey> {
+        let simulated = self.stage.world.objects().filter(|o| o.kind == Kind::Resource(ty));
+        let simulated = simulated.filter(|o| stage::holders(o).contains(uid)).map(crate::world::key_of);
+        let recorded = self.truth.of(Kind::Resource(ty)).filter(|(_, value)| names(value, uid));
+        simulated.chain(recorded.map(|(key, _)| key.clone())).collect()
+    }
+
+    /// Whom a resource names, in the replay or in the recording.
+    fn holders_of(&self, ty: TypeId, key: &ObjectKey) -> Vec<String> {
+        let simulated = self.stage.world.get(Kind::Resource(ty), key).map(stage::holders).unwrap_or_default();
+        let recorded = self.truth.get(Kind::Resource(ty), key).into_iter().flat_map(uids);
+        simulated.into_iter().chain(recorded.map(str::to_owned)).collect()
+    }
+
+    /// As it was recorded, or gone; without a word to the engine, which is started anew after.
+    fn set_right(&mut self, kind: Kind, key: &ObjectKey) {
+        match self.truth.get(kind, key).and_then(|value| to_object(kind, value).ok()) {
+            Some(object) => drop(self.stage.world.put(object)),
+            None => {
+                let _ = self.stage.world.edit(kind, key, |o| o.metadata.finalizers = None);
+                let _ = self.stage.world.delete(kind, key);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Replay {
+        self.series.push(series::sample(&self.stage, self.last));
+        let live: BTreeMap<Uid, Verdict> = self.truth_at_end();
+        for claim in self.stage.engine.state().claims() {
+            let live = live.get(&claim.meta.uid);
+            self.verifier.check_end(claim, live, &self.stage, self.last, self.began);
+        }
+        let waiting = Waiting {
+            simulated: Percentiles::of(self.served()),
+            live: Percentiles::of(std::mem::take(&mut self.served_live)),
+        };
+        let plan = self.plan();
+        let (agreement, divergences) = self.verifier.finish();
+        Replay {
+            api_version: API_VERSION,
+            kind: "Replay",
+            recorder: self.lines.reader().header().recorder.clone(),
+            duration_ms: self.last,
+            interrupted: self.lines.reader().was_interrupted(),
+            events: self.events,
+            inputs: self.inputs,
+            writes: self.stage.writes,
+            gaps: self.gaps,
+            agreement,
+            divergences,
+            waiting,
+            series: self.series,
+            end: plan.summary,
+            digest: plan.digest,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let options = PlanOptions {
+            system_namespace: Name::from(self.lines.reader().header().system_namespace.as_str()),
+            absent_phase_is_available: false,
+        };
+        Planned::new(self.stage.world.objects().cloned().collect(), &options).plan()
+    }
+
+    /// How long each claim that came during the replay waited for its resource.
+    fn served(&self) -> Vec<u64> {
+        let bound = self.stage.decided.iter().filter_map(|(uid, decided)| {
+            let came = self.came.get(uid)?;
+            let (_, at) = decided.iter().find(|(verdict, _)| matches!(verdict, Verdict::Bind { .. }))?;
+            Some(elapsed(*at, self.began).saturating_sub(*came))
+        });
+        bound.collect()
+    }
+
+    /// How each claim stands in the recording at its end, as far as it is served.
+    fn truth_at_end(&self) -> BTreeMap<Uid, Verdict> {
+        let mut found = BTreeMap::new();
+        for resource in self.truth.values() {
+            for uid in uids(resource) {
+                let name = resource.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                found.insert(Uid::from(uid), Verdict::Bind { resource: name.to_owned() });
+            }
+        }
+        found
+    }
+}
+
+/// Somebody made an object; nothing where it was the live engine.
+fn arrive(
+    stage: &mut Stage,
+    came: &mut BTreeMap<Uid, u64>,
+    kind: Kind,
+    new: &Value,
+    at: u64,
+) -> Option<&'static str> {
+    if input::is_made(kind, new) {
+        return None;
+    }
+    let object = to_object(kind, &input::wishes(kind, new)).ok()?;
+    if let (Kind::Claim(_), Some(uid)) = (kind, &object.metadata.uid) {
+        came.insert(Uid::from(uid.as_str()), at);
+    }
+    stage.put(object);
+    Some("comes")
+}
+
+fn edited(stage: &mut Stage, kind: Kind, key: &ObjectKey, old: &Value, new: &Value) -> Option<&'static str> {
+    let mut wished = None;
+    let (mut was, mut is) = (input::wishes(kind, old), input::wishes(kind, new));
+    for wishes in [&mut was, &mut is] {
+        if let Some(metadata) = wishes.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("deletionTimestamp");
+        }
+    }
+    if was != is {
+        let object = to_object(kind, &is).ok()?;
+        stage.edit(kind, key, |known| input::wish(known, &object));
+        wished = Some("is edited");
+    }
+    if input::is_deleting(new) && !input::is_deleting(old) {
+        stage.delete(kind, key);
+        wished = Some("is to be deleted");
+    }
+    wished
+}
+
+fn gone(stage: &mut Stage, kind: Kind, key: &ObjectKey) -> Option<&'static str> {
+    stage.world.get(kind, key)?;
+    stage.remove(kind, key);
+    Some("is gone")
+}
+
+/// The UIDs that a recorded resource names.
+fn uids(resource: &Value) -> impl Iterator<Item = &str> {
+    let refs = resource.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
+    refs.filter_map(|r| r.get("uid")?.as_str())
+}
+
+fn names(resource: &Value, uid: &str) -> bool {
+    uids(resource).any(|known| known == uid)
+}
+
+fn damaged(file: &str, lines: &Ordered, why: String) -> ReadError {
+    ReadError::Damaged { file: file.to_owned(), line: lines.reader().count(), why }
+}
+
+fn find_resource_kind(name: &str) -> Option<Kind> {
+    TypeId::all().find(|ty| ty.rules().resource == name).map(Kind::Resource)
+}

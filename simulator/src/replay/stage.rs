@@ -1,0 +1,225 @@
+//! The cluster and the engine of a replay: wishes go in, the engine's writes land at once, time is virtual. What the
+//! engine decides is read off its writes, in the same words as the recording's.
+
+use crate::record::Verdict;
+use crate::world::World;
+use conductor::action::{Action, Change, Write};
+use conductor::api::names::PROVISIONED_FOR;
+use conductor::api::reasons::{self, bound};
+use conductor::engine::{Binding, Config, Engine};
+use conductor::event::Event;
+use conductor::model::{ClaimPhase, Kind, Name, Object, ObjectKey, Time, Uid};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A cluster and its controller.
+pub(super) struct Stage {
+    pub world: World,
+    pub engine: Engine,
+    config: Config,
+    pub now: Time,
+    wakes: BTreeSet<Time>,
+    pub writes: u64,
+    /// What was decided about each claim, in order, with the time.
+    pub decided: BTreeMap<Uid, Vec<(Verdict, Time)>>,
+    /// Resources that were made and are not ready yet, with the time at which they will be.
+    pub making: BTreeMap<(Time, Name), Kind>,
+    /// How long making takes where the recording does not say; never where it is not to be made up.
+    pub latency_ms: Option<i64>,
+}
+
+impl Stage {
+    /// An engine on a cluster that holds `objects`.
+    pub fn start(objects: Vec<Object>, config: Config, now: Time) -> Stage {
+        let mut world = World::new();
+        for object in objects {
+            world.put(object);
+        }
+        let mut stage = Stage {
+            world,
+            engine: Engine::new(config.clone()),
+            config,
+            now,
+            wakes: BTreeSet::new(),
+            writes: 0,
+            decided: BTreeMap::new(),
+            making: BTreeMap::new(),
+            latency_ms: None,
+        };
+        stage.list();
+        stage
+    }
+
+    /// A new engine that knows only what the cluster holds.
+    pub fn restart(&mut self) {
+        self.engine = Engine::new(self.config.clone());
+        self.wakes.clear();
+        self.list();
+    }
+
+    fn list(&mut self) {
+        let mut events: Vec<Event> = self.world.objects().cloned().map(Event::Seen).collect();
+        events.push(Event::Synced);
+        self.deliver(events);
+    }
+
+    /// Lets time pass, waking the engine whenever it asked to be, and making what is being made.
+    pub fn advance(&mut self, until: Time) {
+        loop {
+            let wake = self.wakes.first().copied();
+            let made = self.making.first_key_value().map(|((at, _), _)| *at);
+            let Some(next) = wake.into_iter().chain(made).min().filter(|at| *at <= until) else { break };
+            self.now = self.now.max(next);
+            if made == Some(next) {
+                if let Some(((_, name), kind)) = self.making.pop_first() {
+                    self.made(kind, &name, "Available");
+                }
+            } else {
+                self.wakes.remove(&next);
+                self.deliver(vec![Event::Tick]);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// A resource's implementation says how it ended.
+    pub fn made(&mut self, kind: Kind, name: &str, phase: &str) {
+        let key = ObjectKey::new(self.config.system_namespace.clone(), name);
+        let event = self.world.edit(kind, &key, |object| {
+            if object.body.pointer("/status/phase").is_none_or(|p| p == "Creating" || p == "Pending") {
+                object.body["status"]["phase"] = Value::from(phase);
+            }
+        });
+        self.deliver(event.into_iter().collect());
+    }
+
+    pub fn put(&mut self, object: Object) {
+        let event = self.world.put(object);
+        self.deliver(vec![event]);
+    }
+
+    pub fn edit(&mut self, kind: Kind, key: &ObjectKey, edit: impl FnOnce(&mut Object)) {
+        let event = self.world.edit(kind, key, edit);
+        self.deliver(event.into_iter().collect());
+    }
+
+    pub fn delete(&mut self, kind: Kind, key: &ObjectKey) {
+        let event = self.world.delete(kind, key);
+        self.deliver(event.into_iter().collect());
+    }
+
+    /// It is gone, whatever protects it.
+    pub fn remove(&mut self, kind: Kind, key: &ObjectKey) {
+        if let Some(object) = self.world.get(kind, key)
+            && object.metadata.finalizers.is_some()
+        {
+            // Without a word to the engine: in the recording nobody asked it either.
+            let _ = self.world.edit(kind, key, |object| object.metadata.finalizers = None);
+        }
+        self.delete(kind, key);
+    }
+
+    fn deliver(&mut self, events: Vec<Event>) {
+        let mut pending = VecDeque::from(events);
+        while let Some(event) = pending.pop_front() {
+            for action in self.engine.handle(event, self.now) {
+                pending.extend(self.carry_out(action));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) -> Vec<Event> {
+        match action {
+            Action::Tell(_) => Vec::new(),
+            Action::WakeAt(at) if at <= self.now => vec![Event::Tick],
+            Action::WakeAt(at) => {
+                self.wakes.insert(at);
+                Vec::new()
+            }
+            action => {
+                self.writes += u64::from(action.write_id().is_some());
+                self.note(&action);
+                self.world.carry_out(&action)
+            }
+        }
+    }
+
+    /// Reads decisions off a write that is about to land.
+    fn note(&mut self, action: &Action) {
+        match action {
+            Action::Write(Write { kind, key, uid, change, .. }) => match change {
+                Change::ResourceSpec { claim_refs, .. } => {
+                    let before = self.world.get(*kind, key).map(holders).unwrap_or_default();
+                    for uid in
+                        claim_refs.iter().filter_map(|r| r.uid.clone()).filter(|u| !before.contains(&**u))
+                    {
+                        self.decide(uid, Verdict::Bind { resource: key.name.to_string() });
+                    }
+                }
+                Change::ClaimStatus { phase, conditions, .. } => {
+                    let told = conditions.iter().find(|c| &*c.kind == reasons::BOUND && &*c.status != "True");
+                    let Some(reason) = told.map(|c| c.reason.to_string()) else { return };
+                    let silent =
+                        [bound::SCHEDULING, bound::PROVISIONING, bound::PROVISIONING_FAILED, bound::DELETING];
+                    if silent.contains(&reason.as_str()) || reason == bound::BOUND {
+                        return;
+                    }
+                    self.decide(
+                        uid.clone(),
+                        match phase {
+                            ClaimPhase::Lost => Verdict::Lost { reason },
+                            ClaimPhase::Pending | ClaimPhase::Bound => Verdict::Refuse { reason },
+                        },
+                    );
+                }
+                Change::ResourceStatus { .. }
+                | Change::ResourceRecipe { .. }
+                | Change::ClaimRefusals { .. }
+                | Change::ClaimSpec { .. }
+                | Change::ClassFinalizers { .. }
+                | Change::QuotaStatus { .. } => {}
+            },
+            Action::Create { object, .. } => self.note_made(object),
+            _ => {}
+        }
+    }
+
+    fn note_made(&mut self, object: &Object) {
+        let made_for = object.metadata.annotations.as_ref().and_then(|a| a.get(PROVISIONED_FOR));
+        let Some(uid) = made_for else { return };
+        let class = object.body.pointer("/spec/class").and_then(Value::as_str).unwrap_or_default();
+        self.decide(Uid::from(uid.as_str()), Verdict::Provision { class: class.to_owned() });
+        if let (Some(ms), Some(name)) = (self.latency_ms, object.metadata.name.as_deref()) {
+            self.making.insert((self.now.plus_ms(ms), Name::from(name)), object.kind);
+        }
+    }
+
+    fn decide(&mut self, uid: Uid, verdict: Verdict) {
+        let now = self.now;
+        let decided = self.decided.entry(uid).or_default();
+        if decided.last().is_none_or(|(last, _)| *last != verdict) {
+            decided.push((verdict, now));
+        }
+    }
+
+    /// What the engine holds of a claim, in the recording's words; nothing where it has not decided.
+    pub fn verdict(&self, uid: &Uid) -> Option<Verdict> {
+        match self.engine.binding(uid)? {
+            Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
+                Some(Verdict::Bind { resource: resource.to_string() })
+            }
+            Binding::Provisioning { class, .. } => Some(Verdict::Provision { class: class.to_string() }),
+            Binding::Waiting(refused) => {
+                refused.as_ref().map(|r| Verdict::Refuse { reason: r.reason.to_owned() })
+            }
+            Binding::Lost { reason, .. } => Some(Verdict::Lost { reason: (*reason).to_owned() }),
+            Binding::Leaving => None,
+        }
+    }
+}
+
+/// The UIDs that a resource's references name.
+pub(super) fn holders(resource: &Object) -> BTreeSet<String> {
+    let refs = resource.body.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
+    refs.filter_map(|r| r.get("uid")?.as_str().map(str::to_owned)).collect()
+}

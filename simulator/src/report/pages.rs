@@ -1,0 +1,456 @@
+//! Which document becomes which page.
+
+use super::chart::{Bar, Series, bars, duration, lines};
+use super::{Cell, JudgedRow, Page, Row, Table, Tile, Told, render};
+use crate::compare::{Comparison, Figures};
+use crate::diff::{ChangedClaim, ClaimChange, Difference, Fate, ResourceChange};
+use crate::gate::Verdict as GateVerdict;
+use crate::plan::{Outcome, Plan, PlannedClaim, Summary};
+use crate::record::Verdict;
+use crate::replay::{Explanation, Replay, Sample};
+use crate::whatif::{ClassImpact, WhatIf};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A plan.
+///
+/// # Errors
+/// The page cannot be made; that is a bug.
+pub fn plan(plan: &Plan) -> Result<String, String> {
+    render(&Page {
+        title: "Plan".to_owned(),
+        subtitle: "What every claim would get".to_owned(),
+        verdict: Some(summary_verdict(plan.summary)),
+        tiles: tiles(plan.summary, None),
+        charts: plan_charts(plan),
+        tables: vec![claims_table(plan), resources_table(plan)],
+        footer: plan.digest.clone(),
+        ..Page::default()
+    })
+}
+
+/// What would change.
+///
+/// # Errors
+/// As [`plan`].
+pub fn what_if(document: &WhatIf) -> Result<String, String> {
+    let WhatIf { edits, before, after, difference, .. } = document;
+    render(&Page {
+        title: "What if".to_owned(),
+        subtitle: "What would change, and only that".to_owned(),
+        verdict: Some(difference_verdict(difference)),
+        tiles: tiles(after.summary, Some(before.summary)),
+        edits: edits.clone(),
+        tables: difference_tables(difference, "changes", "Claims that change"),
+        footer: format!("before {} · after {}", before.digest, after.digest),
+        ..Page::default()
+    })
+}
+
+/// What an edited class would do.
+///
+/// # Errors
+/// As [`plan`].
+pub fn class_impact(document: &ClassImpact) -> Result<String, String> {
+    let mut tables = difference_tables(&document.now, "changes", "As soon as it is applied");
+    tables.extend(difference_tables(&document.anew, "anew", "If its claims were served anew"));
+    render(&Page {
+        title: format!("Class {}", document.class),
+        subtitle: format!("{} claims count under it", document.claims),
+        verdict: Some(difference_verdict(&document.now)),
+        tiles: tiles(document.after.summary, Some(document.before.summary)),
+        tables,
+        footer: format!("before {} · after {}", document.before.digest, document.after.digest),
+        ..Page::default()
+    })
+}
+
+/// Two ways side by side.
+///
+/// # Errors
+/// As [`plan`].
+pub fn comparison(document: &Comparison) -> Result<String, String> {
+    let Comparison { a, b, difference, moved, .. } = document;
+    let mut all = tiles(b.summary, Some(a.summary));
+    all.push(tile("moved", moved.to_string(), "warn", None));
+    all.push(tile("waste", b.waste.clone(), "", Some(format!("was {}", a.waste))));
+    let rows = [
+        ("bound", a.summary.bound.to_string(), b.summary.bound.to_string()),
+        ("provision", a.summary.provision.to_string(), b.summary.provision.to_string()),
+        ("pending", a.summary.pending.to_string(), b.summary.pending.to_string()),
+        ("lost", a.summary.lost.to_string(), b.summary.lost.to_string()),
+        ("resources in use", a.used.to_string(), b.used.to_string()),
+        ("waste", a.waste.clone(), b.waste.clone()),
+        ("waste, per cent", a.waste_percent.to_string(), b.waste_percent.to_string()),
+        ("waited, median", waited(a, 50), waited(b, 50)),
+        ("waited, 95 of 100", waited(a, 95), waited(b, 95)),
+    ];
+    let row = |(name, a, b): (&str, String, String)| Row {
+        word: if a == b { "same" } else { "different" }.to_owned(),
+        cells: vec![Cell::new(name), Cell::new(a), Cell::new(b)],
+    };
+    let figures =
+        Table::new("figures", "Figures", &["Figure", "A", "B"], rows.into_iter().map(row).collect());
+    let mut tables = vec![figures];
+    tables.extend(difference_tables(difference, "changes", "Claims that differ"));
+    render(&Page {
+        title: "Comparison".to_owned(),
+        subtitle: format!("A: {} · B: {}", a.name, b.name),
+        verdict: Some(difference_verdict(difference)),
+        tiles: all,
+        tables,
+        footer: format!("A {} · B {}", a.digest, b.digest),
+        ..Page::default()
+    })
+}
+
+fn waited(figures: &Figures, percent: u32) -> String {
+    let told = figures.waiting.as_ref().map(|w| duration(if percent == 50 { w.p50 } else { w.p95 }));
+    told.unwrap_or_else(|| "not a recording".to_owned())
+}
+
+/// A replay.
+///
+/// # Errors
+/// As [`plan`].
+pub fn replay(document: &Replay) -> Result<String, String> {
+    let Replay { agreement, divergences, series, waiting, .. } = document;
+    let all_agree = agreement.agreed == agreement.decisions;
+    let tone = if all_agree { "good" } else { "warn" };
+    let mut all = tiles(document.end, None);
+    all.insert(0, tile("agreement", format!("{} %", agreement.percent), tone, None));
+    all.push(tile("decisions", agreement.decisions.to_string(), "", None));
+    all.push(tile(
+        "median wait",
+        duration(waiting.simulated.p50),
+        "",
+        Some(format!("live {}", duration(waiting.live.p50))),
+    ));
+    all.push(tile("events", document.events.to_string(), "", Some(format!("{} wishes", document.inputs))));
+    let rows = divergences.iter().map(|d| {
+        let word = |v: &Option<Verdict>| v.as_ref().map_or("nothing".to_owned(), verdict_words);
+        let tone = if d.explanation == Explanation::Rule { "bad" } else { "warn" };
+        Row {
+            word: d.explanation.name().to_owned(),
+            cells: vec![
+                Cell::new(d.claim.clone()),
+                Cell::new(duration(d.at)),
+                Cell::new(word(&d.live)),
+                Cell::new(word(&d.simulated)),
+                Cell { tone, ..Cell::rule(d.explanation.name()) },
+                Cell::new(d.message.clone()),
+            ],
+        }
+    });
+    let head = ["Claim", "At", "Live", "Replayed", "Explained by", "How"];
+    let divergence = Table::new("divergences", "Divergences", &head, rows.collect());
+    render(&Page {
+        title: "Replay".to_owned(),
+        subtitle: format!(
+            "{} of history, recorded by version {}",
+            duration(document.duration_ms),
+            document.recorder
+        ),
+        verdict: Some(Told {
+            words: format!("{} of {} decisions agree", agreement.agreed, agreement.decisions),
+            tone,
+        }),
+        tiles: all,
+        charts: replay_charts(series),
+        tables: if divergence.rows.is_empty() { Vec::new() } else { vec![divergence] },
+        footer: document.digest.clone(),
+        ..Page::default()
+    })
+}
+
+/// What was decided, in a few words.
+pub(super) fn verdict_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Bind { resource } => format!("bound to {resource}"),
+        Verdict::Provision { class } => format!("made from {class}"),
+        Verdict::Refuse { reason } => format!("waits: {reason}"),
+        Verdict::Lost { reason } => format!("lost: {reason}"),
+    }
+}
+
+/// A gate's verdict.
+///
+/// # Errors
+/// As [`plan`].
+pub fn gate(document: &GateVerdict) -> Result<String, String> {
+    let (words, tone) = match (document.passed, document.inconclusive) {
+        (true, _) => ("passed", "good"),
+        (false, true) => ("inconclusive: there is no baseline yet", "warn"),
+        (false, false) => ("failed", "bad"),
+    };
+    let judged = document.judged.iter().map(|j| JudgedRow {
+        name: j.name.clone(),
+        word: if j.passed { "passed" } else { "failed" },
+        tone: if j.passed { "good" } else { "bad" },
+        matched: j.matched,
+        failures: j.failures.clone(),
+    });
+    let changes = document.difference.iter().flat_map(|d| d.claims.iter().chain(&d.resources));
+    let rows: Vec<Row> = changes
+        .map(|c| Row {
+            word: "changed".to_owned(),
+            cells: vec![
+                Cell::new(c.name.clone()),
+                Cell::toned(c.before.clone().unwrap_or_else(|| "not there".to_owned()), "from"),
+                Cell::toned(c.after.clone().unwrap_or_else(|| "not there".to_owned()), "to"),
+                Cell::new(c.cause.clone().unwrap_or_default()),
+            ],
+        })
+        .collect();
+    let table = Table::new("changes", "Changes from the baseline", &["What", "Before", "After", "Why"], rows);
+    render(&Page {
+        title: if document.suite.is_empty() { "Gate".to_owned() } else { document.suite.clone() },
+        subtitle: "Expectations held against the plan".to_owned(),
+        verdict: Some(Told { words: words.to_owned(), tone }),
+        tiles: tiles(document.summary, None),
+        judged: judged.collect(),
+        tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
+        footer: document.digest.clone(),
+        ..Page::default()
+    })
+}
+
+fn tile(label: &'static str, value: String, tone: &'static str, note: Option<String>) -> Tile {
+    Tile { label, value, tone, note }
+}
+
+fn tiles(now: Summary, before: Option<Summary>) -> Vec<Tile> {
+    let note = |was: fn(&Summary) -> usize| {
+        before.as_ref().filter(|b| was(b) != was(&now)).map(|b| format!("was {}", was(b)))
+    };
+    vec![
+        tile("claims", now.claims.to_string(), "", note(|s| s.claims)),
+        tile("bound", now.bound.to_string(), "good", note(|s| s.bound)),
+        tile("provision", now.provision.to_string(), "cool", note(|s| s.provision)),
+        tile("pending", now.pending.to_string(), "warn", note(|s| s.pending)),
+        tile("lost", now.lost.to_string(), if now.lost > 0 { "bad" } else { "" }, note(|s| s.lost)),
+    ]
+}
+
+fn summary_verdict(summary: Summary) -> Told {
+    match (summary.lost, summary.pending) {
+        (0, 0) => Told { words: "every claim is served".to_owned(), tone: "good" },
+        (0, n) => Told { words: format!("{n} of {} wait", summary.claims), tone: "warn" },
+        (n, _) => Told { words: format!("{n} lost"), tone: "bad" },
+    }
+}
+
+fn difference_verdict(difference: &Difference) -> Told {
+    let worse = difference.claims.iter().any(|c| matches!(c.change, ClaimChange::Lost | ClaimChange::Waits));
+    match (difference.claims.len(), difference.resources.len(), worse) {
+        (0, 0, _) => Told { words: "nothing changes".to_owned(), tone: "good" },
+        (c, r, true) => Told { words: format!("{c} claims and {r} resources change"), tone: "bad" },
+        (c, r, false) => Told { words: format!("{c} claims and {r} resources change"), tone: "warn" },
+    }
+}
+
+fn difference_tables(difference: &Difference, id: &'static str, title: &'static str) -> Vec<Table> {
+    let claims: Vec<Row> = difference.claims.iter().map(changed_claim).collect();
+    let resources = difference.resources.iter().map(|r| {
+        let tone = match r.change {
+            ResourceChange::Deleted | ResourceChange::Gone => "bad",
+            ResourceChange::Retained | ResourceChange::Phase => "warn",
+            ResourceChange::Spared | ResourceChange::Added => "good",
+        };
+        Row {
+            word: r.change.words().to_owned(),
+            cells: vec![
+                Cell::new(r.name.to_string()),
+                Cell::toned(r.change.words(), tone),
+                Cell::new(r.held.join(", ")),
+            ],
+        }
+    });
+    let resources: Vec<Row> = resources.collect();
+    let mut tables = Vec::new();
+    if !claims.is_empty() {
+        tables.push(Table::new(id, title, &["Claim", "Change", "From", "To", "Rule", "Why"], claims));
+    }
+    if !resources.is_empty() {
+        let id = if id == "changes" { "resources" } else { "resources-anew" };
+        tables.push(Table::new(
+            id,
+            "Resources that change",
+            &["Resource", "Change", "Was held by"],
+            resources,
+        ));
+    }
+    tables
+}
+
+fn changed_claim(claim: &ChangedClaim) -> Row {
+    let tone = match claim.change {
+        ClaimChange::Lost | ClaimChange::Waits => "bad",
+        ClaimChange::Leaves | ClaimChange::Removed | ClaimChange::Moved | ClaimChange::Returns => "warn",
+        ClaimChange::NewlyBound | ClaimChange::Provisioned | ClaimChange::Added => "good",
+    };
+    Row {
+        word: claim.change.words().to_owned(),
+        cells: vec![
+            Cell::new(format!("{}/{}", claim.namespace, claim.name)),
+            Cell::toned(claim.change.words(), tone),
+            Cell::toned(fate(claim.before.as_ref()), "from"),
+            Cell::toned(fate(claim.after.as_ref()), "to"),
+            Cell::rule(claim.cause.rule.clone()),
+            Cell::new(claim.cause.message.clone()),
+        ],
+    }
+}
+
+fn fate(fate: Option<&Fate>) -> String {
+    let Some(fate) = fate else { return "not there".to_owned() };
+    gets(fate.resource.as_ref().map(|r| &*r.name), fate.outcome, fate.class.as_deref())
+}
+
+fn gets(resource: Option<&str>, outcome: Outcome, class: Option<&str>) -> String {
+    match (resource, outcome, class) {
+        (Some(resource), _, _) => resource.to_owned(),
+        (None, Outcome::Provision, Some(class)) => format!("new {class}"),
+        (None, outcome, _) => outcome.name().to_owned(),
+    }
+}
+
+fn tone(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Bound => "good",
+        Outcome::Provision => "cool",
+        Outcome::Pending => "warn",
+        Outcome::Lost => "bad",
+    }
+}
+
+fn claims_table(plan: &Plan) -> Table {
+    let mut claims: Vec<&PlannedClaim> = plan.claims.iter().collect();
+    // What needs attention first.
+    claims.sort_by_key(|c| std::cmp::Reverse(c.outcome));
+    let rows = claims.iter().map(|c| {
+        let reasons = c.reasons.iter().map(|r| format!("{} × {}: {}", r.count, r.predicate, r.message));
+        let nearest = c.nearest.iter().map(|n| match &n.binds {
+            Some(binds) => format!("to get {binds}: {}", n.change),
+            None => format!("to get a new one: {}", n.change),
+        });
+        Row {
+            word: c.outcome.name().to_owned(),
+            cells: vec![
+                Cell::new(format!("{}/{}", c.namespace, c.name)),
+                Cell::toned(c.outcome.name(), tone(c.outcome)),
+                Cell::new(gets(c.resource.as_ref().map(|r| &*r.name), c.outcome, c.class.as_deref())),
+                Cell { more: reasons.chain(nearest).collect(), ..Cell::new(c.message.to_string()) },
+            ],
+        }
+    });
+    Table::new("claims", "Claims", &["Claim", "Outcome", "Gets", "Why"], rows.collect())
+}
+
+fn resources_table(plan: &Plan) -> Table {
+    let rows = plan.resources.iter().map(|r| Row {
+        word: r.phase.to_owned(),
+        cells: vec![
+            Cell::new(r.name.to_string()),
+            Cell::new(r.phase),
+            Cell::toned(
+                r.reclaim.unwrap_or_default(),
+                if r.reclaim == Some("Delete") { "bad" } else { "warn" },
+            ),
+            Cell::new(r.claims.join(", ")),
+        ],
+    });
+    Table::new("resources", "Resources", &["Resource", "Phase", "Reclaim", "Claims"], rows.collect())
+}
+
+fn plan_charts(plan: &Plan) -> Vec<(String, String)> {
+    let s = plan.summary;
+    let outcome = |name: &str, value: usize, tone| Bar {
+        name: name.to_owned(),
+        value: value as f64,
+        of: Some(s.claims as f64),
+        tone,
+    };
+    let outcomes = bars(&[
+        outcome("bound", s.bound, "--good"),
+        outcome("provision", s.provision, "--cool"),
+        outcome("pending", s.pending, "--warn"),
+        outcome("lost", s.lost, "--bad"),
+    ]);
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for claim in plan.claims.iter().filter(|c| c.outcome == Outcome::Pending) {
+        let main = claim.reasons.first().map_or("other", |r| r.predicate);
+        *reasons.entry(main).or_default() += 1;
+    }
+    let used = plan.resources.iter().filter(|r| !r.claims.is_empty()).count();
+    let use_bar = Bar {
+        name: "resources".to_owned(),
+        value: used as f64,
+        of: Some(plan.resources.len() as f64),
+        tone: "--accent",
+    };
+    let mut charts = vec![("Outcomes".to_owned(), outcomes)];
+    if !reasons.is_empty() {
+        let mut sorted: Vec<(&str, usize)> = reasons.into_iter().collect();
+        sorted.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        let drawn: Vec<Bar> = sorted
+            .into_iter()
+            .take(8)
+            .map(|(name, count)| Bar { name: name.to_owned(), value: count as f64, of: None, tone: "--warn" })
+            .collect();
+        charts.push(("Why claims wait: the rule that refused most".to_owned(), bars(&drawn)));
+    }
+    charts.push(("In use".to_owned(), bars(&[use_bar])));
+    charts
+}
+
+fn replay_charts(series: &[Sample]) -> Vec<(String, String)> {
+    if series.len() < 2 {
+        return Vec::new();
+    }
+    let at: Vec<u64> = series.iter().map(|s| s.at).collect();
+    let of = |name: &str, value: fn(&Sample) -> usize| Series {
+        name: name.to_owned(),
+        values: series.iter().map(|s| value(s) as f64).collect(),
+    };
+    let claims =
+        [of("bound", |s| s.bound), of("being made", |s| s.provisioning), of("waiting", |s| s.waiting)];
+    let mut charts = vec![("Claims over time".to_owned(), lines(&at, &claims))];
+    let classes: BTreeSet<&String> = series.iter().flat_map(|s| s.classes.keys()).collect();
+    let used: Vec<Series> = classes
+        .iter()
+        .take(6)
+        .map(|class| Series {
+            name: if class.is_empty() { "classless".to_owned() } else { (*class).clone() },
+            values: series
+                .iter()
+                .map(|s| s.classes.get(*class).map_or(0.0, |(held, _)| *held as f64))
+                .collect(),
+        })
+        .collect();
+    charts.push(("Resources in use, by class".to_owned(), lines(&at, &used)));
+    let quotas: BTreeSet<&String> = series.iter().flat_map(|s| s.quotas.keys()).collect();
+    if !quotas.is_empty() {
+        let used: Vec<Series> = quotas
+            .iter()
+            .take(6)
+            .map(|quota| Series {
+                name: (*quota).clone(),
+                values: series.iter().map(|s| s.quotas.get(*quota).copied().unwrap_or(0) as f64).collect(),
+            })
+            .collect();
+        charts.push(("Use of quotas, in per cent".to_owned(), lines(&at, &used)));
+    }
+    let reasons: BTreeSet<&String> = series.iter().flat_map(|s| s.reasons.keys()).collect();
+    if !reasons.is_empty() {
+        let waits: Vec<Series> = reasons
+            .iter()
+            .take(6)
+            .map(|reason| Series {
+                name: (*reason).clone(),
+                values: series.iter().map(|s| s.reasons.get(*reason).map_or(0.0, |n| *n as f64)).collect(),
+            })
+            .collect();
+        charts.push(("Why claims wait".to_owned(), lines(&at, &waits)));
+    }
+    charts
+}

@@ -1,0 +1,250 @@
+//! Edits of a recorded state: what an administrator or an outage would do to the objects, before anything is
+//! decided about them. What follows from an edit is the engine's to say.
+
+use super::target::{FieldPath, Target};
+use conductor::model::{Kind, Object};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+use std::fmt;
+use thiserror::Error;
+
+/// One thing that is done to the state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    /// A manifest is applied. Of an object that is there, what the cluster wrote stays: UID, times, finalizers,
+    /// status, and who holds it.
+    Apply(Box<Object>),
+    /// A field is set, or removed where the value is null.
+    Set {
+        /// Whose field.
+        target: Target,
+        /// Which field.
+        path: FieldPath,
+        /// What it becomes.
+        value: Value,
+    },
+    /// The object is there no longer, and nobody asked it to leave.
+    Lose(Target),
+    /// Its deletion is asked for: what is protected waits, what is held is reclaimed by its policy.
+    Delete(Target),
+    /// So many more claims like one that is there, or resources like one. They come after all that wait.
+    Copies {
+        /// Like this one.
+        like: Target,
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Why an edit cannot be made. Every one is the caller's to mend.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum EditError {
+    /// Not a target.
+    #[error("{text:?} names no object: write KIND/NAME or KIND/NAMESPACE/NAME, such as claim/team-a/orders")]
+    NoTarget {
+        /// As written.
+        text: String,
+    },
+    /// Not a kind.
+    #[error(
+        "{word:?} is no kind: write claim, resource, class, quota, clusterquota, limits, profile or namespace"
+    )]
+    NoKind {
+        /// As written.
+        word: String,
+    },
+    /// Not a path.
+    #[error("field {path:?}: {why}; write a path such as spec.capacity.storage or metadata.labels['a/b']")]
+    NoPath {
+        /// As written.
+        path: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Not an edit.
+    #[error(
+        "{text:?} sets nothing: write KIND/[NAMESPACE/]NAME:FIELD=VALUE, such as resource/db-1:spec.version=16"
+    )]
+    NoSet {
+        /// As written.
+        text: String,
+    },
+    /// Not a value.
+    #[error("the value of {path} cannot be read: {why}")]
+    NoValue {
+        /// Which field.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// No such object.
+    #[error("there is no {target} in the state; of that kind there is: {there}")]
+    Missing {
+        /// What was meant.
+        target: String,
+        /// What there is.
+        there: String,
+    },
+    /// A field that says which object it is.
+    #[error("{path} says which object it is, and cannot be set: apply another object with -f instead")]
+    Identity {
+        /// Which field.
+        path: String,
+    },
+    /// The object cannot be read after the edit.
+    #[error("{target} cannot be read with {path} set: {why}")]
+    Broken {
+        /// Whose field.
+        target: String,
+        /// Which field.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Only claims and resources can be copied.
+    #[error("{target} cannot be copied: name a claim or a resource")]
+    NoCopies {
+        /// What was meant.
+        target: String,
+    },
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Edit::Apply(object) => {
+                write!(f, "apply {} {}", object.kind.name(), crate::world::key_of(object))
+            }
+            Edit::Set { target, path, value: Value::Null } => write!(f, "remove {path} of {target}"),
+            Edit::Set { target, path, value } => write!(f, "set {path} of {target} to {value}"),
+            Edit::Lose(target) => write!(f, "lose {target}"),
+            Edit::Delete(target) => write!(f, "delete {target}"),
+            Edit::Copies { like, count } => write!(f, "add {count} like {like}"),
+        }
+    }
+}
+
+impl Edit {
+    /// Reads `KIND/[NAMESPACE/]NAME:FIELD=VALUE`; the value is YAML, and nothing at all removes the field.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read_set(text: &str, namespace: &str, system_namespace: &str) -> Result<Edit, EditError> {
+        let wrong = || EditError::NoSet { text: text.to_owned() };
+        let (target, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let (path, value) = rest.split_once('=').ok_or_else(wrong)?;
+        let target = Target::read(target, namespace, system_namespace)?;
+        let path = FieldPath::read(path)?;
+        if path.is_identity() {
+            return Err(EditError::Identity { path: path.to_string() });
+        }
+        let value = match value {
+            "" => Value::Null,
+            text => serde_saphyr::from_str(text).map_err(|error| EditError::NoValue {
+                path: path.to_string(),
+                why: error.to_string().lines().next().unwrap_or_default().to_owned(),
+            })?,
+        };
+        Ok(Edit::Set { target, path, value })
+    }
+
+    /// Makes the edit.
+    ///
+    /// # Errors
+    /// Why it cannot be made; `objects` are then as they were.
+    pub fn make(&self, objects: &mut Vec<Object>) -> Result<(), EditError> {
+        match self {
+            Edit::Apply(object) => apply(objects, object),
+            Edit::Set { target, path, value } => {
+                let at = target.find(objects)?;
+                objects[at] = set(&objects[at], target, path, value)?;
+            }
+            Edit::Lose(target) => drop(objects.remove(target.find(objects)?)),
+            Edit::Delete(target) => {
+                let at = target.find(objects)?;
+                match target.kind {
+                    Kind::Claim(_) | Kind::Resource(_) | Kind::Class(_) => doom(&mut objects[at]),
+                    // Nothing protects these: they are gone at once.
+                    Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile | Kind::Namespace => {
+                        objects.remove(at);
+                    }
+                }
+            }
+            Edit::Copies { like, count } => copy(objects, like, *count)?,
+        }
+        Ok(())
+    }
+}
+
+fn apply(objects: &mut Vec<Object>, new: &Object) {
+    let key = crate::world::key_of(new);
+    let Some(old) = objects.iter_mut().find(|o| o.kind == new.kind && crate::world::key_of(o) == key) else {
+        return objects.push(new.clone());
+    };
+    let mut merged = new.clone();
+    let ObjectMeta { uid, creation_timestamp, finalizers, resource_version, generation, .. } = &old.metadata;
+    merged.metadata.uid = uid.clone().or(merged.metadata.uid);
+    merged.metadata.creation_timestamp = creation_timestamp.clone();
+    merged.metadata.finalizers = finalizers.clone();
+    merged.metadata.resource_version = resource_version.clone();
+    merged.metadata.generation = generation.map(|g| g + 1);
+    keep(&old.body, &mut merged.body, "/status");
+    keep(&old.body, &mut merged.body, "/spec/claimRefs");
+    if let Kind::Claim(_) = old.kind {
+        keep(&old.body, &mut merged.body, "/spec/resourceName");
+    }
+    *old = merged;
+}
+
+/// Takes a field over that the manifest does not speak of.
+fn keep(old: &Value, new: &mut Value, pointer: &str) {
+    let (Some(value), None) = (old.pointer(pointer), new.pointer(pointer)) else { return };
+    let (parent, field) = pointer.rsplit_once('/').unwrap_or(("", pointer));
+    if let Some(Value::Object(map)) = new.pointer_mut(parent) {
+        map.insert(field.to_owned(), value.clone());
+    }
+}
+
+fn set(object: &Object, target: &Target, path: &FieldPath, value: &Value) -> Result<Object, EditError> {
+    let mut whole = object.to_json();
+    path.write(&mut whole, value.clone())?;
+    let Value::Object(mut fields) = whole else { return Ok(object.clone()) };
+    fields.remove("apiVersion");
+    fields.remove("kind");
+    let broken = |why: String| EditError::Broken { target: target.to_string(), path: path.to_string(), why };
+    let metadata = fields.remove("metadata").unwrap_or_default();
+    let mut metadata: ObjectMeta = serde_json::from_value(metadata)
+        .map_err(|e| broken(format!("{e}; text needs quotes, as in '\"1\"'")))?;
+    metadata.generation = metadata.generation.map(|g| g + 1);
+    Ok(Object { kind: object.kind, metadata, body: Value::Object(fields) })
+}
+
+fn doom(object: &mut Object) {
+    object.metadata.deletion_timestamp.get_or_insert(Time(Timestamp::UNIX_EPOCH));
+}
+
+fn copy(objects: &mut Vec<Object>, like: &Target, count: usize) -> Result<(), EditError> {
+    let (Kind::Claim(_) | Kind::Resource(_)) = like.kind else {
+        return Err(EditError::NoCopies { target: like.to_string() });
+    };
+    let mut pattern = objects[like.find(objects)?].clone();
+    let ObjectMeta { name, namespace, labels, annotations, .. } = pattern.metadata;
+    let name = name.unwrap_or_default();
+    pattern.metadata = ObjectMeta { namespace, labels, annotations, ..ObjectMeta::default() };
+    if let Some(body) = pattern.body.as_object_mut() {
+        body.remove("status");
+        if let Some(Value::Object(spec)) = body.get_mut("spec") {
+            spec.remove("claimRefs");
+            spec.remove("resourceName");
+        }
+    }
+    // As many digits as the last needs, so that they sort in the order in which they come.
+    let digits = count.to_string().len();
+    objects.extend((1..=count).map(|at| {
+        let mut copy = pattern.clone();
+        copy.metadata.name = Some(format!("{name}-copy-{at:0digits$}"));
+        copy
+    }));
+    Ok(())
+}

@@ -1,0 +1,375 @@
+//! Recordings: what is written is read, what is not allowed is not written, and a history played again decides alike.
+
+use conductor::engine::Config;
+use conductor::event::Event;
+use conductor::model::{Kind, Object, ObjectKey, Revision, Time, TypeId};
+use conductor_simulator::lab::Lab;
+use conductor_simulator::plan::{Options as PlanOptions, plan};
+use conductor_simulator::record::{
+    Line, ReadError, Reader, Recorder, Redaction, Subject, audit, inspect, moment, to_object,
+};
+use conductor_simulator::replay::{Options, replay};
+use conductor_simulator::world::World;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
+const SYSTEM: &str = "conductor-system";
+const BEGAN: i64 = 1_704_300_000_000;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    folder
+}
+
+/// A UID that says nothing of the name.
+fn uid(kind: Kind, namespace: &str, name: &str) -> String {
+    let text = format!("{}/{namespace}/{name}", kind.name());
+    let hash =
+        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    format!("00000000-0000-4000-8000-{:012x}", hash & 0xffff_ffff_ffff)
+}
+
+fn object(kind: Kind, namespace: &str, name: &str, meta: Value, body: Value) -> Object {
+    let mut metadata = json!({"name": name, "uid": uid(kind, namespace, name)});
+    if !namespace.is_empty() {
+        metadata["namespace"] = json!(namespace);
+    }
+    for (key, value) in meta.as_object().into_iter().flatten() {
+        metadata[key] = value.clone();
+    }
+    Object { kind, metadata: serde_json::from_value(metadata).expect("metadata"), body }
+}
+
+fn claim(name: &str, spec: Value) -> Object {
+    object(Kind::Claim(TYPE), "team", name, json!({"generation": 1}), json!({"spec": spec}))
+}
+
+fn database(name: &str, spec: Value) -> Object {
+    object(Kind::Resource(TYPE), SYSTEM, name, json!({"labels": {"tier": "gold"}}), json!({"spec": spec}))
+}
+
+/// A live controller in memory that is recorded as a cluster would be: by what a watch of it shows.
+struct Live {
+    lab: Lab,
+    recorder: Recorder<File>,
+    at: u64,
+}
+
+impl Live {
+    fn start(objects: Vec<Object>, path: &Path, redaction: Redaction) -> Live {
+        let mut world = World::new();
+        objects.into_iter().for_each(|o| drop(world.put(o)));
+        let config = Config { makes_parts: false, ..Config::default() };
+        let lab = Lab::start(world, config, Time(BEGAN));
+        let subject = Subject {
+            began: BEGAN,
+            system_namespace: SYSTEM.to_owned(),
+            recorder: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let file = File::create(path).expect("a file can be made");
+        let mut live = Live { lab, recorder: Recorder::new(file, subject, redaction), at: 0 };
+        for kind in [Kind::Claim(TYPE), Kind::Resource(TYPE), Kind::Class(TYPE), Kind::Quota, Kind::Profile] {
+            let objects: Vec<Object> = live.lab.world.objects().filter(|o| o.kind == kind).cloned().collect();
+            let revision = Revision(live.lab.world.revision());
+            live.recorder.take(Event::Listed { kind, objects, revision }, 0).expect("it records");
+        }
+        live.recorder.begin().expect("it records");
+        live.lab.take_shown();
+        live
+    }
+
+    /// Something happens, and the watch shows what became of it.
+    fn happen(&mut self, happens: impl FnOnce(&mut Lab)) {
+        self.at += 10_000;
+        self.lab.advance(10_000);
+        happens(&mut self.lab);
+        for event in self.lab.take_shown() {
+            self.recorder.take(event, self.at).expect("it records");
+        }
+    }
+
+    fn finish(self) -> Lab {
+        self.recorder.finish(self.at + 60_000).expect("it records").flush().expect("it is written");
+        self.lab
+    }
+}
+
+/// A history with contention, quota edits, a lost database, deletions and provisioning.
+fn history(path: &Path, redaction: Redaction) -> Lab {
+    let quota = object(Kind::Quota, "team", "few", json!({}), json!({"spec": {"limits": [{"claims": 3}]}}));
+    let class = object(
+        Kind::Class(TYPE),
+        SYSTEM,
+        "made",
+        json!({}),
+        json!({"engine": "postgresql", "template": {"apiVersion": "x/v1", "kind": "Thing", "spec": {"password": "canary-1"}}}),
+    );
+    let big = database("big", json!({"engine": "mysql", "version": "8.0", "capacity": {"storage": "10Gi"}}));
+    let mut live = Live::start(vec![quota, class, big], path, redaction);
+    let mysql = |storage: &str| json!({"engine": "mysql", "resources": {"requests": {"storage": storage}}});
+    live.happen(|lab| lab.put(claim("first", mysql("1Gi"))));
+    live.happen(|lab| lab.put(claim("second", mysql("2Gi"))));
+    live.happen(|lab| {
+        lab.put(database(
+            "small",
+            json!({"engine": "mysql", "capacity": {"storage": "2Gi"}, "reclaimPolicy": "Delete"}),
+        ))
+    });
+    live.happen(|lab| lab.put(claim("made", json!({"engine": "postgres", "class": "made"}))));
+    live.happen(|lab| {
+        let key = ObjectKey::new(SYSTEM, format!("rdb-{}", uid(Kind::Claim(TYPE), "team", "made")));
+        lab.edit(Kind::Resource(TYPE), &key, |o| o.body["status"]["phase"] = json!("Available"));
+    });
+    live.happen(|lab| lab.put(claim("over", mysql("1Gi"))));
+    live.happen(|lab| {
+        lab.edit(Kind::Quota, &ObjectKey::new("team", "few"), |o| {
+            o.body["spec"]["limits"] = json!([{"claims": 9}])
+        });
+    });
+    live.happen(|lab| lab.delete(Kind::Claim(TYPE), &ObjectKey::new("team", "second")));
+    live.happen(|lab| lab.put(database("late", json!({"engine": "mysql", "capacity": {"storage": "4Gi"}}))));
+    live.happen(|lab| {
+        lab.edit(Kind::Claim(TYPE), &ObjectKey::new("team", "over"), |o| {
+            o.body["spec"]["priority"] = json!(5)
+        })
+    });
+    live.finish()
+}
+
+fn lines(path: &Path) -> Vec<Line> {
+    let mut reader = Reader::open(path).expect("it is a recording");
+    std::iter::from_fn(|| reader.next_line().expect("it is whole")).collect()
+}
+
+#[test]
+fn a_history_played_again_decides_alike() {
+    let path = folder("replayed").join("x.rec");
+    let lab = history(&path, Redaction::fields_only());
+    let found = replay(&path, &Options::default()).expect("it plays");
+    assert_eq!(found.divergences, []);
+    assert!(found.agreement.decisions >= 6, "{:?}", found.agreement);
+    assert_eq!(found.agreement.percent, 100.0);
+    assert!(found.inputs >= 9 && found.inputs < found.events, "{} of {}", found.inputs, found.events);
+    let bound = lab
+        .world
+        .objects()
+        .filter(|o| o.body["status"]["phase"] == "Bound" && matches!(o.kind, Kind::Claim(_)));
+    assert_eq!(found.end.bound, bound.count());
+}
+
+#[test]
+fn another_rule_diverges_and_says_so() {
+    let path = folder("diverges").join("x.rec");
+    history(&path, Redaction::fields_only());
+    let cordoned =
+        database("big", json!({"engine": "mysql", "unschedulable": true, "capacity": {"storage": "10Gi"}}));
+    let options = Options { overlay: vec![cordoned], ..Options::default() };
+    let found = replay(&path, &options).expect("it plays");
+    let first = found.divergences.first().expect("the live engine gave out what is cordoned now");
+    assert_eq!(first.claim, "team/first");
+    assert_eq!(first.explanation.name(), "Rule");
+    assert!(first.message.starts_with("Cordoned"), "{}", first.message);
+    assert!(found.agreement.percent < 100.0);
+}
+
+#[test]
+fn until_ends_the_replay_there() {
+    let path = folder("until").join("x.rec");
+    history(&path, Redaction::fields_only());
+    let all = replay(&path, &Options::default()).expect("it plays");
+    let some = replay(&path, &Options { until: Some(25_000), ..Options::default() }).expect("it plays");
+    assert!(some.events < all.events && some.duration_ms <= 25_000, "{some:?}");
+}
+
+#[test]
+fn the_state_at_the_end_is_the_clusters() {
+    let path = folder("state").join("x.rec");
+    let lab = history(&path, Redaction::fields_only());
+    let moment = moment(&path, None).expect("it is whole");
+    assert!(!moment.interrupted);
+    let of = |objects: Vec<Object>| {
+        let options = PlanOptions { absent_phase_is_available: false, ..PlanOptions::default() };
+        plan(objects, &options).digest
+    };
+    let live = lab.world.objects().cloned().collect();
+    assert_eq!(of(moment.objects.to_objects().expect("readable")), of(live), "redaction changes no decision");
+}
+
+#[test]
+fn stand_ins_change_names_and_nothing_else() {
+    let folder = folder("stand-ins");
+    let (plain, renamed) = (folder.join("plain.rec"), folder.join("renamed.rec"));
+    history(&plain, Redaction::fields_only());
+    history(&renamed, Redaction::with_key(b"0123456789abcdef", SYSTEM));
+    let text =
+        |path: &Path| lines(path).iter().map(|l| serde_json::to_string(l).unwrap()).collect::<String>();
+    let told = text(&renamed);
+    for name in ["\"team\"", "first", "second", "\"big\"", "small", "\"gold\"", "tier", "few"] {
+        assert!(!told.contains(name), "{name} shows through");
+    }
+    // The plan of the plain recording is that of the other, name by name and in the same order.
+    let objects = |path: &Path| moment(path, None).unwrap().objects.to_objects().unwrap();
+    let options = PlanOptions { absent_phase_is_available: false, ..PlanOptions::default() };
+    let (first, second) = (plan(objects(&plain), &options), plan(objects(&renamed), &options));
+    let mut names: std::collections::BTreeMap<String, String> = Default::default();
+    for (a, b) in first.resources.iter().zip(&second.resources) {
+        names.insert(a.name.to_string(), b.name.to_string());
+        assert_eq!((a.phase, a.reclaim, a.claims.len()), (b.phase, b.reclaim, b.claims.len()));
+    }
+    assert_eq!(first.claims.len(), second.claims.len());
+    for (a, b) in first.claims.iter().zip(&second.claims) {
+        let renamed =
+            |c: &conductor_simulator::plan::PlannedClaim| c.resource.as_ref().map(|r| r.name.to_string());
+        assert_eq!(a.outcome, b.outcome, "{} and {}", a.name, b.name);
+        assert_eq!(renamed(a).map(|name| names[&name].clone()), renamed(b));
+        let counts = |c: &conductor_simulator::plan::PlannedClaim| {
+            c.reasons.iter().map(|r| (r.predicate, r.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(a), counts(b));
+    }
+    let found = replay(&renamed, &Options::default()).expect("it plays");
+    assert_eq!((found.divergences, found.agreement.percent), (Vec::new(), 100.0));
+}
+
+#[test]
+fn nothing_that_is_not_allowed_is_written() {
+    let path = folder("canaries").join("x.rec");
+    history(&path, Redaction::fields_only());
+    let secret = json!({
+        "spec": {"engine": "mysql", "connection": {"password": "canary-2"}, "unknown": "canary-3"},
+        "status": {"phase": "Pending", "conditions": [{"type": "Bound", "status": "False", "reason": "NoMatch", "message": "canary-4"}]},
+    });
+    let meta = json!({"annotations": {"a": "canary-5", "kubectl.kubernetes.io/last-applied-configuration": "canary-6"}});
+    let object = object(Kind::Claim(TYPE), "team", "x", meta, secret);
+    let told = Redaction::fields_only().redact(&object).to_string();
+    assert!(!told.contains("canary"), "{told}");
+    let found = audit(&path, &["canary".to_owned()]).expect("it is whole");
+    assert_eq!(found.findings, []);
+    assert!(found.texts > 100);
+}
+
+#[test]
+fn an_audit_finds_what_should_not_be_there() {
+    let path = folder("leaky").join("x.rec");
+    let mut file = conductor_simulator::record::Writer::new(File::create(&path).unwrap());
+    let header =
+        conductor_simulator::record::Header { format: 1, redaction: "none".to_owned(), ..Default::default() };
+    file.line(&Line::Header(Box::new(header))).unwrap();
+    let o = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "managedFields": []}, "data": {"uri": "mysql://a:b@c/d"}});
+    file.line(&Line::Obj { o }).unwrap();
+    file.finish(0).unwrap();
+    let rules: Vec<&str> = audit(&path, &[]).unwrap().findings.iter().map(|f| f.rule).collect();
+    for rule in
+        ["an object of a kind that is never recorded", "managed fields", "data", "a URI with a password"]
+    {
+        assert!(rules.contains(&rule), "{rule} is not in {rules:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_recording_is_readable_up_to_there() {
+    let path = folder("interrupted").join("x.rec");
+    history(&path, Redaction::fields_only());
+    let whole = std::fs::read(&path).unwrap();
+    let complete = inspect(&path).unwrap();
+    assert!(complete.complete);
+    for cut in [whole.len() - 40, whole.len() - 100] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let found = inspect(&path).expect("what was written is readable");
+        assert!(!found.complete && found.lines <= complete.lines, "{found:?}");
+        assert!(!found.objects.is_empty());
+    }
+}
+
+#[test]
+fn damaged_foreign_and_future_files_are_refused_with_their_reason() {
+    let folder = folder("damaged");
+    let path = folder.join("x.rec");
+    history(&path, Redaction::fields_only());
+    let whole = std::fs::read(&path).unwrap();
+    let mut bent = whole.clone();
+    let middle = bent.len() / 2;
+    bent[middle] ^= 0xff;
+    let write = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        inspect(&path)
+    };
+    assert!(matches!(write(&bent), Err(ReadError::Damaged { .. })));
+    assert!(matches!(write(b"kind: List"), Err(ReadError::NotRecording { .. })));
+    assert!(matches!(write(b""), Err(ReadError::NotRecording { .. })));
+    let future = zstd_frame(b"{\"t\":\"header\",\"format\":99,\"recorder\":\"9.9\",\"new\":1}\n");
+    match write(&future) {
+        Err(ReadError::Future { found: 99, recorder, .. }) => assert_eq!(recorder, "9.9"),
+        other => panic!("{other:?}"),
+    }
+    for text in ["{\"t\":\"obj\"}\n", "not json\n", "{\"t\":\"header\"}\n"] {
+        assert!(matches!(write(&zstd_frame(text.as_bytes())), Err(ReadError::Damaged { .. })), "{text}");
+    }
+    // A hash that does not fit.
+    let mut lines: Vec<String> = Vec::new();
+    std::fs::write(&path, &whole).unwrap();
+    for line in self::lines(&path) {
+        lines.push(serde_json::to_string(&line).unwrap());
+    }
+    let header = r#"{"t":"header","format":1,"recorder":"","began":0,"systemNamespace":"","kinds":{},"redaction":"","part":1}"#;
+    let text = format!("{header}\n{}\n", lines.join("\n"));
+    assert!(matches!(write(&zstd_frame(text.as_bytes())), Err(ReadError::Damaged { .. })));
+}
+
+fn zstd_frame(text: &[u8]) -> Vec<u8> {
+    zstd::encode_all(text, 1).unwrap()
+}
+
+#[test]
+fn a_lost_watch_is_a_gap_and_what_it_missed_is_written() {
+    let path = folder("gap").join("x.rec");
+    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
+    let mut recorder = Recorder::new(File::create(&path).unwrap(), subject, Redaction::fields_only());
+    let kind = Kind::Claim(TYPE);
+    let list = |names: &[&str], revision| Event::Listed {
+        kind,
+        objects: names.iter().map(|n| claim(n, json!({}))).collect(),
+        revision: Revision(revision),
+    };
+    recorder.take(list(&["a", "b"], 1), 0).unwrap();
+    recorder.begin().unwrap();
+    recorder.take(list(&["b", "c"], 9), 5_000).unwrap();
+    recorder.finish(6_000).unwrap();
+    let words: Vec<String> = lines(&path)
+        .iter()
+        .map(|line| match line {
+            Line::Obj { o } => format!("obj {}", o["metadata"]["name"].as_str().unwrap()),
+            Line::Ev(c) => format!("{} {}", if c.gone { "gone" } else { "new" }, c.name),
+            other => other.word().to_owned(),
+        })
+        .collect();
+    assert_eq!(words, ["obj a", "obj b", "gap", "gone a", "new c", "end"]);
+}
+
+#[test]
+fn a_further_part_begins_with_everything_that_is_there() {
+    let folder = folder("parts");
+    let (first, second) = (folder.join("1.rec"), folder.join("2.rec"));
+    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
+    let mut recorder = Recorder::new(File::create(&first).unwrap(), subject, Redaction::fields_only());
+    recorder.begin().unwrap();
+    recorder.take(Event::Seen(claim("a", json!({}))), 10).unwrap();
+    recorder.rotate(File::create(&second).unwrap(), 20).unwrap();
+    recorder.take(Event::Seen(claim("b", json!({}))), 30).unwrap();
+    recorder.finish(40).unwrap();
+    assert!(inspect(&first).unwrap().complete);
+    let found = inspect(&second).unwrap();
+    assert_eq!((found.header.part, found.header.from, found.objects.len()), (2, 20, 1));
+    let names: Vec<String> = moment(&second, None)
+        .unwrap()
+        .objects
+        .values()
+        .map(|v| to_object(Kind::Claim(TYPE), v).unwrap().metadata.name.unwrap())
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+}

@@ -1,0 +1,224 @@
+//! What if: every kind of edit, and the rule that each claim's fate is put down to.
+
+use conductor_simulator::load::{LoadOptions, load_with_stdin};
+use conductor_simulator::plan::Options;
+use conductor_simulator::whatif::{Edit, Target, WhatIf, class_impact, fit, size, what_if};
+use expect_test::{Expect, expect};
+use std::fmt::Write;
+
+use conductor::model::Object;
+
+fn objects(text: &str) -> Vec<Object> {
+    let loaded = load_with_stdin(&["-"], text.as_bytes(), &LoadOptions::default()).unwrap();
+    assert_eq!(loaded.problems, []);
+    loaded.objects.into_iter().map(|l| l.object).collect()
+}
+
+fn claim(name: &str, rest: &str) -> String {
+    format!(
+        "---\napiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClaim\n\
+         metadata: {{name: '{name}', namespace: a, uid: uid-{name}}}\n{rest}\n"
+    )
+}
+
+fn resource(name: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabase\n\
+         metadata: {{name: {name}, namespace: conductor-system, uid: uid-{name}}}\nspec: {{{spec}}}\n"
+    )
+}
+
+/// A database that a claim holds, and the claim.
+fn held(name: &str, by: &str, policy: &str) -> String {
+    let holder = format!("{{namespace: a, name: '{by}', uid: uid-{by}}}");
+    resource(name, &format!("engine: mysql, version: 8.0, reclaimPolicy: {policy}, claimRefs: [{holder}]"))
+        + "status: {phase: Bound}\n"
+        + &claim(
+            by,
+            &format!("spec: {{engine: mysql}}\nstatus: {{phase: Bound, resourceRef: {{name: {name}}}}}"),
+        )
+}
+
+fn target(text: &str) -> Target {
+    Target::read(text, "a", "conductor-system").unwrap()
+}
+
+fn set(text: &str) -> Edit {
+    Edit::read_set(text, "a", "conductor-system").unwrap()
+}
+
+fn tell(answer: &WhatIf) -> String {
+    let mut told = String::new();
+    for c in &answer.difference.claims {
+        let to = c.after.as_ref().and_then(|f| f.resource.as_ref()).map(|r| format!(" {}", r.name));
+        let (change, cause) = (c.change.words(), &c.cause);
+        writeln!(told, "{}: {change}{} ({}: {})", c.name, to.unwrap_or_default(), cause.rule, cause.message)
+            .unwrap();
+    }
+    for r in &answer.difference.resources {
+        writeln!(told, "{}: {}", r.name, r.change.words()).unwrap();
+    }
+    told
+}
+
+#[track_caller]
+fn check(state: &str, edits: &[Edit], expected: Expect) {
+    let answer = what_if(objects(state), edits, &Options::default()).unwrap();
+    expected.assert_eq(&tell(&answer));
+}
+
+#[test]
+fn a_change_that_changes_nothing_says_so() {
+    let state = held("db", "x", "Delete");
+    let answer =
+        what_if(objects(&state), &[set("resource/db:spec.capacity.storage=9Gi")], &Options::default());
+    let answer = answer.unwrap();
+    assert!(answer.difference.is_empty());
+    assert_eq!(answer.before, answer.after);
+}
+
+#[test]
+fn a_lost_resource_loses_its_claim() {
+    check(
+        &held("db", "x", "Delete"),
+        &[Edit::Lose(target("resource/db"))],
+        expect![[r#"
+            x: lost (Gone: resource db is gone; the claim is not bound to other data. Delete it to claim anew)
+            db: gone
+        "#]],
+    );
+}
+
+#[test]
+fn a_deleted_claim_gives_its_resource_up_as_the_policy_says() {
+    let state = held("gone", "x", "Delete") + &held("kept", "y", "Retain");
+    check(
+        &state,
+        &[Edit::Delete(target("claim/a/x")), Edit::Delete(target("claim/a/y"))],
+        expect![[r#"
+            x: leaves (Deleted: being deleted; gone is deleted with it)
+            y: leaves (Deleted: being deleted; kept is released and retained)
+            gone: would be deleted
+            kept: would be retained
+        "#]],
+    );
+}
+
+#[test]
+fn each_flip_names_the_rule_that_stood_in_the_way() {
+    let waiting =
+        resource("db", "engine: mysql, version: 8.0, capacity: {storage: 5Gi}, unschedulable: true")
+            + &claim("x", "spec: {engine: mysql}");
+    check(
+        &waiting,
+        &[set("resource/db:spec.unschedulable=false")],
+        expect![[r#"
+            x: newly bound db (Cordoned: before: it is unschedulable)
+        "#]],
+    );
+    let small = resource("db", "engine: mysql, capacity: {storage: 5Gi}")
+        + &claim("x", "spec: {engine: mysql, resources: {requests: {storage: 6Gi}}}");
+    check(
+        &small,
+        &[set("resource/db:spec.capacity.storage=8Gi")],
+        expect![[r#"
+            x: newly bound db (Capacity: before: it has storage 5Gi left, and 6Gi is asked)
+        "#]],
+    );
+    let quota = "---\napiVersion: conductor.io/v1alpha1\nkind: ClaimQuota\n\
+                 metadata: {name: q, namespace: a}\nspec: {limits: [{claims: 1}]}\n";
+    let over =
+        held("db", "x", "Retain") + &resource("free", "engine: mysql") + &claim("y", "spec: {}") + quota;
+    check(
+        &over,
+        &[Edit::Delete(target("quota/a/q"))],
+        expect![[r#"
+            y: newly bound free (Quota: before: over quota a/q: claims 1 of 1 used, 1 more asked)
+        "#]],
+    );
+}
+
+#[test]
+fn a_better_resource_moves_a_claim_that_is_not_bound_yet() {
+    let state = resource("big", "engine: mysql, capacity: {storage: 9Gi}")
+        + &claim("x", "spec: {engine: mysql, resources: {requests: {storage: 1Gi}}}");
+    let mut small = objects(&resource("small", "engine: mysql, capacity: {storage: 1Gi}"));
+    check(
+        &state,
+        &[Edit::Apply(Box::new(small.remove(0)))],
+        expect![[r#"
+            x: moved small (Preference: big fits too; small is preferred)
+            small: added
+        "#]],
+    );
+}
+
+#[test]
+fn a_manifest_applied_over_an_object_keeps_who_holds_it() {
+    let mut db = objects(&resource("db", "engine: mysql, version: 8.0, reclaimPolicy: Retain"));
+    check(&held("db", "x", "Delete"), &[Edit::Apply(Box::new(db.remove(0)))], expect![""]);
+}
+
+#[test]
+fn edits_that_cannot_be_made_name_object_field_and_fix() {
+    let state = held("db", "x", "Delete");
+    for (edit, expected) in [
+        (set("resource/nope:spec.a=1"), "there is no RelationalDatabase conductor-system/nope in the state"),
+        (set("claim/a/x:spec.engine.x=1"), "it leads through a value"),
+        (set("claim/a/x:metadata.labels.n=1"), "text needs quotes"),
+        (Edit::Copies { like: target("namespace/a"), count: 1 }, "cannot be copied"),
+    ] {
+        let error = what_if(objects(&state), &[edit], &Options::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    for text in
+        ["claim/a/x:metadata.name=y", "claim/a/x:spec.a", "claim/a/x", "pod/x:spec=1", "claim/a/x:spec.a=[1"]
+    {
+        assert!(Edit::read_set(text, "a", "conductor-system").is_err(), "{text}");
+    }
+}
+
+#[test]
+fn fit_counts_until_the_first_refusal() {
+    let state = resource("db", "engine: mysql, capacity: {storage: 10Gi}, sharing: {maxClaims: 99}")
+        + &claim("x", "spec: {engine: mysql, resources: {requests: {storage: 3Gi}}}");
+    let found = fit(objects(&state), &target("claim/a/x"), 50, &Options::default()).unwrap();
+    assert_eq!((found.fits, found.bound, found.provision, found.at_least), (2, 2, 0, false));
+    assert!(found.limit.unwrap().message.contains("capacity"));
+}
+
+#[test]
+fn size_is_the_least_number_that_serves_all_who_can_be_served() {
+    let mut state = resource("db", "engine: mysql, capacity: {storage: 4Gi}, sharing: {maxClaims: 2}");
+    for name in ["v", "w", "x", "y", "z"] {
+        state += &claim(name, "spec: {engine: mysql, resources: {requests: {storage: 1Gi}}}");
+    }
+    state += &claim("never", "spec: {engine: oracle}");
+    let found = size(&objects(&state), &target("resource/db"), &Options::default()).unwrap();
+    assert_eq!((found.resources, found.waiting_before, found.waiting_after), (2, 4, 1));
+    assert_eq!(found.waiting[0].claim, "a/never");
+}
+
+#[test]
+fn a_narrower_class_is_told_for_claims_it_has_served() {
+    let class = |versions: &str| {
+        format!(
+            "---\napiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClass\n\
+             metadata: {{name: made, namespace: conductor-system}}\nengine: mysql\nversions: [{versions}]\n\
+             template: {{apiVersion: x/v1, kind: Thing}}\n"
+        )
+    };
+    let holder = "{namespace: a, name: x, uid: uid-x}";
+    let state = class("'8', '9'")
+        + &resource("rdb-x", &format!("engine: mysql, version: '9.1', class: made, claimRefs: [{holder}]"))
+        + "status: {phase: Bound}\n"
+        + &claim(
+            "x",
+            "spec: {class: made, version: '9'}\nstatus: {phase: Bound, resourceRef: {name: rdb-x}}",
+        );
+    let edited = objects(&class("'8'")).remove(0);
+    let impact = class_impact(objects(&state), &edited, &Options::default()).unwrap();
+    assert_eq!((impact.claims, impact.now.claims.len()), (1, 0), "who is bound stays bound");
+    let [anew] = &impact.anew.claims[..] else { panic!("{:?}", impact.anew) };
+    assert_eq!((anew.change.words(), anew.cause.rule.as_str()), ("waits", "Class"));
+}

@@ -1,0 +1,506 @@
+//! A fleet of servers as a configuration file lists them: instances by label, with defaults for what an instance does
+//! not say. Two notations are read, also mixed in one instance: `host: a.example` and `host=a.example`. What a claim's
+//! label gets is the instance with the longest label that it begins with, whole dot segments only.
+
+use crate::api::common::ReclaimPolicy;
+use crate::api::database::{API_VERSION, ENGINE_VERSION};
+use crate::model::{FieldError, ValueError};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Sections and settings that are no instance.
+const PASSWORDS: &str = "passwordConfig";
+const SETTINGS: [&str; 10] = [
+    "authSource",
+    "region",
+    "defaultMasterPort",
+    "defaultMasterUsername",
+    "defaultSslMode",
+    "defaultShape",
+    "defaultMinStorageGB",
+    "defaultEngineVersion",
+    "defaultDeletionPolicy",
+    "defaultReclaimPolicy",
+];
+/// What an instance may say.
+const FIELDS: [&str; 12] = [
+    "username",
+    "host",
+    "port",
+    "sslMode",
+    "passwordSecretRef",
+    "passwordSecretKey",
+    "shape",
+    "minStorageGB",
+    "engineVersion",
+    "deletePolicy",
+    "reclaimPolicy",
+    "type",
+];
+
+/// A fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// Characters of a password.
+    pub password_length: i32,
+    /// Whether passwords must hold every kind of character; ours always do.
+    pub has_complex_passwords: bool,
+    /// Minutes between changes of a login.
+    pub rotation_minutes: i32,
+    /// Servers, by label.
+    pub instances: BTreeMap<String, Instance>,
+}
+
+/// One server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instance {
+    /// The administrator.
+    pub username: String,
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// How connections are protected.
+    pub ssl_mode: String,
+    /// The Secret with the administrator's password.
+    pub secret: String,
+    /// Its key.
+    pub secret_key: String,
+    /// Any word; matched by claims.
+    pub shape: Option<String>,
+    /// Storage, in gigabytes.
+    pub storage_gb: Option<u64>,
+    /// The version that runs there.
+    pub version: Option<String>,
+    /// What runs there.
+    pub engine: String,
+    /// What becomes of a claim's database.
+    pub policy: ReclaimPolicy,
+}
+
+impl Fleet {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// The first line or value that cannot be read, by its place.
+    pub fn read(text: &str) -> Result<Fleet, FieldError> {
+        let sections = sections(text)?;
+        let top = sections.get("").cloned().unwrap_or_default();
+        let passwords = sections.get(PASSWORDS).cloned().unwrap_or_default();
+        let word = |name: &str| passwords.get(name).map(String::as_str);
+        let number =
+            |name: &str, default, range| ranged(word(name), default, range, &format!("{PASSWORDS}.{name}"));
+        let complexity = match word("passwordComplexity").unwrap_or("enabled") {
+            "enabled" => true,
+            "disabled" | "disable" => false,
+            other => {
+                return Err(ValueError::new(other, "is no answer", "write enabled or disabled")
+                    .in_field(format!("{PASSWORDS}.passwordComplexity")));
+            }
+        };
+        if let Some(source) = top.get("authSource").filter(|source| *source != "secret") {
+            return Err(ValueError::new(
+                source,
+                "is not supported",
+                "write secret, and give passwordSecretRef",
+            )
+            .in_field("authSource"));
+        }
+        let mut instances = BTreeMap::new();
+        for (label, fields) in sections.iter().filter(|(label, _)| !label.is_empty() && *label != PASSWORDS) {
+            instances.insert(label.clone(), Instance::read(label, fields, &top)?);
+        }
+        Ok(Fleet {
+            password_length: number("minPasswordLength", 15, (15, 99))?,
+            has_complex_passwords: complexity,
+            rotation_minutes: number("passwordRotationPeriod", 60, (60, 1440))?,
+            instances,
+        })
+    }
+
+    /// The instance for a claim's label: the longest label that it begins with, whole segments only.
+    pub fn find(&self, label: &str) -> Option<(&str, &Instance)> {
+        let mut rest = label;
+        loop {
+            if let Some((label, instance)) = self.instances.get_key_value(rest) {
+                return Some((label, instance));
+            }
+            rest = rest.rsplit_once('.')?.0;
+        }
+    }
+
+    /// The fleet as objects: one DatabaseServer an instance, with its label for the selectors of claims.
+    pub fn to_servers(&self, system_namespace: &str) -> Vec<Value> {
+        self.instances
+            .iter()
+            .map(|(label, instance)| self.server(system_namespace, label, instance))
+            .collect()
+    }
+
+    fn server(&self, namespace: &str, label: &str, instance: &Instance) -> Value {
+        let Instance {
+            username,
+            host,
+            port,
+            ssl_mode,
+            secret,
+            secret_key,
+            shape,
+            storage_gb,
+            version,
+            engine,
+            policy,
+        } = instance;
+        let mut labels = json!({"instance": label});
+        if let Some(shape) = shape {
+            labels["shape"] = Value::from(shape.clone());
+        }
+        let mut offer = json!({"labels": labels});
+        if let Some(storage) = storage_gb {
+            offer["capacity"] = json!({"storage": format!("{storage}G")});
+        }
+        let mut metadata = json!({"name": label, "namespace": namespace});
+        if let Some(version) = version {
+            metadata["annotations"] = json!({ENGINE_VERSION: version});
+        }
+        json!({
+            "apiVersion": API_VERSION, "kind": "DatabaseServer",
+            "metadata": metadata,
+            "spec": {
+                "engine": engine, "host": host, "port": port, "sslMode": ssl_mode,
+                "admin": {"secretName": secret, "passwordKey": secret_key, "username": username},
+                "databases": {
+                    "rotationMinutes": self.rotation_minutes, "passwordLength": self.password_length,
+                    "reclaimPolicy": policy,
+                },
+                "offer": offer,
+            },
+        })
+    }
+}
+
+/// The configuration itself, or that in the manifest of a ConfigMap.
+pub fn config_of(text: &str) -> String {
+    let object: Value = serde_saphyr::from_str(text).unwrap_or_default();
+    let data = object.get("data").filter(|_| object["kind"] == "ConfigMap");
+    let config = data.and_then(|data| data.get("config.yaml")).and_then(Value::as_str);
+    config.unwrap_or(text).to_owned()
+}
+
+type Fields = BTreeMap<String, String>;
+
+impl Instance {
+    fn read(label: &str, fields: &Fields, top: &Fields) -> Result<Instance, FieldError> {
+        check_label(label)?;
+        if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            let fix = format!("use one of {}", FIELDS.join(", "));
+            return Err(ValueError::new(unknown, "is not known", fix).in_field(label));
+        }
+        let say = |name: &str, default: &str| {
+            fields.get(name).or_else(|| top.get(default)).filter(|text| !text.is_empty()).cloned()
+        };
+        let require = |name: &str, default: &str| {
+            let missing =
+                || ValueError::new("", "is missing", "write it").in_field(format!("{label}.{name}"));
+            say(name, default).ok_or_else(missing)
+        };
+        let of_number = |name: &str, text: &str, problem: &str| {
+            ValueError::new(text, problem, "write a number").in_field(format!("{label}.{name}"))
+        };
+        if let Some(policy) = say("deletePolicy", "defaultDeletionPolicy") {
+            // What becomes of an instance that was made on demand; those of a file are there already.
+            choose(&policy.to_lowercase(), &["delete", "orphan"], &format!("{label}.deletePolicy"))?;
+        }
+        let port = say("port", "defaultMasterPort").unwrap_or_else(|| "5432".to_owned());
+        let storage = say("minStorageGB", "defaultMinStorageGB");
+        let storage =
+            storage.map(|text| text.parse().map_err(|_| of_number("minStorageGB", &text, "is no number")));
+        Ok(Instance {
+            username: require("username", "defaultMasterUsername")?,
+            host: require("host", "")?,
+            port: port
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)
+                .ok_or_else(|| of_number("port", &port, "is no port"))?,
+            ssl_mode: choose(
+                &say("sslMode", "defaultSslMode").unwrap_or_else(|| "disable".to_owned()),
+                &["disable", "require", "verify-full"],
+                &format!("{label}.sslMode"),
+            )?,
+            secret: require("passwordSecretRef", "")?,
+            secret_key: say("passwordSecretKey", "").unwrap_or_else(|| "password".to_owned()),
+            shape: say("shape", "defaultShape").map(|shape| check_shape(label, shape)).transpose()?,
+            storage_gb: storage.transpose()?,
+            version: say("engineVersion", "defaultEngineVersion"),
+            engine: engine(label, say("type", ""))?,
+            policy: policy(label, say("reclaimPolicy", "defaultReclaimPolicy"))?,
+        })
+    }
+}
+
+fn engine(label: &str, text: Option<String>) -> Result<String, FieldError> {
+    let text = text.unwrap_or_else(|| "postgres".to_owned()).to_lowercase();
+    let words = ["postgres", "postgresql", "mysql", "mariadb"];
+    Ok(match choose(&text, &words, &format!("{label}.type"))?.as_str() {
+        "mysql" | "mariadb" => "mariadb".to_owned(),
+        _ => "postgresql".to_owned(),
+    })
+}
+
+/// A shape is the value of a label, by which claims find it.
+fn check_shape(label: &str, shape: String) -> Result<String, FieldError> {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    let is_plain = shape.len() <= 63
+        && shape.chars().all(|c| is_end(c) || "-_.".contains(c))
+        && shape.starts_with(is_end)
+        && shape.ends_with(is_end);
+    match is_plain {
+        true => Ok(shape),
+        false => Err(ValueError::new(&shape, "cannot be a shape", "use up to 63 letters, digits, - _ and .")
+            .in_field(format!("{label}.shape"))),
+    }
+}
+
+fn policy(label: &str, text: Option<String>) -> Result<ReclaimPolicy, FieldError> {
+    let text = text.unwrap_or_else(|| "retain".to_owned()).to_lowercase();
+    let word = choose(&text, &["delete", "retain"], &format!("{label}.reclaimPolicy"))?;
+    Ok(if word == "delete" { ReclaimPolicy::Delete } else { ReclaimPolicy::Retain })
+}
+
+fn choose(text: &str, words: &[&str], field: &str) -> Result<String, FieldError> {
+    match words.iter().find(|word| **word == text) {
+        Some(word) => Ok((*word).to_owned()),
+        None => {
+            Err(ValueError::new(text, "is not known", format!("write {}", words.join(" or ")))
+                .in_field(field))
+        }
+    }
+}
+
+/// A label is part of names of objects, and its segments are compared.
+fn check_label(label: &str) -> Result<(), FieldError> {
+    let plain = |segment: &str| {
+        !segment.is_empty()
+            && segment.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            && !segment.starts_with('-')
+            && !segment.ends_with('-')
+    };
+    match label.len() <= 63 && label.split('.').all(plain) {
+        true => Ok(()),
+        false => Err(ValueError::new(
+            label,
+            "is no label",
+            "use lower-case letters, digits and -, with dots between",
+        )
+        .in_field(label)),
+    }
+}
+
+fn ranged(
+    text: Option<&str>,
+    default: i32,
+    (least, most): (i32, i32),
+    field: &str,
+) -> Result<i32, FieldError> {
+    let Some(text) = text else { return Ok(default) };
+    let fix = format!("write a number from {least} to {most}");
+    match text.parse::<i32>() {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        Ok(_) => Err(ValueError::new(text, "is out of range", fix).in_field(field)),
+        Err(_) => Err(ValueError::new(text, "is no number", fix).in_field(field)),
+    }
+}
+
+/// The lines of a file, by section; settings outside of any stand under the empty name.
+fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
+    let mut found: BTreeMap<String, Fields> = BTreeMap::new();
+    let mut section = String::new();
+    for (at, line) in text.lines().enumerate() {
+        let wrong = |problem: &str| {
+            let fix = "write `name: value` or `name=value`";
+            ValueError::new(line.trim(), problem, fix).in_field(format!("line {}", at + 1))
+        };
+        let content = line.split(" #").next().unwrap_or_default().trim_end();
+        if content.trim().is_empty() || content.trim_start().starts_with('#') {
+            continue;
+        }
+        let is_inner = content.starts_with(char::is_whitespace);
+        let content = content.trim();
+        match (is_inner, content.strip_suffix(':')) {
+            (false, Some(name)) if !name.contains(['=', ' ']) => {
+                if found.insert(name.to_owned(), Fields::new()).is_some() {
+                    return Err(wrong("stands there twice"));
+                }
+                name.clone_into(&mut section);
+            }
+            _ => {
+                let (name, value) = content
+                    .split_once('=')
+                    .filter(|(name, _)| !name.contains(':'))
+                    .or_else(|| content.split_once(':'))
+                    .ok_or_else(|| wrong("is no setting"))?;
+                let value = value.trim().trim_matches(['"', '\'']).to_owned();
+                let of = if is_inner { section.clone() } else { String::new() };
+                if !is_inner && !SETTINGS.contains(&name.trim()) {
+                    return Err(wrong("is not known"));
+                }
+                if found.entry(of).or_default().insert(name.trim().to_owned(), value).is_some() {
+                    return Err(wrong("stands there twice"));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As it was asked for, the lines with `=` included.
+    const SEED: &str = r#"passwordConfig:
+  passwordComplexity: enabled
+  minPasswordLength: "15"
+  passwordRotationPeriod: "60"
+atlas:
+  username: root
+  host: some.service
+  port: 5432
+  sslMode: disable
+  passwordSecretRef: atlas-master-password
+  passwordSecretKey: password
+atlas.recyclebin:
+  username: root
+  host: some.other.service
+  port: 5412
+  sslMode: disable
+  passwordSecretRef: atlas-recyclebin-password
+athena:
+  username=root
+  host=some.service
+  port=5432
+  sslMode: disable
+  passwordSecretRef=athena-master-password
+athena.hostapp:
+  username=root
+  host=some.service
+  port=5432
+  sslMode: require
+  passwordSecretRef=athena-hostapp-password
+"#;
+
+    #[test]
+    fn the_configuration_is_read_as_it_stands() {
+        let fleet = Fleet::read(SEED).expect("it can be read");
+        assert_eq!((fleet.password_length, fleet.rotation_minutes), (15, 60));
+        assert_eq!(fleet.instances.len(), 4);
+        let hostapp = &fleet.instances["athena.hostapp"];
+        assert_eq!((hostapp.port, hostapp.ssl_mode.as_str()), (5432, "require"));
+        assert_eq!(hostapp.secret, "athena-hostapp-password");
+        assert_eq!(fleet.instances["atlas.recyclebin"].port, 5412);
+        let servers = fleet.to_servers("conductor-system");
+        assert_eq!(servers[1]["metadata"]["name"], "athena.hostapp");
+        assert_eq!(servers[1]["spec"]["offer"]["labels"]["instance"], "athena.hostapp");
+        assert_eq!(servers[1]["spec"]["admin"]["username"], "root");
+    }
+
+    #[test]
+    fn defaults_stand_in_for_what_an_instance_does_not_say() {
+        let text = "defaultMasterPort: 5433\ndefaultMasterUsername: admin\ndefaultSslMode: require\n\
+            defaultShape: small\ndefaultMinStorageGB: 20\ndefaultEngineVersion: 15\ndefaultReclaimPolicy: delete\n\
+            defaultDeletionPolicy: orphan\nauthSource: secret\nregion: eu\n\
+            a:\n  host: x\n  passwordSecretRef: s\n\
+            b:\n  host: y\n  passwordSecretRef: s\n  port: 1\n  username: u\n  sslMode: disable\n  shape: large\n  \
+            minStorageGB: 9\n  engineVersion: 16\n  reclaimPolicy: retain\n  type: MySQL\n";
+        let fleet = Fleet::read(text).expect("it can be read");
+        let told = |label: &str| {
+            let i = &fleet.instances[label];
+            format!(
+                "{} {} {} {:?} {:?} {:?} {:?} {}",
+                i.port, i.username, i.ssl_mode, i.shape, i.storage_gb, i.version, i.policy, i.engine
+            )
+        };
+        assert_eq!(told("a"), r#"5433 admin require Some("small") Some(20) Some("15") Delete postgresql"#);
+        assert_eq!(told("b"), r#"1 u disable Some("large") Some(9) Some("16") Retain mariadb"#);
+        let server = &fleet.to_servers("s")[0];
+        assert_eq!(server["metadata"]["annotations"][ENGINE_VERSION], "15");
+        assert_eq!(server["spec"]["offer"]["labels"]["shape"], "small");
+        assert_eq!(server["spec"]["offer"]["capacity"]["storage"], "20G");
+        assert_eq!(server["spec"]["databases"]["reclaimPolicy"], "Delete");
+    }
+
+    #[test]
+    fn the_longest_label_wins_and_segments_are_whole() {
+        let fleet = Fleet::read(SEED).expect("it can be read");
+        let found = |label: &str| fleet.find(label).map(|(label, _)| label.to_owned());
+        for (label, instance) in [
+            ("athena.hostapp", Some("athena.hostapp")),
+            ("athena.hostapp.eu", Some("athena.hostapp")),
+            ("athena.other", Some("athena")),
+            ("athena", Some("athena")),
+            ("athena2", None),
+            ("passwordConfig", None),
+            ("athen", None),
+            ("", None),
+        ] {
+            assert_eq!(found(label).as_deref(), instance, "{label}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_place() {
+        let with = |more: &str| format!("{SEED}{more}");
+        for (text, told) in [
+            (SEED.replace("\"15\"", "\"14\""), "passwordConfig.minPasswordLength: `14` is out of range"),
+            (SEED.replace("\"15\"", "\"100\""), "from 15 to 99"),
+            (SEED.replace("\"60\"", "\"59\""), "passwordConfig.passwordRotationPeriod"),
+            (SEED.replace("\"60\"", "\"1441\""), "from 60 to 1440"),
+            (
+                SEED.replace("complexity: enabled", "complexity: x")
+                    .replace("passwordComplexity: enabled", "passwordComplexity: x"),
+                "enabled or disabled",
+            ),
+            (SEED.replace("port: 5412", "port: 99999"), "atlas.recyclebin.port: `99999` is no port"),
+            (SEED.replace("sslMode: require", "sslMode: prefer"), "athena.hostapp.sslMode"),
+            (format!("authSource: aws\n{SEED}"), "authSource: `aws` is not supported"),
+            (
+                with("north:\n  host: x\n  username: r\n  passwordSecretRef: s\n  deletePolicy: burn\n"),
+                "north.deletePolicy",
+            ),
+            (with("north:\n  host: x\n  username: r\n  passwordSecretRef: s\n  shape: a b\n"), "north.shape"),
+            (
+                with("north:\n  host: x\n  username: r\n  passwordSecretRef: s\n  type: oracle\n"),
+                "north.type",
+            ),
+            (with("north:\n  host: x\n"), "north.username"),
+            (with("north star:\n"), "line 30"),
+            (with("athena:\n"), "stands there twice"),
+            (with("athena.hostapp.x:\n  colour: red\n"), "`colour` is not known"),
+        ] {
+            let error = Fleet::read(&text).expect_err(told).to_string();
+            assert!(error.contains(told), "wanted {told:?}, found {error:?}");
+        }
+    }
+
+    proptest! {
+        /// Against the plain reading: of all labels that are the same or end before a dot, the longest.
+        #[test]
+        fn the_match_is_the_longest_prefix_of_whole_segments(
+            labels in proptest::collection::btree_set("[ab]{1,2}(\\.[ab]{1,2}){0,2}", 0..6),
+            asked in "[ab]{1,2}(\\.[ab]{1,2}){0,3}",
+        ) {
+            let mut fleet = Fleet::read("").expect("empty");
+            fleet.instances = labels.iter().map(|label| (label.clone(), Instance::default())).collect();
+            let begins = |label: &&String| asked == **label || asked.starts_with(&format!("{label}."));
+            let expected = labels.iter().filter(begins).max_by_key(|label| label.len());
+            prop_assert_eq!(fleet.find(&asked).map(|(label, _)| label), expected.map(String::as_str));
+        }
+
+        #[test]
+        fn no_file_brings_the_reader_down(text in "([a-z:=. \n\"#]|.)*") {
+            let _ = Fleet::read(&text);
+        }
+    }
+}

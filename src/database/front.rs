@@ -1,0 +1,305 @@
+//! `DatabaseClaim` read and turned into a claim of our own: which instance its label leads to, what is asked of it, and
+//! the keys of the Secret that its applications know. Pure: instances and logins come in as values.
+
+use super::names::Identifier;
+use crate::api::database::front::DatabaseClaimSpec;
+use crate::model::{FieldError, Quantity, ValueError};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Every field, in the seed's spelling; compared without case. Two have a second name.
+const FIELDS: [&str; 13] = [
+    "AppID",
+    "SecretName",
+    "Type",
+    "InstanceLabel",
+    "Username",
+    "DatabaseName",
+    "DBNameOverride",
+    "DSNName",
+    "Host",
+    "Port",
+    "Shape",
+    "MinStorageGB",
+    "DeletePolicy",
+];
+/// Keys that the connection string cannot be under.
+const KEYS: [&str; 8] =
+    ["username", "password", "host", "port", "databaseName", "userUpdatedAt", "sslmode", "type"];
+
+/// What a DatabaseClaim asks for, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The Secret.
+    pub secret: String,
+    /// The engine.
+    pub engine: &'static str,
+    /// The label.
+    pub label: String,
+    /// The user, where one is named.
+    pub user: Option<Identifier>,
+    /// The database.
+    pub database: Option<Identifier>,
+    /// The key of the connection string.
+    pub dsn: String,
+    host: Option<String>,
+    port: Option<u16>,
+    shape: Option<String>,
+    storage_gb: Option<u64>,
+    is_kept: bool,
+}
+
+impl Asked {
+    /// Reads the spec of a claim of this name.
+    ///
+    /// # Errors
+    /// The first field that cannot be honoured, with what to write instead.
+    pub fn read(name: &str, spec: &DatabaseClaimSpec) -> Result<Asked, FieldError> {
+        let fields = Fields::read(spec)?;
+        let database = fields.first(&["DBNameOverride", "DatabaseName", "AppID"])?;
+        let database = database.map(|(field, text)| {
+            Identifier::read_chosen(&text).map_err(|error| error.in_field(format!("spec.{field}")))
+        });
+        let user = fields
+            .text("Username")?
+            .map(|text| Identifier::read_user(&text).map_err(|error| error.in_field("spec.Username")));
+        let missing = |field: &str, fix: &str| ValueError::new("", "is missing", fix).in_field(field);
+        let policy = fields.choose("DeletePolicy", &["delete", "recycle"])?;
+        Ok(Asked {
+            secret: fields.text("SecretName")?.unwrap_or_else(|| name.to_owned()),
+            engine: engine(&fields.text("Type")?.unwrap_or_else(|| "postgres".to_owned()))?,
+            label: fields
+                .text("InstanceLabel")?
+                .ok_or_else(|| missing("spec.InstanceLabel", "write the label of an instance"))?,
+            user: user.transpose()?,
+            database: database.transpose()?,
+            dsn: read_dsn(fields.text("DSNName")?)?,
+            host: fields.text("Host")?,
+            port: fields.number("Port", 65_535)?.and_then(|port| u16::try_from(port).ok()),
+            shape: fields.text("Shape")?,
+            storage_gb: fields.number("MinStorageGB", 1_000_000_000)?,
+            is_kept: policy.as_deref() == Some("recycle"),
+        })
+    }
+
+    /// The claim that it becomes.
+    pub fn to_claim(&self, instance: &Instance) -> Value {
+        let mut labels = json!({"instance": instance.label});
+        if let (Some(shape), Some(_)) = (&self.shape, &instance.shape) {
+            labels["shape"] = Value::from(shape.clone());
+        }
+        let mut parameters = json!({});
+        if let Some(database) = &self.database {
+            parameters["databaseName"] = Value::from(database.as_str());
+        }
+        if let Some(user) = &self.user {
+            parameters["userName"] = Value::from(user.as_str());
+        }
+        if self.is_kept {
+            parameters["reclaimPolicy"] = Value::from("Retain");
+        }
+        let mut spec = json!({
+            "engine": self.engine,
+            "selector": {"matchLabels": labels},
+            // The Secret with the keys of this front is written beside it.
+            "connection": {"secretName": format!("{}-conductor", self.secret)},
+            "parameters": parameters,
+        });
+        if self.host.is_some() || self.port.is_some() {
+            spec["resourceName"] = Value::from(instance.name.clone());
+        }
+        if let Some(version) = &instance.version {
+            spec["version"] = Value::from(version.clone());
+        }
+        spec
+    }
+
+    /// The keys of the Secret, from those of a login.
+    pub fn to_secret(&self, login: &BTreeMap<String, String>, updated_at: &str) -> BTreeMap<String, String> {
+        let of = |key: &str| login.get(key).cloned().unwrap_or_default();
+        let (user, password, host, port) = (of("username"), of("password"), of("host"), of("port"));
+        let (database, ssl) = (of("database"), of("sslMode"));
+        let dsn = match self.engine {
+            "mysql" => format!("{user}:{password}@tcp({host}:{port})/{database}"),
+            _ => format!(
+                "host={host} port={port} user={user} password={password} dbname={database} sslmode={ssl}"
+            ),
+        };
+        let mut keys = BTreeMap::from([(self.dsn.clone(), dsn), (format!("uri_{}", self.dsn), of("uri"))]);
+        let known = [
+            ("username", user),
+            ("password", password),
+            ("host", host),
+            ("port", port),
+            ("databaseName", database),
+            ("userUpdatedAt", updated_at.to_owned()),
+            ("sslmode", ssl),
+        ];
+        keys.extend(known.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        keys
+    }
+}
+
+/// A server that says under which label it can be had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instance {
+    /// Its name, and that of the resource that it offers.
+    pub name: String,
+    /// Its label.
+    pub label: String,
+    /// Its shape, where it says.
+    pub shape: Option<String>,
+    /// Its storage, where it says.
+    pub storage: Option<Quantity>,
+    /// Where it is.
+    pub host: String,
+    /// On which port.
+    pub port: u16,
+    /// The version that claims on it ask for, where one is written down.
+    pub version: Option<String>,
+}
+
+/// The instance for what is asked: of the longest label that the asked one begins with, whole segments only, the first
+/// by name that fits.
+///
+/// # Errors
+/// Why none fits, and what to do about it.
+pub fn choose<'a>(asked: &Asked, instances: &'a [Instance]) -> Result<&'a Instance, String> {
+    let begins = |label: &str| {
+        asked.label == label || asked.label.strip_prefix(label).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let matched: Vec<&Instance> = instances.iter().filter(|instance| begins(&instance.label)).collect();
+    let Some(longest) = matched.iter().map(|instance| instance.label.len()).max() else {
+        return Err(format!(
+            "spec.InstanceLabel: no instance has the label {} or one that it begins with: {}",
+            asked.label,
+            known(instances)
+        ));
+    };
+    let mut best: Vec<&Instance> =
+        matched.into_iter().filter(|instance| instance.label.len() == longest).collect();
+    best.sort_by(|one, other| one.name.cmp(&other.name));
+    let why: Vec<String> = best.iter().filter_map(|instance| find_misfit(asked, instance)).collect();
+    let fits = best.into_iter().find(|instance| find_misfit(asked, instance).is_none());
+    fits.ok_or_else(|| why.join("; "))
+}
+
+fn known(instances: &[Instance]) -> String {
+    let mut labels: Vec<&str> = instances.iter().map(|instance| instance.label.as_str()).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    match labels.is_empty() {
+        true => "no DatabaseServer offers itself with the label instance".to_owned(),
+        false => format!("there are {}", labels.join(", ")),
+    }
+}
+
+/// What keeps an instance of the right label from being taken. What it does not say of itself is not held against it.
+/// An administrator's password is sent to registered hosts only, so a host is compared and never taken from a claim.
+fn find_misfit(asked: &Asked, instance: &Instance) -> Option<String> {
+    let of = format!("instance {} ({})", instance.label, instance.name);
+    let misfit = |field: &str, wanted: String, has: String| {
+        Some(format!("spec.{field}: {of} has {has}, not {wanted}"))
+    };
+    if let Some(host) = asked.host.as_ref().filter(|host| **host != instance.host) {
+        return misfit("Host", host.clone(), instance.host.clone());
+    }
+    if let Some(port) = asked.port.filter(|port| *port != instance.port) {
+        return misfit("Port", port.to_string(), instance.port.to_string());
+    }
+    if let (Some(wanted), Some(has)) = (&asked.shape, &instance.shape)
+        && wanted != has
+    {
+        return misfit("Shape", wanted.clone(), has.clone());
+    }
+    let (wanted, has) = (asked.storage_gb?, instance.storage?);
+    let least = Quantity::parse(&format!("{wanted}G")).ok()?;
+    match has < least {
+        true => Some(format!("spec.MinStorageGB: {of} has less than {wanted} GB of storage")),
+        false => None,
+    }
+}
+
+fn engine(text: &str) -> Result<&'static str, FieldError> {
+    match text.to_lowercase().as_str() {
+        "postgres" | "postgresql" => Ok("postgresql"),
+        "mysql" | "mariadb" => Ok("mysql"),
+        _ => Err(ValueError::new(text, "is not known", "write Postgres or MySQL").in_field("spec.Type")),
+    }
+}
+
+fn read_dsn(text: Option<String>) -> Result<String, FieldError> {
+    let text = text.unwrap_or_else(|| "dsn".to_owned());
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let wrong = |problem: &str, fix: &str| Err(ValueError::new(&text, problem, fix).in_field("spec.DSNName"));
+    match () {
+        () if !is_plain || text.len() > 200 || text.starts_with('.') => {
+            wrong("cannot be a key of a Secret", "use letters, digits, - _ and .")
+        }
+        () if KEYS.contains(&text.as_str()) => wrong("is a key that has another meaning", "choose another"),
+        () => Ok(text),
+    }
+}
+
+/// The fields of a claim by their names in the seed.
+struct Fields(BTreeMap<&'static str, Value>);
+
+impl Fields {
+    fn read(spec: &DatabaseClaimSpec) -> Result<Fields, FieldError> {
+        let mut found = BTreeMap::new();
+        for (name, value) in spec.fields.iter().filter(|(_, value)| !value.is_null()) {
+            // The controller before this one spelled it so.
+            let plain = if name.eq_ignore_ascii_case("deletionPolicy") { "DeletePolicy" } else { name };
+            let known = FIELDS.iter().find(|field| field.eq_ignore_ascii_case(plain));
+            let known = known.ok_or_else(|| {
+                let fix = format!("use one of {}", FIELDS.join(", "));
+                ValueError::new(name, "is not known", fix).in_field("spec")
+            })?;
+            if found.insert(*known, value.clone()).is_some() {
+                return Err(ValueError::new(name, "stands there twice", "keep one").in_field("spec"));
+            }
+        }
+        Ok(Fields(found))
+    }
+
+    fn text(&self, field: &str) -> Result<Option<String>, FieldError> {
+        match self.0.get(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+            Some(other) => Err(ValueError::new(&other.to_string(), "is no text", "write it in quotes")
+                .in_field(format!("spec.{field}"))),
+        }
+    }
+
+    fn first(&self, names: &[&'static str]) -> Result<Option<(&'static str, String)>, FieldError> {
+        for name in names {
+            if let Some(text) = self.text(name)? {
+                return Ok(Some((name, text)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn number(&self, field: &str, most: u64) -> Result<Option<u64>, FieldError> {
+        let Some(value) = self.0.get(field) else { return Ok(None) };
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match text.parse::<u64>() {
+            Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+            _ if text.is_empty() => Ok(None),
+            _ => Err(ValueError::new(&text, "is out of range", format!("write a number from 1 to {most}"))
+                .in_field(format!("spec.{field}"))),
+        }
+    }
+
+    fn choose(&self, field: &str, words: &[&str]) -> Result<Option<String>, FieldError> {
+        let Some(text) = self.text(field)? else { return Ok(None) };
+        match words.iter().find(|word| word.eq_ignore_ascii_case(&text)) {
+            Some(word) => Ok(Some((*word).to_owned())),
+            None => Err(ValueError::new(&text, "is not known", format!("write {}", words.join(" or ")))
+                .in_field(format!("spec.{field}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What is read of a DatabaseClaim, where its label leads, and what comes out of it.
+
+use super::*;
+use proptest::prelude::*;
+
+fn asked(spec: Value) -> Result<Asked, String> {
+    let spec = serde_json::from_value(spec).expect("a map");
+    Asked::read("orders", &spec).map_err(|error| error.to_string())
+}
+
+fn instance(label: &str) -> Instance {
+    Instance {
+        name: label.to_owned(),
+        label: label.to_owned(),
+        host: "h".to_owned(),
+        port: 5432,
+        ..Instance::default()
+    }
+}
+
+#[test]
+fn fields_are_read_in_every_spelling() {
+    let seed = json!({"AppID": "shop", "SecretName": "s", "Type": "Postgres", "InstanceLabel": "athena.hostapp",
+        "Username": "shop", "DatabaseName": "d", "DBNameOverride": "o", "DSNName": "dsn.txt", "Host": "h", "Port": 5432,
+        "Shape": "small", "MinStorageGB": 20, "DeletePolicy": "recycle"});
+    let camel = json!({"appId": "shop", "secretName": "s", "type": "postgres", "instanceLabel": "athena.hostapp",
+        "userName": "shop", "databaseName": "d", "dbNameOverride": "o", "dsnName": "dsn.txt", "host": "h",
+        "port": "5432", "shape": "small", "minStorageGB": "20", "deletionPolicy": "Recycle"});
+    let read = asked(seed).expect("it can be read");
+    assert_eq!(Ok(&read), asked(camel).as_ref());
+    assert_eq!(read.database.as_ref().map(Identifier::as_str), Some("o"));
+    let claim = read.to_claim(&Instance {
+        shape: Some("small".to_owned()),
+        version: Some("15".to_owned()),
+        ..instance("athena")
+    });
+    expect_test::expect![[r#"{"connection":{"secretName":"s-conductor"},"engine":"postgresql","parameters":{"databaseName":"o","reclaimPolicy":"Retain","userName":"shop"},"resourceName":"athena","selector":{"matchLabels":{"instance":"athena","shape":"small"}},"version":"15"}"#]]
+        .assert_eq(&claim.to_string());
+}
+
+#[test]
+fn the_least_is_a_label_and_the_rest_has_defaults() {
+    let read = asked(json!({"AppID": "shop", "InstanceLabel": "athena"})).expect("it can be read");
+    assert_eq!((read.secret.as_str(), read.dsn.as_str(), read.engine), ("orders", "dsn", "postgresql"));
+    assert_eq!(read.database.as_ref().map(Identifier::as_str), Some("shop"));
+    assert_eq!(read.to_claim(&instance("athena")).get("resourceName"), None);
+}
+
+#[test]
+fn what_cannot_be_honoured_is_told_with_its_place() {
+    for (spec, told) in [
+        (json!({"AppID": "shop"}), "spec.InstanceLabel"),
+        (json!({"InstanceLabel": "a", "Colour": "red"}), "`Colour` is not known"),
+        (json!({"InstanceLabel": "a", "instanceLabel": "b"}), "stands there twice"),
+        (json!({"InstanceLabel": 5}), "spec.InstanceLabel: `5` is no text"),
+        (json!({"InstanceLabel": "a", "Type": "Oracle"}), "spec.Type: `Oracle` is not known"),
+        (json!({"InstanceLabel": "a", "DatabaseName": "a\"; DROP"}), "spec.DatabaseName"),
+        (json!({"InstanceLabel": "a", "DatabaseName": "c_x"}), "spec.DatabaseName"),
+        (json!({"InstanceLabel": "a", "AppID": "my-app"}), "spec.AppID"),
+        (json!({"InstanceLabel": "a", "Username": "a b"}), "spec.Username"),
+        (json!({"InstanceLabel": "a", "DSNName": "a/b"}), "spec.DSNName"),
+        (json!({"InstanceLabel": "a", "DSNName": "password"}), "another meaning"),
+        (json!({"InstanceLabel": "a", "Port": 70000}), "spec.Port"),
+        (json!({"InstanceLabel": "a", "MinStorageGB": "20GB"}), "spec.MinStorageGB"),
+        (json!({"InstanceLabel": "a", "DeletePolicy": "burn"}), "delete or recycle"),
+    ] {
+        let error = asked(spec).expect_err(told);
+        assert!(error.contains(told), "wanted {told:?}, found {error:?}");
+    }
+}
+
+#[test]
+fn an_instance_is_refused_for_what_it_says_of_itself_and_for_nothing_else() {
+    let fleet = [
+        Instance { host: "one".to_owned(), shape: Some("small".to_owned()), ..instance("athena") },
+        Instance {
+            name: "b".to_owned(),
+            host: "two".to_owned(),
+            storage: Quantity::parse("50G").ok(),
+            ..instance("athena")
+        },
+    ];
+    for (more, expected) in [
+        (json!({}), Ok("athena")),
+        (json!({"Host": "two"}), Ok("b")),
+        (json!({"Host": "three"}), Err("spec.Host: instance athena (athena) has one, not three")),
+        (json!({"Port": 1}), Err("spec.Port")),
+        (json!({"Shape": "large"}), Ok("b")),
+        (json!({"Shape": "large", "MinStorageGB": 51}), Err("spec.MinStorageGB")),
+        (json!({"Shape": "large", "MinStorageGB": 50}), Ok("b")),
+        (json!({"InstanceLabel": "zeus"}), Err("there are athena")),
+    ] {
+        let mut spec = json!({"InstanceLabel": "athena.hostapp"});
+        spec.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+        let asked = asked(spec).expect("it can be read");
+        match (choose(&asked, &fleet), expected) {
+            (Ok(found), Ok(name)) => assert_eq!(found.name, name, "{more}"),
+            (Err(why), Err(told)) => assert!(why.contains(told), "{more}: {why}"),
+            (found, expected) => panic!("{more}: found {found:?}, not {expected:?}"),
+        }
+    }
+}
+
+proptest! {
+    /// Against the plain reading: of all labels that are the same or end before a dot, the longest.
+    #[test]
+    fn the_match_is_the_longest_prefix_of_whole_segments(
+        labels in proptest::collection::btree_set("[ab]{1,2}(\\.[ab]{1,2}){0,2}", 0..6),
+        label in "[ab]{1,2}(\\.[ab]{1,2}){0,3}",
+    ) {
+        let instances: Vec<Instance> = labels.iter().map(|label| instance(label)).collect();
+        let asked = asked(json!({"InstanceLabel": label})).expect("it can be read");
+        let begins = |one: &&String| label == **one || label.starts_with(&format!("{one}."));
+        let expected = labels.iter().filter(begins).max_by_key(|one| one.len());
+        prop_assert_eq!(choose(&asked, &instances).ok().map(|found| &found.label), expected);
+    }
+
+    #[test]
+    fn no_claim_brings_the_reader_down(name in ".*", field in "[A-Za-z]*", text in ".*") {
+        let _ = asked(json!({"InstanceLabel": "a", "AppID": name, "DSNName": text, field: "x"}));
+    }
+}

@@ -1,0 +1,343 @@
+//! One step at a time: from what is to become of a database, what the server shows of it and how its logins stand, to
+//! the next thing to do. Nothing is remembered between steps, so a crash after any of them changes nothing.
+//!
+//! # Guarantees
+//! No step touches what does not carry our mark. No step that changes a user's password or right to log in names the
+//! user that applications hold, unless to restore it or because nobody may use it any more.
+
+use super::goal::Goal;
+use super::ledger::{Ledger, Pending, Request};
+use super::names::{Identifier, User};
+use super::rules::Wanted;
+use super::seen::{Place, Seen, SeenDatabase, SeenUser};
+use crate::api::database::role::RoleAccess;
+use crate::model::Time;
+
+/// How long a user that still has sessions is waited for.
+const SESSIONS_MS: i64 = 60_000;
+/// How long an application's Secret is waited for before it is looked at again.
+const DELIVERY_MS: i64 = 300;
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Make the owner, with its mark.
+    CreateOwner,
+    /// Make a user that cannot log in yet, with its mark.
+    CreateUser(User),
+    /// Make the database.
+    CreateDatabase,
+    /// Rights, schemas, extensions, limits; the mark says that it was done. For the first time, or again.
+    SetUp {
+        /// Whether nothing of it was done before.
+        is_first: bool,
+    },
+    /// Write into the record that the database is there.
+    RecordMade,
+    /// Give the database its name back and let connections in.
+    Restore {
+        /// Whether it has its name in quarantine.
+        is_renamed: bool,
+    },
+    /// Think of a password and write it into the ledger, before anybody else knows it.
+    StorePending {
+        /// Whose.
+        user: User,
+        /// Which change this is.
+        generation: u64,
+        /// The request that it answers.
+        answers: Option<String>,
+    },
+    /// Give a user the password from the ledger and let it log in.
+    SetPassword {
+        /// Whose.
+        user: User,
+        /// Which change this is.
+        generation: u64,
+    },
+    /// Try the login, then write it into the login Secret.
+    Publish {
+        /// Whose.
+        user: User,
+        /// Which change this is.
+        generation: u64,
+    },
+    /// Close the change in the ledger.
+    Promote {
+        /// Whose.
+        user: User,
+        /// Which change this is.
+        generation: u64,
+    },
+    /// Take a user's right to log in, and end its sessions.
+    Revoke(User),
+    /// Write into the ledger that a request has been carried out.
+    CloseRequest {
+        /// Which.
+        token: String,
+    },
+    /// Let no connection in, and end those that are.
+    Seal,
+    /// Give the database its name in quarantine.
+    Rename,
+    /// Write into the record that the quarantine begins now.
+    StartQuarantine,
+    /// Remove the login and the ledger.
+    ForgetLogins,
+    /// Drop the database.
+    DropDatabase {
+        /// Whether it has its name in quarantine.
+        is_renamed: bool,
+    },
+    /// Drop a user.
+    DropUser(User),
+    /// Drop a group of other applications' users.
+    DropGroup(RoleAccess),
+    /// Drop the owner.
+    DropOwner,
+    /// Remove the record.
+    Forget,
+    /// Look again then.
+    Wait {
+        /// When.
+        until: Time,
+        /// Why, where something is in the way.
+        why: Option<String>,
+    },
+    /// It cannot go on by itself.
+    Refuse(Refusal),
+}
+
+/// Why it cannot go on by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Something of that name is not ours.
+    Taken {
+        /// What it is.
+        what: &'static str,
+        /// What it is called.
+        name: Identifier,
+    },
+    /// The database was there and is gone.
+    Gone,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Taken { what, name } => write!(
+                f,
+                "{what} {name} exists on the server and does not carry Conductor's mark: rename or remove it there"
+            ),
+            Refusal::Gone => f.write_str(
+                "the database was there and is gone; it is not replaced by an empty one: restore it on the server, or make a new claim",
+            ),
+        }
+    }
+}
+
+/// The next step towards a goal.
+pub fn next_step(
+    goal: Goal,
+    wanted: &Wanted,
+    seen: &Seen,
+    ledger: Option<&Ledger>,
+    request: Option<&Request>,
+    now: Time,
+) -> Step {
+    match goal {
+        Goal::Serve => serve(wanted, seen, ledger, request, now),
+        Goal::Retain => retain(wanted, seen, ledger),
+        Goal::Quarantine(ends) => quarantine(wanted, seen, ledger, ends),
+        Goal::Drop => drop_all(wanted, seen, ledger),
+    }
+}
+
+/// Nothing to do until somebody does something.
+const REST: Step = Step::Wait { until: Time(i64::MAX), why: None };
+
+fn serve(
+    wanted: &Wanted,
+    seen: &Seen,
+    ledger: Option<&Ledger>,
+    request: Option<&Request>,
+    now: Time,
+) -> Step {
+    if let Some(taken) = find_taken(wanted, seen) {
+        return Step::Refuse(taken);
+    }
+    if seen.owner == Place::Free {
+        return Step::CreateOwner;
+    }
+    if let Some(missing) = User::BOTH.into_iter().find(|user| *seen.user(*user) == Place::Free) {
+        return Step::CreateUser(missing);
+    }
+    match (seen.database.ours(), seen.quarantined.ours()) {
+        (None, Some(_)) => return Step::Restore { is_renamed: true },
+        (Some(SeenDatabase { is_open: false, .. }), _) => return Step::Restore { is_renamed: false },
+        (None, None) if wanted.was_made => return Step::Refuse(Refusal::Gone),
+        (None, None) => return Step::CreateDatabase,
+        (Some(database), _) if database.set_up != wanted.set_up() => {
+            return Step::SetUp { is_first: database.set_up.is_empty() };
+        }
+        (Some(_), _) if !wanted.was_made => return Step::RecordMade,
+        (Some(_), _) => {}
+    }
+    let none = Ledger::default();
+    log_in(wanted.rotation_ms, seen, ledger.unwrap_or(&none), request, now)
+}
+
+fn find_taken(wanted: &Wanted, seen: &Seen) -> Option<Refusal> {
+    let names = &wanted.names;
+    let foreign = |is_foreign: bool, what, name: &Identifier| {
+        is_foreign.then(|| Refusal::Taken { what, name: name.clone() })
+    };
+    let user = |user: User| foreign(*seen.user(user) == Place::Foreign, "user", names.user(user));
+    foreign(seen.owner == Place::Foreign, "role", &names.owner)
+        .or_else(|| user(User::A))
+        .or_else(|| user(User::B))
+        .or_else(|| foreign(seen.database == Place::Foreign, "database", &names.database))
+}
+
+/// Everything is there: what about the logins?
+pub(super) fn log_in(
+    rotation_ms: i64,
+    seen: &Seen,
+    ledger: &Ledger,
+    request: Option<&Request>,
+    now: Time,
+) -> Step {
+    if let Some(pending) = &ledger.pending {
+        return finish(seen, ledger, pending);
+    }
+    let newest = User::BOTH.map(|user| seen.user(user).ours().map_or(0, |found| found.generation));
+    let generation = newest.into_iter().fold(ledger.generation, u64::max) + 1;
+    let store = |user: User, request: Option<&Request>| Step::StorePending {
+        user,
+        generation,
+        answers: request.map(|request| request.token.clone()),
+    };
+    let (Some(active), Some(rotated_at)) = (ledger.active, ledger.rotated_at) else {
+        return store(User::A, ledger.open_request(request));
+    };
+    let (in_use, spare) = (state(seen, active), state(seen, active.other()));
+    // Somebody took the password or the right to log in away. It is given back: applications hold it.
+    if !in_use.can_log_in || in_use.generation != ledger.generation {
+        return Step::SetPassword { user: active, generation: ledger.generation };
+    }
+    if ledger.published != ledger.generation {
+        return Step::Publish { user: active, generation: ledger.generation };
+    }
+    let open = ledger.open_request(request);
+    let due = rotated_at.plus_ms(rotation_ms);
+    // What the application holds may still be the other user's: nothing happens to that one before it holds this one's.
+    if ledger.delivered != ledger.generation && (open.is_some() || now >= due) {
+        return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: None };
+    }
+    if let Some(request) = open {
+        let is_answered = ledger.answered.as_deref() == Some(&request.token);
+        return match (is_answered, request.is_hard && is_live(&spare)) {
+            (_, true) => Step::Revoke(active.other()),
+            (true, false) => Step::CloseRequest { token: request.token.clone() },
+            (false, false) => guarded(&spare, now, || store(active.other(), Some(request))),
+        };
+    }
+    match now >= due {
+        true => guarded(&spare, now, || store(active.other(), None)),
+        false => Step::Wait { until: due, why: None },
+    }
+}
+
+/// A user that still has sessions is not given another password: they could not log in again.
+fn guarded(spare: &SeenUser, now: Time, step: impl FnOnce() -> Step) -> Step {
+    match spare.sessions {
+        0 => step(),
+        sessions => {
+            let why = format!(
+                "the login is not changed yet: {sessions} sessions still use the one before the last"
+            );
+            Step::Wait { until: now.plus_ms(SESSIONS_MS), why: Some(why) }
+        }
+    }
+}
+
+fn finish(seen: &Seen, ledger: &Ledger, pending: &Pending) -> Step {
+    let Pending { user, generation } = *pending;
+    let found = state(seen, user);
+    match found.generation == generation && found.can_log_in {
+        false => Step::SetPassword { user, generation },
+        true if ledger.published != generation => Step::Publish { user, generation },
+        true => Step::Promote { user, generation },
+    }
+}
+
+fn state(seen: &Seen, user: User) -> SeenUser {
+    seen.user(user).ours().cloned().unwrap_or_default()
+}
+
+/// Whether somebody is, or could be, logged in as this user.
+fn is_live(user: &SeenUser) -> bool {
+    user.can_log_in || user.sessions > 0
+}
+
+fn find_live(seen: &Seen) -> Option<User> {
+    User::BOTH.into_iter().find(|user| seen.user(*user).ours().is_some_and(is_live))
+}
+
+fn retain(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>) -> Step {
+    match (find_live(seen), seen.database.ours(), seen.quarantined.ours()) {
+        (Some(user), _, _) => Step::Revoke(user),
+        (None, None, Some(_)) if seen.database == Place::Free => Step::Restore { is_renamed: true },
+        (None, Some(database), _) if !database.is_open && wanted.dialect.renames() => {
+            Step::Restore { is_renamed: false }
+        }
+        (None, _, _) if ledger.is_some() => Step::ForgetLogins,
+        (None, _, _) => REST,
+    }
+}
+
+fn quarantine(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>, ends: Option<Time>) -> Step {
+    if let Some(user) = find_live(seen) {
+        return Step::Revoke(user);
+    }
+    if wanted.dialect.renames() {
+        match seen.database.ours() {
+            Some(database) if database.is_open || database.sessions > 0 => return Step::Seal,
+            Some(_) if seen.quarantined == Place::Free => return Step::Rename,
+            Some(_) | None => {}
+        }
+    }
+    match (ledger, ends) {
+        (Some(_), _) => Step::ForgetLogins,
+        (None, None) => Step::StartQuarantine,
+        (None, Some(until)) => Step::Wait { until, why: None },
+    }
+}
+
+fn drop_all(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>) -> Step {
+    if let Some(user) = find_live(seen) {
+        return Step::Revoke(user);
+    }
+    match (seen.database.ours(), seen.quarantined.ours()) {
+        (Some(database), _) if wanted.dialect.renames() && (database.is_open || database.sessions > 0) => {
+            return Step::Seal;
+        }
+        (_, Some(_)) => return Step::DropDatabase { is_renamed: true },
+        (Some(_), None) => return Step::DropDatabase { is_renamed: false },
+        (None, None) => {}
+    }
+    if let Some(user) = User::BOTH.into_iter().find(|user| seen.user(*user).ours().is_some()) {
+        return Step::DropUser(user);
+    }
+    if let Some(access) = RoleAccess::BOTH.into_iter().find(|access| seen.group(*access).ours().is_some()) {
+        return Step::DropGroup(access);
+    }
+    match (seen.owner.ours(), ledger) {
+        (Some(()), _) => Step::DropOwner,
+        (None, Some(_)) => Step::ForgetLogins,
+        (None, None) => Step::Forget,
+    }
+}
+
+#[cfg(test)]
+mod tests;

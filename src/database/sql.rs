@@ -1,0 +1,147 @@
+//! Statements: one function that quotes, and for each engine the text of every step. Nothing is sent here.
+
+pub mod mariadb;
+mod postgresql;
+pub mod role;
+mod survey;
+
+pub use survey::{Row, read_survey, survey};
+
+use super::names::Identifier;
+use super::plan::Step;
+use super::rules::Wanted;
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// PostgreSQL.
+    Postgresql,
+    /// MariaDB.
+    Mariadb,
+}
+
+impl Dialect {
+    /// Whether a database can be sealed and renamed.
+    pub fn renames(self) -> bool {
+        match self {
+            Dialect::Postgresql => true,
+            Dialect::Mariadb => false,
+        }
+    }
+
+    /// The word for it in a connection.
+    pub fn word(self) -> &'static str {
+        match self {
+            Dialect::Postgresql => "postgresql",
+            Dialect::Mariadb => "mysql",
+        }
+    }
+
+    /// A name as it stands in a statement.
+    pub fn name(self, name: &Identifier) -> String {
+        match self {
+            Dialect::Postgresql => quote(name.as_str(), '"'),
+            Dialect::Mariadb => quote(name.as_str(), '`'),
+        }
+    }
+
+    /// A text as it stands in a statement. Every text that is not a name goes through here or as a parameter.
+    pub fn text(self, text: &str) -> String {
+        let text = text.replace('\0', "");
+        match self {
+            // As libpq has it: a backslash means itself whatever the server's settings.
+            Dialect::Postgresql if text.contains('\\') => {
+                format!(" E{}", quote(&text.replace('\\', "\\\\"), '\''))
+            }
+            Dialect::Postgresql => quote(&text, '\''),
+            Dialect::Mariadb => quote(&text.replace('\\', "\\\\"), '\''),
+        }
+    }
+}
+
+/// The one function that puts quotes around anything.
+fn quote(text: &str, mark: char) -> String {
+    format!("{mark}{}{mark}", text.replace(mark, &format!("{mark}{mark}")))
+}
+
+/// Where statements are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// The administrator's own database.
+    Server,
+    /// The claim's database.
+    Inside,
+}
+
+/// Statements that are sent together: on PostgreSQL all of them happen or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Where.
+    pub at: At,
+    /// What.
+    pub text: String,
+}
+
+impl Batch {
+    fn server(statements: &[String]) -> Batch {
+        Batch { at: At::Server, text: statements.join("; ") }
+    }
+
+    fn inside(statements: &[String]) -> Batch {
+        Batch { at: At::Inside, text: statements.join("; ") }
+    }
+}
+
+/// What a statement needs that the plan does not know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras<'a> {
+    /// The verifier of a password: what the server keeps instead of it.
+    pub verifier: &'a str,
+    /// Whether the administrator needs no membership to act for a role.
+    pub is_superuser: bool,
+}
+
+/// The statements of a step, in order; none where the step is no business of the server's.
+pub fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
+    match wanted.dialect {
+        Dialect::Postgresql => postgresql::statements(step, wanted, extras),
+        Dialect::Mariadb => mariadb::statements(step, wanted, extras),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reads a quoted text as the server does; nothing where it does not end exactly at its end.
+    fn unquote(dialect: Dialect, quoted: &str) -> Option<String> {
+        let (escapes, quoted) = match (dialect, quoted.strip_prefix(" E")) {
+            (_, Some(rest)) => (true, rest),
+            (dialect, None) => (dialect == Dialect::Mariadb, quoted),
+        };
+        let mut chars = quoted.strip_prefix('\'')?.chars().peekable();
+        let mut text = String::new();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' if escapes => text.push(chars.next()?),
+                '\'' if chars.peek() == Some(&'\'') => text.extend(chars.next()),
+                '\'' => return chars.next().is_none().then_some(text),
+                c => text.push(c),
+            }
+        }
+        None
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        #[test]
+        fn no_text_ever_leaves_its_quotes(text in "([a-z;'\"\\\\\0`\n]|.)*") {
+            for dialect in [Dialect::Postgresql, Dialect::Mariadb] {
+                let quoted = dialect.text(&text);
+                prop_assert_eq!(unquote(dialect, &quoted), Some(text.replace('\0', "")), "{}", quoted);
+            }
+        }
+    }
+}

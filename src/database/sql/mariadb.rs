@@ -1,0 +1,190 @@
+//! The statements for MariaDB. It has no comments on users and no DDL in transactions, so marks are rows of a table of
+//! ours, written before what they mark is made; and no owners of databases, so both users hold the rights themselves.
+//! A database cannot be renamed: in quarantine it keeps its name, and nobody can log in.
+
+use super::{Batch, Dialect, Extras};
+use crate::database::names::{Identifier, User};
+use crate::database::plan::Step;
+use crate::database::rules::Wanted;
+
+/// The database that holds the marks.
+pub const MARKS_DATABASE: &str = "conductor";
+
+/// What every session of ours begins with: one reading of backslashes, and a place for marks.
+pub const PREPARE: [&str; 3] = [
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION'",
+    "CREATE DATABASE IF NOT EXISTS `conductor`",
+    "CREATE TABLE IF NOT EXISTS `conductor`.`marks` (kind VARCHAR(16) NOT NULL, name VARCHAR(64) NOT NULL, \
+     mark VARCHAR(512) NOT NULL, PRIMARY KEY (kind, name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+];
+
+/// A hash that no password has: its user cannot log in even where it is not locked.
+const NO_PASSWORD: &str = "*0000000000000000000000000000000000000000";
+
+pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
+    let names = &wanted.names;
+    let database = name(&names.database);
+    match step {
+        // Marks first, all at once: from here on whatever has these names is ours.
+        Step::CreateOwner => vec![one(insert_marks(wanted))],
+        Step::CreateUser(user) => vec![create_user(names.user(*user))],
+        Step::CreateDatabase => {
+            vec![one(format!("CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4"))]
+        }
+        Step::SetUp { .. } => {
+            let limit = wanted.connection_limit.unwrap_or(0);
+            let limit = |user| {
+                one(format!("ALTER USER {} WITH MAX_USER_CONNECTIONS {limit}", account(names.user(user))))
+            };
+            let mark = mark("database", &names.database, &names.mark(&wanted.set_up()).to_string());
+            let grant = |user| grant(wanted, user);
+            vec![grant(User::A), grant(User::B), limit(User::A), limit(User::B), one(mark)]
+        }
+        Step::SetPassword { user, generation } => {
+            let user = names.user(*user);
+            vec![
+                set_password(user, extras),
+                one(mark("user", user, &names.mark(&generation.to_string()).to_string())),
+            ]
+        }
+        Step::Revoke(user) => revoke(names.user(*user)),
+        Step::DropDatabase { .. } => vec![one(format!("DROP DATABASE {database}"))],
+        Step::DropUser(user) => vec![one(format!("DROP USER {}", account(names.user(*user))))],
+        Step::DropOwner => {
+            let all =
+                [&names.database, names.user(User::A), names.user(User::B)].map(|name| text(name.as_str()));
+            vec![one(format!("DELETE FROM `conductor`.`marks` WHERE name IN ({})", all.join(", ")))]
+        }
+        // Rights are the users' own: there are no groups.
+        Step::DropGroup(_)
+        | Step::Seal
+        | Step::Rename
+        | Step::Restore { .. }
+        | Step::RecordMade
+        | Step::StorePending { .. }
+        | Step::Publish { .. }
+        | Step::Promote { .. }
+        | Step::CloseRequest { .. }
+        | Step::StartQuarantine
+        | Step::ForgetLogins
+        | Step::Forget
+        | Step::Wait { .. }
+        | Step::Refuse(_) => Vec::new(),
+    }
+}
+
+pub(super) fn one(text: String) -> Batch {
+    Batch::server(&[text])
+}
+
+pub(super) fn name(name: &Identifier) -> String {
+    Dialect::Mariadb.name(name)
+}
+
+pub(super) fn text(text: &str) -> String {
+    Dialect::Mariadb.text(text)
+}
+
+pub(super) fn account(user: &Identifier) -> String {
+    format!("{}@'%'", text(user.as_str()))
+}
+
+fn insert_marks(wanted: &Wanted) -> String {
+    let names = &wanted.names;
+    let row = |kind: &str, name: &Identifier, note: &str| {
+        format!("('{kind}', {}, {})", text(name.as_str()), text(&names.mark(note).to_string()))
+    };
+    let rows = [
+        row("user", names.user(User::A), "0"),
+        row("user", names.user(User::B), "0"),
+        row("database", &names.database, ""),
+    ];
+    format!("INSERT INTO `conductor`.`marks` (kind, name, mark) VALUES {}", rows.join(", "))
+}
+
+pub(super) fn mark(kind: &str, on: &Identifier, mark: &str) -> String {
+    let (on, mark) = (text(on.as_str()), text(mark));
+    format!("UPDATE `conductor`.`marks` SET mark = {mark} WHERE kind = '{kind}' AND name = {on}")
+}
+
+pub(super) fn create_user(user: &Identifier) -> Batch {
+    let user = account(user);
+    one(format!(
+        "CREATE USER IF NOT EXISTS {user} IDENTIFIED VIA mysql_native_password USING '{NO_PASSWORD}' ACCOUNT LOCK"
+    ))
+}
+
+pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> Batch {
+    let hash = text(extras.verifier);
+    one(format!(
+        "ALTER USER {} IDENTIFIED VIA mysql_native_password USING {hash} ACCOUNT UNLOCK",
+        account(user)
+    ))
+}
+
+pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
+    let lock = format!("ALTER USER {} ACCOUNT LOCK", account(user));
+    vec![one(lock), one(format!("KILL HARD USER {}", account(user)))]
+}
+
+/// The name of a database in a grant: an underscore stands for any character there.
+pub(super) fn pattern(database: &Identifier) -> String {
+    name(database).replace('_', "\\_")
+}
+
+fn grant(wanted: &Wanted, user: User) -> Batch {
+    let database = pattern(&wanted.names.database);
+    one(format!("GRANT ALL PRIVILEGES ON {database}.* TO {}", account(wanted.names.user(user))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::names::Names;
+
+    #[test]
+    fn the_statements_of_a_life() {
+        let wanted = Wanted {
+            names: Names::new("u'1\\", None),
+            dialect: Dialect::Mariadb,
+            schemas: Vec::new(),
+            extensions: Vec::new(),
+            connection_limit: Some(9),
+            rotation_ms: 0,
+            was_made: true,
+        };
+        let steps = [
+            Step::CreateOwner,
+            Step::CreateUser(User::A),
+            Step::CreateDatabase,
+            Step::SetUp { is_first: true },
+            Step::SetPassword { user: User::B, generation: 7 },
+            Step::Revoke(User::A),
+            Step::DropDatabase { is_renamed: false },
+            Step::DropUser(User::B),
+            Step::DropOwner,
+        ];
+        let extras = Extras { verifier: "*94BD", is_superuser: true };
+        let (stem, escaped) =
+            (wanted.names.owner.to_string(), wanted.names.owner.to_string().replace('_', "\\_"));
+        let lines = steps.iter().flat_map(|step| statements(step, &wanted, extras));
+        let lines = lines.map(|batch| batch.text.replace(&stem, "C").replace(&escaped, "ESC"));
+        expect_test::expect![[r#"
+            INSERT INTO `conductor`.`marks` (kind, name, mark) VALUES ('user', 'C_a', 'conductor:u''1\\ 0'), ('user', 'C_b', 'conductor:u''1\\ 0'), ('database', 'C', 'conductor:u''1\\')
+            CREATE USER IF NOT EXISTS 'C_a'@'%' IDENTIFIED VIA mysql_native_password USING '*0000000000000000000000000000000000000000' ACCOUNT LOCK
+            CREATE DATABASE IF NOT EXISTS `C` CHARACTER SET utf8mb4
+            GRANT ALL PRIVILEGES ON `ESC`.* TO 'C_a'@'%'
+            GRANT ALL PRIVILEGES ON `ESC`.* TO 'C_b'@'%'
+            ALTER USER 'C_a'@'%' WITH MAX_USER_CONNECTIONS 9
+            ALTER USER 'C_b'@'%' WITH MAX_USER_CONNECTIONS 9
+            UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 7d419bee1fc941e4' WHERE kind = 'database' AND name = 'C'
+            ALTER USER 'C_b'@'%' IDENTIFIED VIA mysql_native_password USING '*94BD' ACCOUNT UNLOCK
+            UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 7' WHERE kind = 'user' AND name = 'C_b'
+            ALTER USER 'C_a'@'%' ACCOUNT LOCK
+            KILL HARD USER 'C_a'@'%'
+            DROP DATABASE `C`
+            DROP USER 'C_b'@'%'
+            DELETE FROM `conductor`.`marks` WHERE name IN ('C', 'C_a', 'C_b')"#]]
+        .assert_eq(&lines.collect::<Vec<_>>().join("\n"));
+    }
+}

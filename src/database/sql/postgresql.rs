@@ -1,0 +1,202 @@
+//! The statements for PostgreSQL. Everything is owned by a role that cannot log in; the two users become it as they
+//! log in. Marks are comments, written in the transaction that makes what they mark; only a database cannot be made
+//! in one, and is known by its owner until its mark is there.
+
+use super::{Batch, Dialect, Extras};
+use crate::database::names::{Identifier, Mark};
+use crate::database::plan::Step;
+use crate::database::rules::Wanted;
+
+pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
+    let names = &wanted.names;
+    let owner = name(&names.owner);
+    match step {
+        Step::CreateOwner => {
+            let mut all =
+                vec![format!("CREATE ROLE {owner} NOLOGIN"), comment("ROLE", &names.owner, &names.mark(""))];
+            all.extend(join(&names.owner, extras));
+            vec![Batch::server(&all)]
+        }
+        Step::CreateUser(user) => vec![create_user(wanted, names.user(*user), extras)],
+        Step::CreateDatabase => {
+            let database = name(&names.database);
+            // template1 may hold what somebody left there.
+            let text = format!("CREATE DATABASE {database} OWNER {owner} TEMPLATE template0 ENCODING 'UTF8'");
+            vec![Batch::server(&[text])]
+        }
+        Step::SetUp { is_first } => set_up(wanted, *is_first),
+        Step::SetPassword { user, generation } => {
+            let user = names.user(*user);
+            vec![Batch::server(&[
+                set_password(user, extras),
+                comment("ROLE", user, &names.mark(&generation.to_string())),
+            ])]
+        }
+        Step::Revoke(user) => revoke(names.user(*user)),
+        Step::Seal => {
+            let database = &names.database;
+            let alter = format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false", name(database));
+            vec![Batch::server(&[alter]), end_sessions("datname", database)]
+        }
+        Step::Rename => vec![rename(&names.database, &names.quarantined)],
+        Step::Restore { is_renamed } => {
+            let open = format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS true", name(&names.database));
+            let back = is_renamed.then(|| rename(&names.quarantined, &names.database));
+            back.into_iter().chain([Batch::server(&[open])]).collect()
+        }
+        Step::DropDatabase { is_renamed } => {
+            let database = if *is_renamed { &names.quarantined } else { &names.database };
+            vec![Batch::server(&[format!("DROP DATABASE {}", name(database))])]
+        }
+        Step::DropUser(user) => vec![Batch::server(&[format!("DROP ROLE {}", name(names.user(*user)))])],
+        Step::DropGroup(access) => {
+            vec![Batch::server(&[format!("DROP ROLE {}", name(names.group(*access)))])]
+        }
+        Step::DropOwner => vec![Batch::server(&[format!("DROP ROLE {owner}")])],
+        Step::RecordMade
+        | Step::StorePending { .. }
+        | Step::Publish { .. }
+        | Step::Promote { .. }
+        | Step::CloseRequest { .. }
+        | Step::StartQuarantine
+        | Step::ForgetLogins
+        | Step::Forget
+        | Step::Wait { .. }
+        | Step::Refuse(_) => Vec::new(),
+    }
+}
+
+pub(super) fn name(name: &Identifier) -> String {
+    Dialect::Postgresql.name(name)
+}
+
+pub(super) fn comment(kind: &str, on: &Identifier, mark: &Mark) -> String {
+    format!("COMMENT ON {kind} {} IS {}", name(on), Dialect::Postgresql.text(&mark.to_string()))
+}
+
+/// An administrator that is no superuser acts for a role only as its member.
+pub(super) fn join(role: &Identifier, extras: Extras<'_>) -> Option<String> {
+    (!extras.is_superuser).then(|| format!("GRANT {} TO CURRENT_USER", name(role)))
+}
+
+fn create_user(wanted: &Wanted, user: &Identifier, extras: Extras<'_>) -> Batch {
+    let (owner, user_name) = (name(&wanted.names.owner), name(user));
+    let mut all = vec![
+        format!("CREATE ROLE {user_name} NOLOGIN IN ROLE {owner}"),
+        // What it makes is the owner's, whichever of the two it was.
+        format!(
+            "ALTER ROLE {user_name} SET role = {}",
+            Dialect::Postgresql.text(wanted.names.owner.as_str())
+        ),
+        comment("ROLE", user, &wanted.names.mark("0")),
+    ];
+    all.extend(join(user, extras));
+    Batch::server(&all)
+}
+
+fn set_up(wanted: &Wanted, is_first: bool) -> Vec<Batch> {
+    let (database, owner) = (name(&wanted.names.database), name(&wanted.names.owner));
+    let limit = wanted.connection_limit.map_or(-1, i64::from);
+    let outside = [
+        format!("REVOKE ALL ON DATABASE {database} FROM PUBLIC"),
+        format!("ALTER DATABASE {database} WITH CONNECTION LIMIT {limit}"),
+    ];
+    let mut inside = Vec::new();
+    if is_first {
+        // Later the schema is the application's, which may have removed it.
+        inside.push("REVOKE ALL ON SCHEMA public FROM PUBLIC".to_owned());
+        inside.push(format!("GRANT ALL ON SCHEMA public TO {owner}"));
+    }
+    inside.push(format!("ALTER DEFAULT PRIVILEGES FOR ROLE {owner} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"));
+    let schema =
+        |schema: &Identifier| format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {owner}", name(schema));
+    inside.extend(wanted.schemas.iter().map(schema));
+    inside.extend(wanted.extensions.iter().map(|e| format!("CREATE EXTENSION IF NOT EXISTS {}", name(e))));
+    let mark = comment("DATABASE", &wanted.names.database, &wanted.names.mark(&wanted.set_up()));
+    vec![Batch::server(&outside), Batch::inside(&inside), Batch::server(&[mark])]
+}
+
+pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> String {
+    let verifier = Dialect::Postgresql.text(extras.verifier);
+    format!("ALTER ROLE {} LOGIN PASSWORD {verifier}", name(user))
+}
+
+/// First the right, then the sessions: the other way round, one could come in between.
+pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
+    vec![Batch::server(&[format!("ALTER ROLE {} NOLOGIN", name(user))]), end_sessions("usename", user)]
+}
+
+fn end_sessions(of: &str, whose: &Identifier) -> Batch {
+    let whose = Dialect::Postgresql.text(whose.as_str());
+    Batch::server(&[format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of} = {whose} AND pid <> pg_backend_pid()"
+    )])
+}
+
+fn rename(from: &Identifier, to: &Identifier) -> Batch {
+    Batch::server(&[format!("ALTER DATABASE {} RENAME TO {}", name(from), name(to))])
+}
+
+/// Everything that a life can take, for one look: also what the log of a server must show and nothing else.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::database::role::RoleAccess;
+    use crate::database::names::{Names, User};
+    use crate::database::sql::At;
+
+    #[test]
+    fn the_statements_of_a_life() {
+        let read = |text: &str| Identifier::read(text).expect("plain");
+        let wanted = Wanted {
+            names: Names::new("u'1", None),
+            dialect: Dialect::Postgresql,
+            schemas: vec![read("audit")],
+            extensions: vec![Identifier::read_extension("uuid-ossp").expect("plain")],
+            connection_limit: Some(9),
+            rotation_ms: 0,
+            was_made: true,
+        };
+        let steps = [
+            Step::CreateOwner,
+            Step::CreateUser(User::A),
+            Step::CreateDatabase,
+            Step::SetUp { is_first: true },
+            Step::SetPassword { user: User::B, generation: 7 },
+            Step::Revoke(User::A),
+            Step::Seal,
+            Step::Rename,
+            Step::Restore { is_renamed: true },
+            Step::DropDatabase { is_renamed: true },
+            Step::DropUser(User::B),
+            Step::DropGroup(RoleAccess::ReadOnly),
+            Step::DropOwner,
+        ];
+        let extras = Extras { verifier: "SCRAM-SHA-256$1", is_superuser: false };
+        let stem = wanted.names.owner.to_string();
+        let lines = steps.iter().flat_map(|step| statements(step, &wanted, extras)).map(|batch| {
+            let at = if batch.at == At::Inside { "in it: " } else { "" };
+            format!("{at}{}", batch.text.replace(&stem, "C"))
+        });
+        expect_test::expect![[r#"
+            CREATE ROLE "C" NOLOGIN; COMMENT ON ROLE "C" IS 'conductor:u''1'; GRANT "C" TO CURRENT_USER
+            CREATE ROLE "C_a" NOLOGIN IN ROLE "C"; ALTER ROLE "C_a" SET role = 'C'; COMMENT ON ROLE "C_a" IS 'conductor:u''1 0'; GRANT "C_a" TO CURRENT_USER
+            CREATE DATABASE "C" OWNER "C" TEMPLATE template0 ENCODING 'UTF8'
+            REVOKE ALL ON DATABASE "C" FROM PUBLIC; ALTER DATABASE "C" WITH CONNECTION LIMIT 9
+            in it: REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
+            COMMENT ON DATABASE "C" IS 'conductor:u''1 00ae54f0bdea7ac6'
+            ALTER ROLE "C_b" LOGIN PASSWORD 'SCRAM-SHA-256$1'; COMMENT ON ROLE "C_b" IS 'conductor:u''1 7'
+            ALTER ROLE "C_a" NOLOGIN
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'C_a' AND pid <> pg_backend_pid()
+            ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'C' AND pid <> pg_backend_pid()
+            ALTER DATABASE "C" RENAME TO "C_q"
+            ALTER DATABASE "C_q" RENAME TO "C"
+            ALTER DATABASE "C" WITH ALLOW_CONNECTIONS true
+            DROP DATABASE "C_q"
+            DROP ROLE "C_b"
+            DROP ROLE "C_r"
+            DROP ROLE "C""#]]
+        .assert_eq(&lines.collect::<Vec<_>>().join("\n"));
+    }
+}

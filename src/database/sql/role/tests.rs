@@ -1,0 +1,72 @@
+//! Everything that a role's life can take, for one look.
+
+use super::*;
+use crate::database::names::Names;
+use crate::database::sql::At;
+
+fn lines(dialect: Dialect, access: RoleAccess) -> String {
+    let wanted = WantedRole::new("r'1", access, Names::new("u'1", None), dialect, 0);
+    let login = |step| RoleStep::Login(step);
+    let steps = [
+        RoleStep::CreateGroup,
+        RoleStep::SetUpGroup,
+        RoleStep::CreateUser(User::A),
+        RoleStep::SetAccess { user: User::A, generation: 3 },
+        login(Step::SetPassword { user: User::B, generation: 7 }),
+        login(Step::Revoke(User::A)),
+        RoleStep::DropUser { user: User::B, is_open: true },
+        RoleStep::DropUser { user: User::B, is_open: false },
+    ];
+    let extras = Extras { verifier: "VERIFIER", is_superuser: false };
+    let (database, role) = (wanted.database.owner.to_string(), wanted.user(User::A).to_string());
+    let role = role.trim_end_matches("_a");
+    let texts = steps.iter().flat_map(|step| statements(step, &wanted, extras)).map(|batch| {
+        let at = if batch.at == At::Inside { "in it: " } else { "" };
+        let text = batch.text.replace(&database, "C").replace(role, "R");
+        format!("{at}{}", text.replace(&database.replace('_', "\\_"), "ESC"))
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_statements_on_postgresql() {
+    expect_test::expect![[r#"
+        CREATE ROLE "C_w" NOLOGIN; COMMENT ON ROLE "C_w" IS 'conductor:u''1'; GRANT "C_w" TO CURRENT_USER
+        GRANT CONNECT, TEMPORARY ON DATABASE "C" TO "C_w"
+        in it: SET ROLE "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" GRANT USAGE ON SCHEMAS TO "C_w"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO "C_w"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" GRANT SELECT, USAGE ON SEQUENCES TO "C_w"; DO $$ DECLARE found text; BEGIN FOR found IN SELECT nspname FROM pg_namespace WHERE nspowner = 'C'::regrole OR nspname = 'public' LOOP EXECUTE format('GRANT USAGE ON SCHEMA %I TO "C_w"', found); END LOOP; END $$; DO $$ DECLARE found text; BEGIN FOR found IN SELECT oid::regclass FROM pg_class WHERE relowner = 'C'::regrole AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relpersistence <> 't' LOOP EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO "C_w"', found); END LOOP; END $$; DO $$ DECLARE found text; BEGIN FOR found IN SELECT oid::regclass FROM pg_class WHERE relowner = 'C'::regrole AND relkind IN ('S') AND relpersistence <> 't' LOOP EXECUTE format('GRANT SELECT, USAGE ON SEQUENCE %s TO "C_w"', found); END LOOP; END $$; ALTER DEFAULT PRIVILEGES FOR ROLE "C" GRANT EXECUTE ON FUNCTIONS TO "C_w"; DO $$ DECLARE found text; BEGIN FOR found IN SELECT oid::regprocedure FROM pg_proc WHERE proowner = 'C'::regrole LOOP EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO "C_w"', found); END LOOP; END $$
+        COMMENT ON ROLE "C_w" IS 'conductor:u''1 1'
+        CREATE ROLE "R_a" NOLOGIN IN ROLE "C_w"; COMMENT ON ROLE "R_a" IS 'conductor:r''1 0 ReadWrite u''1'; GRANT "R_a" TO CURRENT_USER
+        DO $$ BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'C_r') THEN REVOKE "C_r" FROM "R_a"; END IF; END $$; GRANT "C_w" TO "R_a"; COMMENT ON ROLE "R_a" IS 'conductor:r''1 3 ReadWrite u''1'
+        ALTER ROLE "R_b" LOGIN PASSWORD 'VERIFIER'; COMMENT ON ROLE "R_b" IS 'conductor:r''1 7 ReadWrite u''1'
+        ALTER ROLE "R_a" NOLOGIN
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'R_a' AND pid <> pg_backend_pid()
+        in it: REASSIGN OWNED BY "R_b" TO "C"; DROP OWNED BY "R_b"
+        DROP ROLE "R_b"
+        DROP ROLE "R_b""#]].assert_eq(&lines(Dialect::Postgresql, RoleAccess::ReadWrite));
+}
+
+#[test]
+fn a_reader_on_postgresql_gets_no_right_to_write() {
+    let text = lines(Dialect::Postgresql, RoleAccess::ReadOnly);
+    for word in ["INSERT", "UPDATE", "DELETE", "EXECUTE ON", "TEMPORARY", "USAGE ON SEQUENCE"] {
+        assert!(!text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn the_statements_on_mariadb() {
+    expect_test::expect![[r#"
+        INSERT INTO `conductor`.`marks` (kind, name, mark) VALUES ('user', 'R_a', 'conductor:r''1 0 - u''1') ON DUPLICATE KEY UPDATE mark = VALUES(mark)
+        CREATE USER IF NOT EXISTS 'R_a'@'%' IDENTIFIED VIA mysql_native_password USING '*0000000000000000000000000000000000000000' ACCOUNT LOCK
+        GRANT SELECT, SHOW VIEW ON `ESC`.* TO 'R_a'@'%'
+        REVOKE INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES ON `ESC`.* FROM 'R_a'@'%'
+        UPDATE `conductor`.`marks` SET mark = 'conductor:r''1 3 ReadOnly u''1' WHERE kind = 'user' AND name = 'R_a'
+        ALTER USER 'R_b'@'%' IDENTIFIED VIA mysql_native_password USING 'VERIFIER' ACCOUNT UNLOCK
+        UPDATE `conductor`.`marks` SET mark = 'conductor:r''1 7 ReadOnly u''1' WHERE kind = 'user' AND name = 'R_b'
+        ALTER USER 'R_a'@'%' ACCOUNT LOCK
+        KILL HARD USER 'R_a'@'%'
+        DROP USER IF EXISTS 'R_b'@'%'
+        DELETE FROM `conductor`.`marks` WHERE kind = 'user' AND name = 'R_b'
+        DROP USER IF EXISTS 'R_b'@'%'
+        DELETE FROM `conductor`.`marks` WHERE kind = 'user' AND name = 'R_b'"#]].assert_eq(&lines(Dialect::Mariadb, RoleAccess::ReadOnly));
+}

@@ -1,0 +1,147 @@
+//! What is asked of a server about one database, in one question, and how the rows that come back are read.
+//! Both engines answer in the same columns: what, name, flag, mark, sessions, owner.
+
+use super::Dialect;
+use crate::api::database::role::RoleAccess;
+use crate::database::names::{Identifier, Mark, Names, User};
+use crate::database::seen::{Place, Seen, SeenDatabase, SeenUser};
+
+/// One row of the answer, as text.
+pub type Row = [Option<String>; 6];
+
+/// The question.
+pub fn survey(dialect: Dialect, names: &Names) -> String {
+    let list = |names: &[&Identifier]| {
+        names.iter().map(|name| dialect.text(name.as_str())).collect::<Vec<_>>().join(", ")
+    };
+    let users = list(&[names.user(User::A), names.user(User::B)]);
+    let (readers, writers) = (names.group(RoleAccess::ReadOnly), names.group(RoleAccess::ReadWrite));
+    let roles = list(&[&names.owner, names.user(User::A), names.user(User::B), readers, writers]);
+    let databases = list(&[&names.database, &names.quarantined]);
+    match dialect {
+        Dialect::Postgresql => format!(
+            "SELECT 'role', r.rolname::text, r.rolcanlogin::text, shobj_description(r.oid, 'pg_authid'), \
+             (SELECT count(*) FROM pg_stat_activity s WHERE s.usename = r.rolname)::text, NULL::text \
+             FROM pg_roles r WHERE r.rolname IN ({roles}) \
+             UNION ALL SELECT 'database', d.datname::text, d.datallowconn::text, \
+             shobj_description(d.oid, 'pg_database'), \
+             (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = d.datname)::text, \
+             pg_get_userbyid(d.datdba)::text FROM pg_database d WHERE d.datname IN ({databases})"
+        ),
+        Dialect::Mariadb => {
+            let marked = |kind: &str, name: &str| {
+                format!(
+                    "(SELECT m.mark FROM `conductor`.`marks` m WHERE m.kind = '{kind}' AND \
+                     m.name = CONVERT({name} USING utf8mb4) COLLATE utf8mb4_bin)"
+                )
+            };
+            let (of_user, of_database) = (marked("user", "g.user"), marked("database", "s.schema_name"));
+            let (owner, database) =
+                (dialect.text(names.owner.as_str()), dialect.text(names.database.as_str()));
+            format!(
+                "SELECT 'role', CAST(g.user AS CHAR), \
+                 IF(JSON_VALUE(g.priv, '$.account_locked') IN ('true', '1'), 'false', 'true'), {of_user}, \
+                 CAST((SELECT COUNT(*) FROM information_schema.processlist p WHERE p.user = g.user) AS CHAR), NULL \
+                 FROM mysql.global_priv g WHERE g.user IN ({users}) \
+                 UNION ALL SELECT 'database', CAST(s.schema_name AS CHAR), 'true', {of_database}, '0', NULL \
+                 FROM information_schema.schemata s WHERE s.schema_name = {database} \
+                 UNION ALL SELECT 'role', {owner}, 'false', m.mark, '0', NULL \
+                 FROM `conductor`.`marks` m WHERE m.kind = 'database' AND m.name = {database}"
+            )
+        }
+    }
+}
+
+/// Reads the answer.
+pub fn read_survey(names: &Names, rows: &[Row]) -> Seen {
+    let id = names.id.as_str();
+    let find = |what: &str, name: &Identifier| {
+        rows.iter().find(|[w, n, ..]| w.as_deref() == Some(what) && n.as_deref() == Some(name.as_str()))
+    };
+    let owner = match find("role", &names.owner) {
+        None => Place::Free,
+        Some(row) => Place::read(row[3].as_deref(), id, |_| ()),
+    };
+    let group = |access: RoleAccess| match find("role", names.group(access)) {
+        None => Place::Free,
+        Some(row) => Place::read(row[3].as_deref(), id, |_| ()),
+    };
+    let user = |user: User| match find("role", names.user(user)) {
+        None => Place::Free,
+        Some(row) => Place::read(row[3].as_deref(), id, |mark| SeenUser {
+            generation: mark.note.parse().unwrap_or(0),
+            can_log_in: is_true(&row[2]),
+            sessions: count(&row[4]),
+        }),
+    };
+    let database = |name: &Identifier| match find("database", name) {
+        None => Place::Free,
+        Some(row) => {
+            let found = |mark: Mark| SeenDatabase {
+                set_up: mark.note,
+                is_open: is_true(&row[2]),
+                sessions: count(&row[4]),
+            };
+            // Made, and not yet marked: nobody but us makes a database for an owner that is ours.
+            let is_new = row[3].is_none() && row[5].as_deref() == Some(names.owner.as_str());
+            match is_new && owner.ours().is_some() {
+                true => Place::Ours(found(names.mark(""))),
+                false => Place::read(row[3].as_deref(), id, found),
+            }
+        }
+    };
+    let (database, quarantined) = (database(&names.database), database(&names.quarantined));
+    Seen {
+        users: [user(User::A), user(User::B)],
+        groups: RoleAccess::BOTH.map(group),
+        database,
+        quarantined,
+        owner,
+    }
+}
+
+pub(super) fn is_true(text: &Option<String>) -> bool {
+    text.as_deref() == Some("true")
+}
+
+pub(super) fn count(text: &Option<String>) -> u64 {
+    text.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_mark_of_this_database_is_foreign() {
+        let names = Names::new("u", None);
+        let row = |what: &str, name: &Identifier, mark: Option<&str>, owner: Option<&str>| -> Row {
+            let text = |text: &str| Some(text.to_owned());
+            [
+                text(what),
+                text(name.as_str()),
+                text("true"),
+                mark.map(str::to_owned),
+                text("3"),
+                owner.map(str::to_owned),
+            ]
+        };
+        let seen = read_survey(&names, &[]);
+        assert_eq!(seen, Seen::default());
+        let ours = |owner: Option<&str>| {
+            [
+                row("role", &names.owner, Some("conductor:u"), None),
+                row("role", names.user(User::A), Some("conductor:u 4"), None),
+                row("role", names.user(User::B), Some("conductor:other 4"), None),
+                row("database", &names.database, None, owner),
+            ]
+        };
+        let seen = read_survey(&names, &ours(Some(names.owner.as_str())));
+        let user = SeenUser { generation: 4, can_log_in: true, sessions: 3 };
+        assert_eq!(seen.users, [Place::Ours(user), Place::Foreign]);
+        assert_eq!(seen.owner, Place::Ours(()));
+        let fresh = SeenDatabase { set_up: String::new(), is_open: true, sessions: 3 };
+        assert_eq!(seen.database, Place::Ours(fresh));
+        assert_eq!(read_survey(&names, &ours(Some("postgres"))).database, Place::Foreign);
+    }
+}

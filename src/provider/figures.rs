@@ -1,0 +1,148 @@
+//! Figures about databases, beside the others on `/metrics`. Labels come from fixed sets: engines and reasons; never a
+//! name, a host or an address.
+
+use crate::database::Step;
+use crate::database::sql::Dialect;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EngineLabels {
+    engine: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+type Count = Family<EngineLabels, Counter>;
+type Seconds = Family<EngineLabels, Histogram, fn() -> Histogram>;
+
+/// Every figure about databases. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    users_created: Count,
+    users_failed: Count,
+    user_seconds: Seconds,
+    databases_failed: Count,
+    databases_created: Count,
+    databases_dropped: Count,
+    statements: Count,
+    rotations: Count,
+    rotations_failed: Count,
+    rotation_seconds: Seconds,
+    errors: Family<ReasonLabels, Counter>,
+    claims_loaded: Counter,
+    load_seconds: Histogram,
+    databases: Gauge,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Figures {
+            users_created: Family::default(),
+            users_failed: Family::default(),
+            databases_failed: Family::default(),
+            rotations_failed: Family::default(),
+            user_seconds: Family::new_with_constructor(seconds),
+            databases_created: Family::default(),
+            databases_dropped: Family::default(),
+            statements: Family::default(),
+            rotations: Family::default(),
+            rotation_seconds: Family::new_with_constructor(seconds),
+            errors: Family::default(),
+            claims_loaded: Counter::default(),
+            load_seconds: seconds(),
+            databases: Gauge::default(),
+        }
+    }
+}
+
+impl Figures {
+    /// Puts them beside the others.
+    #[rustfmt::skip]
+    pub fn register(&self, r: &mut Registry) {
+        let Figures {
+            users_created, users_failed, user_seconds, databases_created, databases_failed, databases_dropped,
+            statements, rotations, rotations_failed, rotation_seconds, errors, claims_loaded, load_seconds, databases,
+        } = self.clone();
+        r.register("database_users_created", "Users made on database servers", users_created);
+        r.register("database_users_failed", "Users that could not be made", users_failed);
+        r.register("database_user_seconds", "Time to make a user", user_seconds);
+        r.register("databases_created", "Databases made", databases_created);
+        r.register("databases_failed", "Databases that could not be made or set up", databases_failed);
+        r.register("databases_dropped", "Databases dropped", databases_dropped);
+        r.register("database_statements", "Messages with statements sent to database servers", statements);
+        r.register("database_rotations", "Logins changed", rotations);
+        r.register("database_rotations_failed", "Changes of a login that could not go on", rotations_failed);
+        r.register("database_rotation_seconds", "Time from a new password to its publication", rotation_seconds);
+        r.register("database_errors", "Passes over a database that failed, by reason", errors);
+        r.register("database_claims_loaded", "Passes over a claim's database that came to their end", claims_loaded);
+        r.register("database_claim_load_seconds", "Time of one pass over a claim's database", load_seconds);
+        r.register("databases", "Databases on record", databases);
+    }
+
+    pub(super) fn user_created(&self, dialect: Dialect, took: Duration) {
+        self.users_created.get_or_create(&engine(dialect)).inc();
+        self.user_seconds.get_or_create(&engine(dialect)).observe(took.as_secs_f64());
+    }
+
+    pub(super) fn database_created(&self, dialect: Dialect) {
+        self.databases_created.get_or_create(&engine(dialect)).inc();
+    }
+
+    pub(super) fn database_dropped(&self, dialect: Dialect) {
+        self.databases_dropped.get_or_create(&engine(dialect)).inc();
+    }
+
+    pub(super) fn sent(&self, dialect: Dialect, messages: usize) {
+        self.statements.get_or_create(&engine(dialect)).inc_by(messages as u64);
+    }
+
+    pub(super) fn rotated(&self, dialect: Dialect, took: Duration) {
+        self.rotations.get_or_create(&engine(dialect)).inc();
+        self.rotation_seconds.get_or_create(&engine(dialect)).observe(took.as_secs_f64());
+    }
+
+    /// A step that could not be carried out.
+    pub(super) fn step_failed(&self, dialect: Dialect, step: &Step) {
+        let counted = match step {
+            Step::CreateUser(_) | Step::DropUser(_) => &self.users_failed,
+            Step::StorePending { .. }
+            | Step::SetPassword { .. }
+            | Step::Publish { .. }
+            | Step::Promote { .. }
+            | Step::Revoke(_)
+            | Step::CloseRequest { .. } => &self.rotations_failed,
+            _ => &self.databases_failed,
+        };
+        counted.get_or_create(&engine(dialect)).inc();
+    }
+
+    pub(super) fn failed(&self, reason: &'static str) {
+        self.errors.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    pub(super) fn loaded(&self, took: Duration) {
+        self.claims_loaded.inc();
+        self.load_seconds.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn on_record(&self, databases: usize) {
+        self.databases.set(databases as i64);
+    }
+}
+
+fn engine(dialect: Dialect) -> EngineLabels {
+    EngineLabels { engine: dialect.word() }
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.005, 2.0, 14))
+}

@@ -1,0 +1,113 @@
+//! The second front: DatabaseClaims followed, each with a claim of our own beside it, and the configuration that says
+//! which servers their labels lead to. Kinds that are not installed hold up no database: they are waited for here.
+
+mod config;
+mod pass;
+
+use super::follow::{self, Told};
+use super::pass::{Next, Provider};
+use super::trouble::Trouble;
+use super::work::{Round, Work};
+use super::world::{self, Wake};
+use crate::api::database::front::{FRONT_GROUP, FRONT_VERSION};
+use crate::api::database::logical::ServerRef;
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::runtime::reflector::Store;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+pub(super) use config::run as run_config;
+
+/// What changed.
+pub(super) enum FrontWake {
+    Front(Arc<DynamicObject>),
+    Everything,
+    /// Something about databases.
+    World(Wake),
+}
+
+impl From<Wake> for FrontWake {
+    fn from(wake: Wake) -> FrontWake {
+        FrontWake::World(wake)
+    }
+}
+
+pub(super) fn fronts() -> ApiResource {
+    let kind = GroupVersionKind::gvk(FRONT_GROUP, FRONT_VERSION, "DatabaseClaim");
+    ApiResource::from_gvk_with_plural(&kind, "databaseclaims")
+}
+
+/// Everything that is known of DatabaseClaims.
+#[derive(Clone)]
+pub(super) struct Fronts {
+    provider: Provider,
+    fronts: Store<DynamicObject>,
+}
+
+/// Turns DatabaseClaims into claims until it is dropped.
+pub(super) async fn run(
+    provider: Provider,
+    wakes: mpsc::UnboundedSender<FrontWake>,
+    mut inbox: mpsc::UnboundedReceiver<FrontWake>,
+) {
+    follow::until_served(&provider.desk.client, &fronts(), &mut inbox).await;
+    let mut tasks = JoinSet::new();
+    let told = Told { wakes: &wakes, change: FrontWake::Front, everything: || FrontWake::Everything };
+    let fronts = follow::follow(&provider.desk.client, fronts(), None, told, &mut tasks);
+    // It ends only when everything ends.
+    let _ = fronts.wait_until_ready().await;
+    Work::default().run(Fronts { provider, fronts }, inbox).await;
+}
+
+impl Round for Fronts {
+    type Wake = FrontWake;
+    const WHAT: &'static str = "DatabaseClaim";
+
+    fn concerned(&self, wake: &FrontWake) -> BTreeSet<String> {
+        match wake {
+            FrontWake::Front(front) => BTreeSet::from([key_of(front)]),
+            // Its claim has its name.
+            FrontWake::World(Wake::Claim(claim)) => self.known(key_of(claim)),
+            FrontWake::World(Wake::Record(record)) => {
+                let text = |pointer: &str| world::text(record, pointer).to_owned();
+                self.known(format!("{}/{}", text("/spec/claim/namespace"), text("/spec/claim/name")))
+            }
+            FrontWake::World(Wake::Resource(_)) => BTreeSet::new(),
+            FrontWake::World(Wake::Server(..) | Wake::Everything) | FrontWake::Everything => {
+                self.fronts.state().into_iter().map(|front| key_of(&front)).collect()
+            }
+        }
+    }
+
+    fn is_echo(wake: &FrontWake) -> bool {
+        matches!(wake, FrontWake::World(Wake::Record(_)))
+    }
+
+    async fn pass(&self, key: &str) -> Result<Next, Trouble> {
+        self.pass_over(key).await
+    }
+
+    /// It speaks with the API only.
+    fn server_of(&self, _: &str) -> Option<ServerRef> {
+        None
+    }
+
+    fn provider(&self) -> &Provider {
+        &self.provider
+    }
+}
+
+impl Fronts {
+    fn known(&self, key: String) -> BTreeSet<String> {
+        let is_known = self.fronts.find(|front| key_of(front) == key).is_some();
+        is_known.then_some(key).into_iter().collect()
+    }
+}
+
+fn key_of(object: &DynamicObject) -> String {
+    format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
+}

@@ -1,0 +1,299 @@
+//! One pass over one DatabaseClaim: its claim is there, its Secret has what its applications know, its status says how
+//! it stands; and when it goes, so do they. What it asks for is read in `database::front`.
+
+use super::{Fronts, fronts};
+use crate::api::database::front::{
+    ConnectionInfo, DatabaseClaim, DatabaseClaimStatus, FRONT_GROUP, FRONT_VERSION,
+};
+use crate::api::database::logical::{LogicalDatabaseStatus, ServerKind};
+use crate::api::database::server::{LocalServerSpec, Offer};
+use crate::api::database::{DATABASE_ID, DELIVERED_IN, ENGINE_VERSION};
+use crate::database::front::{Asked, Instance, choose};
+use crate::model::Quantity;
+use crate::provider::book::text;
+use crate::provider::desk::login_name;
+use crate::provider::pass::Next;
+use crate::provider::trouble::Trouble;
+use crate::provider::{server, world};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Kept until its claim is gone.
+const FINALIZER: &str = "database.conductor.io/front";
+/// How often one that is served is looked at where nothing seems to happen.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// How long the end of its claim is waited for before it is looked at again.
+const END: Duration = Duration::from_millis(500);
+
+impl Fronts {
+    pub(super) async fn pass_over(&self, key: &str) -> Result<Next, Trouble> {
+        let desk = &self.provider.desk;
+        let Some((namespace, name)) = key.split_once('/') else { return Ok(Next::Rest) };
+        let Some(found) = desk.find(&desk.others(&fronts(), namespace), name).await? else {
+            return Ok(Next::Rest);
+        };
+        let front: DatabaseClaim =
+            found.try_parse().map_err(|_| Trouble::Invalid("the DatabaseClaim cannot be read".to_owned()))?;
+        if front.metadata.deletion_timestamp.is_some() {
+            return self.end(&front).await;
+        }
+        match self.serve(&front).await {
+            Ok(status) => {
+                let pause = if status.error.is_empty() { Next::After(LOOK_AGAIN) } else { Next::Rest };
+                self.tell(&front, status).await.map(|()| pause)
+            }
+            Err(Trouble::Invalid(why)) => {
+                // It waits for somebody to write something else.
+                let status = DatabaseClaimStatus { error: why, ..DatabaseClaimStatus::default() };
+                self.tell(&front, status).await.map(|()| Next::Rest)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    async fn serve(&self, front: &DatabaseClaim) -> Result<DatabaseClaimStatus, Trouble> {
+        let asked = Asked::read(&front.name_any(), &front.spec)
+            .map_err(|error| Trouble::Invalid(error.to_string()))?;
+        let claim = self.claim(front, &asked).await?;
+        let label = world::text(&claim, "/spec/selector/matchLabels/instance").to_owned();
+        let mut status = DatabaseClaimStatus { matched_label: Some(label), ..DatabaseClaimStatus::default() };
+        let uid = claim.uid().unwrap_or_default();
+        let record = self.provider.world.record_of(&uid);
+        let of_record: LogicalDatabaseStatus = record
+            .and_then(|record| serde_json::from_value(record.data.get("status")?.clone()).ok())
+            .unwrap_or_default();
+        status.db_created_at = of_record.created_at;
+        let desk = &self.provider.desk;
+        let login = desk.find(&desk.secrets(), &login_name(&uid)).await?;
+        let Some(login) = login.filter(|login| text(login, "password").is_some()) else {
+            status.error = waits_for(&claim);
+            return Ok(status);
+        };
+        let keys = ["username", "password", "host", "port", "database", "sslMode", "uri"];
+        let keys: BTreeMap<String, String> =
+            keys.into_iter().filter_map(|key| Some((key.to_owned(), text(&login, key)?))).collect();
+        let updated_at = of_record.rotated_at.unwrap_or_default();
+        self.publish(front, &asked.secret, asked.to_secret(&keys, &updated_at)).await?;
+        let of = |key: &str| keys.get(key).cloned().unwrap_or_default();
+        let updated_at = Some(updated_at).filter(|at| !at.is_empty());
+        status.connection_info_updated_at.clone_from(&updated_at);
+        status.connection_info = Some(vec![ConnectionInfo {
+            username: of("username"),
+            host: of("host"),
+            port: of("port"),
+            database_name: of("database"),
+            user_updated_at: updated_at,
+        }]);
+        Ok(status)
+    }
+
+    /// The claim of a DatabaseClaim: made where it is not there, brought in line while nothing is bound to it.
+    async fn claim(&self, front: &DatabaseClaim, asked: &Asked) -> Result<DynamicObject, Trouble> {
+        let desk = &self.provider.desk;
+        let (namespace, name) = (front.namespace().unwrap_or_default(), front.name_any());
+        let api = desk.others(&world::claims(), &namespace);
+        let found = desk.find(&api, &name).await?;
+        let uid = front.uid().unwrap_or_default();
+        if let Some(found) = &found {
+            if !found.owner_references().iter().any(|owner| owner.uid == uid) {
+                return Err(Trouble::Invalid(format!(
+                    "RelationalDatabaseClaim {name} exists and is not this claim's: rename one of the two"
+                )));
+            }
+            if world::text(found, "/status/phase") == "Bound" {
+                return Ok(found.clone());
+            }
+        }
+        let instances = self.instances();
+        let instance = choose(asked, &instances).map_err(Trouble::Invalid)?;
+        self.protect(front).await?;
+        let spec = asked.to_claim(instance);
+        let annotations = json!({DELIVERED_IN: asked.secret});
+        match found {
+            None => {
+                let claim = json!({
+                    "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
+                    "metadata": {"name": name, "namespace": namespace, "annotations": annotations,
+                                 "ownerReferences": [reference(front)]},
+                    "spec": spec,
+                });
+                let claim = serde_json::from_value(claim)
+                    .map_err(|_| Trouble::Invalid("the claim cannot be written".to_owned()))?;
+                desk.create(&api, &claim).await
+            }
+            Some(found) if differs(&found, &spec) => {
+                let change = json!({
+                    "metadata": {"resourceVersion": found.resource_version(), "annotations": annotations},
+                    "spec": spec,
+                });
+                desk.merge(&api, &name, change).await
+            }
+            Some(found) => Ok(found),
+        }
+    }
+
+    /// The servers that say under which label they can be had.
+    fn instances(&self) -> Vec<Instance> {
+        let read = |(reference, object): (_, std::sync::Arc<DynamicObject>)| {
+            let found = server::read(&reference, &object).ok();
+            let offer = match &found {
+                Some(server) => server.offer.clone(),
+                // One of ours that does not run yet is known by its label all the same.
+                None if reference.kind == ServerKind::LocalServer => {
+                    let spec: LocalServerSpec =
+                        serde_json::from_value(object.data.get("spec")?.clone()).ok()?;
+                    spec.offer
+                }
+                None => None,
+            };
+            let Offer { labels, capacity, .. } = offer?;
+            let labels = labels.unwrap_or_default();
+            let capacity = json!(capacity.unwrap_or_default());
+            Some(Instance {
+                name: object.name_any(),
+                label: labels.get("instance")?.clone(),
+                shape: labels.get("shape").cloned(),
+                storage: capacity.get("storage").and_then(|storage| Quantity::from_json(storage).ok()),
+                host: found.as_ref().map(|server| server.host.clone()).unwrap_or_default(),
+                port: found.as_ref().map(|server| server.port).unwrap_or_default(),
+                version: object.annotations().get(ENGINE_VERSION).cloned(),
+            })
+        };
+        self.provider.world.servers().into_iter().filter_map(read).collect()
+    }
+
+    /// Writes the Secret, where that is not what is there. One that is somebody else's is left alone.
+    async fn publish(
+        &self,
+        front: &DatabaseClaim,
+        name: &str,
+        keys: BTreeMap<String, String>,
+    ) -> Result<(), Trouble> {
+        let desk = &self.provider.desk;
+        let api = desk.secrets_in(&front.namespace().unwrap_or_default());
+        let found = desk.find(&api, name).await?;
+        let uid = front.uid().unwrap_or_default();
+        if found.as_ref().is_some_and(|found| found.labels().get(DATABASE_ID) != Some(&uid)) {
+            return Err(Trouble::Invalid(format!(
+                "spec.SecretName: Secret {name} exists and is not this claim's: rename it, or write another name"
+            )));
+        }
+        let data: BTreeMap<String, ByteString> =
+            keys.into_iter().map(|(key, value)| (key, ByteString(value.into_bytes()))).collect();
+        if found.as_ref().is_some_and(|found| found.data.as_ref() == Some(&data)) {
+            return Ok(());
+        }
+        let labels = BTreeMap::from([
+            (DATABASE_ID.to_owned(), uid),
+            ("app.kubernetes.io/managed-by".to_owned(), "conductor".to_owned()),
+        ]);
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            owner_references: Some(vec![reference(front)]),
+            resource_version: found.as_ref().and_then(Secret::resource_version),
+            ..ObjectMeta::default()
+        };
+        let secret =
+            Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() };
+        match found {
+            None => desk.create(&api, &secret).await.map(drop),
+            Some(_) => desk.replace(&api, &secret).await.map(drop),
+        }
+    }
+
+    /// Its claim goes first, then its Secret, then itself.
+    async fn end(&self, front: &DatabaseClaim) -> Result<Next, Trouble> {
+        let desk = &self.provider.desk;
+        let (namespace, name) = (front.namespace().unwrap_or_default(), front.name_any());
+        let uid = front.uid().unwrap_or_default();
+        if !front.finalizers().iter().any(|one| one == FINALIZER) {
+            return Ok(Next::Rest);
+        }
+        let claims = desk.others(&world::claims(), &namespace);
+        let claim = desk.find(&claims, &name).await?;
+        let is_ours = |claim: &DynamicObject| claim.owner_references().iter().any(|owner| owner.uid == uid);
+        if let Some(claim) = claim.filter(is_ours) {
+            if claim.metadata.deletion_timestamp.is_none() {
+                desk.may_destroy().await?;
+                desk.delete(&claims, &name, claim.uid()).await?;
+            }
+            return Ok(Next::After(END));
+        }
+        let secrets: Api<Secret> = desk.secrets_in(&namespace);
+        if let Ok(asked) = Asked::read(&name, &front.spec)
+            && let Some(secret) = desk.find(&secrets, &asked.secret).await?
+            && secret.labels().get(DATABASE_ID) == Some(&uid)
+        {
+            desk.delete(&secrets, &asked.secret, secret.uid()).await?;
+        }
+        let kept: Vec<&String> = front.finalizers().iter().filter(|one| *one != FINALIZER).collect();
+        let bare = json!({"metadata": {"uid": uid, "finalizers": kept}});
+        match desk.merge::<DynamicObject>(&desk.others(&fronts(), &namespace), &name, bare).await {
+            Err(Trouble::Api(why)) if why.starts_with("404") => Ok(Next::Rest),
+            other => other.map(|_| Next::Rest),
+        }
+    }
+
+    /// From here on it goes only after its claim.
+    async fn protect(&self, front: &DatabaseClaim) -> Result<(), Trouble> {
+        let mut finalizers = front.metadata.finalizers.clone().unwrap_or_default();
+        if finalizers.iter().any(|one| one == FINALIZER) {
+            return Ok(());
+        }
+        finalizers.push(FINALIZER.to_owned());
+        let desk = &self.provider.desk;
+        let api = desk.others(&fronts(), &front.namespace().unwrap_or_default());
+        let change = json!({"metadata": {"uid": front.uid(), "resourceVersion": front.resource_version(), "finalizers": finalizers}});
+        desk.merge::<DynamicObject>(&api, &front.name_any(), change).await.map(drop)
+    }
+
+    /// Writes down how it stands, where that is not what is written there.
+    async fn tell(&self, front: &DatabaseClaim, status: DatabaseClaimStatus) -> Result<(), Trouble> {
+        if front.status.as_ref() == Some(&status) {
+            return Ok(());
+        }
+        let mut change = serde_json::to_value(&status).unwrap_or_default();
+        // What a merge does not name, it keeps.
+        for field in ["dbCreatedAt", "connectionInfoUpdatedAt", "matchedLabel", "connectionInfo"] {
+            if change.get(field).is_none() {
+                change[field] = Value::Null;
+            }
+        }
+        let desk = &self.provider.desk;
+        let api = desk.others(&fronts(), &front.namespace().unwrap_or_default());
+        desk.merge_status::<DynamicObject>(&api, &front.name_any(), change).await.map(drop)
+    }
+}
+
+/// What a claim says that it waits for.
+fn waits_for(claim: &DynamicObject) -> String {
+    let conditions = claim.data.pointer("/status/conditions").and_then(Value::as_array);
+    let not_so = |condition: &&Value| condition["status"] != "True";
+    let first = conditions.into_iter().flatten().find(not_so);
+    let message = first.and_then(|condition| condition["message"].as_str()).unwrap_or_default();
+    if message.is_empty() { "it waits for its database".to_owned() } else { message.to_owned() }
+}
+
+/// Whether a claim says something else than it should, as far as it is ours to say.
+fn differs(found: &DynamicObject, spec: &Value) -> bool {
+    let fields = spec.as_object().into_iter().flatten();
+    fields.into_iter().any(|(key, value)| found.data.pointer(&format!("/spec/{key}")) != Some(value))
+}
+
+fn reference(front: &DatabaseClaim) -> OwnerReference {
+    OwnerReference {
+        api_version: format!("{FRONT_GROUP}/{FRONT_VERSION}"),
+        kind: "DatabaseClaim".to_owned(),
+        name: front.name_any(),
+        uid: front.uid().unwrap_or_default(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    }
+}

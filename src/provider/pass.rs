@@ -1,0 +1,388 @@
+//! One pass over one database: what is to become of it, then step after step until there is nothing to do. A pass may
+//! end anywhere and begin anew; what was seen decides, never what was done.
+
+use super::access::Access;
+use super::book::{Book, Owners};
+use super::clock;
+use super::desk::{Desk, login_name, record_name};
+use super::figures::Figures;
+use super::pool::{Pool, Session, try_login};
+use super::record::{self, Told};
+use super::secret::verifier;
+use super::server::{self, Server};
+use super::trouble::Trouble;
+use super::work::Round;
+use super::world::{self, Assignment, Wake, World, holders};
+use crate::api::common::ReclaimPolicy;
+use crate::api::database::LogicalDatabase;
+use crate::api::database::logical::{DatabasePhase, ServerRef};
+use crate::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
+use crate::database::goal::End;
+use crate::database::ledger::Request;
+use crate::database::sql::{Extras, statements};
+use crate::database::{Goal, Step, Wanted, find_goal, next_step};
+use crate::model::Time;
+use kube::ResourceExt;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Steps of one pass; more, and something undoes what we do.
+const STEPS_MAX: usize = 60;
+
+/// When a database is to be looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// When something changes.
+    Rest,
+    /// Then, or earlier.
+    After(Duration),
+}
+
+/// Everything that a pass uses.
+#[derive(Clone)]
+pub(super) struct Provider {
+    pub desk: Desk,
+    pub world: World,
+    pub pool: Pool,
+    pub figures: Figures,
+}
+
+/// What is known at the beginning of a pass.
+struct Case {
+    record: LogicalDatabase,
+    goal: Goal,
+    server: Server,
+    access: Access,
+    wanted: Wanted,
+    request: Option<Request>,
+}
+
+impl Round for Provider {
+    type Wake = Wake;
+    const WHAT: &'static str = "database";
+
+    fn concerned(&self, wake: &Wake) -> BTreeSet<String> {
+        self.world.concerned(wake)
+    }
+
+    fn is_echo(wake: &Wake) -> bool {
+        matches!(wake, Wake::Record(_))
+    }
+
+    async fn pass(&self, id: &str) -> Result<Next, Trouble> {
+        self.pass_over(id).await
+    }
+
+    fn server_of(&self, id: &str) -> Option<ServerRef> {
+        self.world.server_of_database(id)
+    }
+
+    fn provider(&self) -> &Provider {
+        self
+    }
+
+    fn turned(&self) {
+        self.figures.on_record(self.world.record_count());
+    }
+}
+
+impl Provider {
+    /// One pass over the database of this id.
+    async fn pass_over(&self, id: &str) -> Result<Next, Trouble> {
+        let begun = Instant::now();
+        let found = self.desk.find(&self.desk.records(), &record_name(id)).await?;
+        let record = match (found, self.world.assignment(id)) {
+            (Some(record), _) => record,
+            // Its database was made for a claim before it, and asked back.
+            (None, Some(_)) if self.world.has_record_of(id) => return Ok(Next::Rest),
+            (None, Some(assignment)) => match self.begin(&assignment).await? {
+                Some(record) => record,
+                None => return Ok(Next::Rest),
+            },
+            (None, None) => return Ok(Next::Rest),
+        };
+        let assignment = self.world.assignment(&record.spec.claim.uid);
+        if record.metadata.deletion_timestamp.is_some() && assignment.is_none() {
+            let is_kept = record.status.as_ref().and_then(|s| s.phase) == Some(DatabasePhase::Retained);
+            if is_kept {
+                // An administrator strikes a retained database off the books. It stays where it is.
+                record::forget(&self.desk, &record).await?;
+                return Ok(Next::Rest);
+            }
+        }
+        let owners = owners(&self.desk.namespace, &record, assignment.as_ref());
+        let mut book = Book::open(&self.desk, owners).await?;
+        let outcome = self.advance(&record, assignment.as_ref(), &mut book).await;
+        if outcome.is_ok() {
+            self.figures.loaded(begun.elapsed());
+        }
+        if let (Err(trouble), true) = (&outcome, assignment.is_some()) {
+            self.tell(&record, &mut book, trouble).await;
+        }
+        outcome
+    }
+
+    /// Where a pass could not go on, the record and the claim say why.
+    async fn tell(&self, record: &LogicalDatabase, book: &mut Book, trouble: &Trouble) {
+        if matches!(trouble, Trouble::Conflict | Trouble::NotLeading | Trouble::Api(_)) {
+            return;
+        }
+        let told = Told { phase: None, reason: trouble.reason(), message: trouble.to_string() };
+        // What cannot be told now is told by the next pass.
+        let _ = book.tell(&self.desk, &trouble.to_string()).await;
+        let _ = record::tell(&self.desk, record, told, book.state.as_ref()).await;
+    }
+
+    /// Writes the record of a new database, before anything is made; or gives one that was asked back to its claim.
+    async fn begin(&self, assignment: &Assignment) -> Result<Option<LogicalDatabase>, Trouble> {
+        if let Some(kept) = self.world.undeleted(&assignment.claim, &assignment.server) {
+            record::hand_over(&self.desk, &kept, assignment).await?;
+            return Ok(None);
+        }
+        let server = server::find(&self.world, &assignment.server)?;
+        record::begin(&self.desk, assignment, &server).await.map(Some)
+    }
+
+    async fn advance(
+        &self,
+        record: &LogicalDatabase,
+        assignment: Option<&Assignment>,
+        book: &mut Book,
+    ) -> Result<Next, Trouble> {
+        let case = self.open(record, assignment).await?;
+        book.compare_with(&case.server);
+        let mut session = self.pool.session(&case.access).await?;
+        let walked = self.walk(case, &mut session, book).await;
+        if let Err(Trouble::Refused(_)) = &walked {
+            session.discard();
+        }
+        walked
+    }
+
+    /// What is to become of the database, and how its server is reached.
+    async fn open(&self, record: &LogicalDatabase, assignment: Option<&Assignment>) -> Result<Case, Trouble> {
+        let mut record = record.clone();
+        let server = server::find(&self.world, &record.spec.server)?;
+        if let Some(assignment) = assignment {
+            record = record::follow(&self.desk, &record, assignment, &server).await?;
+        }
+        let end = end_of(&record);
+        let goal = match assignment {
+            Some(_) => Goal::Serve,
+            None => self.end_goal(&record, &end).await?,
+        };
+        let access = server::access(&self.desk, &server).await?;
+        let invalid = |error: crate::model::FieldError| Trouble::Invalid(error.to_string());
+        let names = record::names_of(&record.spec);
+        let empty = serde_json::Value::Null;
+        let spec = assignment.and_then(|found| found.claim.data.get("spec")).unwrap_or(&empty);
+        let was_made = record.status.as_ref().is_some_and(|status| status.created_at.is_some());
+        let wanted = Wanted::read(names, server.dialect, &server.rules, spec, was_made).map_err(invalid)?;
+        let request = record.annotations().get(ROTATE).and_then(|text| Request::read(text));
+        Ok(Case { record, goal, server, access, wanted, request })
+    }
+
+    /// What becomes of a database whose claim is gone from the copies: asked live before it is believed.
+    async fn end_goal(&self, record: &LogicalDatabase, end: &End) -> Result<Goal, Trouble> {
+        let claim = &record.spec.claim;
+        let found =
+            self.desk.find(&self.desk.others(&world::claims(), &claim.namespace), &claim.name).await?;
+        let lives = found.is_some_and(|found| found.uid().as_deref() == Some(&claim.uid));
+        let resources = self.desk.others(&world::resources(), &self.desk.namespace);
+        let resource = self.desk.find(&resources, &record.spec.resource.name).await?;
+        let holds = resource.as_ref().is_some_and(|resource| holders(resource).contains(&claim.uid));
+        match (lives, holds) {
+            // Both sides say that it is in use, or the resource has not let go yet: the copies are behind.
+            (true, true) => Err(Trouble::Conflict),
+            // The claim is there and has lost its resource. It is not its data's end.
+            (true, false) => Ok(Goal::Retain),
+            (false, _) => Ok(find_goal(false, end, clock::now())),
+        }
+    }
+
+    /// Step after step.
+    async fn walk(&self, mut case: Case, session: &mut Session, book: &mut Book) -> Result<Next, Trouble> {
+        let mut seen = session.survey(&case.wanted.names).await?;
+        self.figures.sent(case.wanted.dialect, 1);
+        let mut rotating = None;
+        for _ in 0..STEPS_MAX {
+            let (wanted, ledger) = (&case.wanted, book.state.as_ref());
+            let step = next_step(case.goal, wanted, &seen, ledger, case.request.as_ref(), clock::now());
+            let begun = Instant::now();
+            let done = self.carry_out(&step, &mut case, session, book).await;
+            let is_sql = done.inspect_err(|_| self.figures.step_failed(case.wanted.dialect, &step))?;
+            tracing::debug!(database = case.record.spec.id, ?step, "done");
+            self.count(&step, &case, begun.elapsed(), &mut rotating);
+            match step {
+                Step::Wait { until, why } => return self.rest(&case, book, until, why).await,
+                Step::Refuse(refusal) => return Err(Trouble::Refused(refusal.to_string())),
+                Step::Forget => return Ok(Next::Rest),
+                // The time decides what is next.
+                Step::StartQuarantine => return Ok(Next::After(Duration::ZERO)),
+                _ if is_sql => {
+                    seen = session.survey(&case.wanted.names).await?;
+                    self.figures.sent(case.wanted.dialect, 1);
+                }
+                _ => {}
+            }
+        }
+        Err(Trouble::Refused("the server does not keep what it is told: somebody undoes it".to_owned()))
+    }
+
+    fn count(&self, step: &Step, case: &Case, took: Duration, rotating: &mut Option<Instant>) {
+        let dialect = case.wanted.dialect;
+        match step {
+            Step::CreateUser(_) => self.figures.user_created(dialect, took),
+            Step::CreateDatabase => self.figures.database_created(dialect),
+            Step::DropDatabase { .. } => self.figures.database_dropped(dialect),
+            Step::StorePending { .. } => *rotating = Some(Instant::now()),
+            Step::Promote { .. } => {
+                self.figures.rotated(dialect, rotating.map(|begun| begun.elapsed()).unwrap_or(took));
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries out one step; says whether the server was told something.
+    async fn carry_out(
+        &self,
+        step: &Step,
+        case: &mut Case,
+        session: &mut Session,
+        book: &mut Book,
+    ) -> Result<bool, Trouble> {
+        let desk = &self.desk;
+        match step {
+            Step::StorePending { user, generation, answers } => {
+                let change = (*user, *generation, answers.as_deref());
+                book.store_pending(desk, change, case.server.rules.password_length).await?;
+            }
+            Step::Publish { user, generation } => {
+                let name = case.wanted.names.user(*user).as_str();
+                let database = case.wanted.names.database.as_str();
+                let access = case.access.log_in_as(name, book.password(*generation)?, database);
+                try_login(&access).await?;
+                book.publish(desk, &case.server.as_applications_see_it(access), *generation).await?;
+            }
+            Step::Promote { user, generation } => book.promote(desk, *user, *generation).await?,
+            Step::CloseRequest { token } => book.close_request(desk, token).await?,
+            Step::RecordMade => {
+                case.record = record::made(desk, &case.record).await?;
+                case.wanted.was_made = true;
+            }
+            Step::StartQuarantine => {
+                desk.may_destroy().await?;
+                case.record = record::start_quarantine(desk, &case.record).await?;
+            }
+            Step::ForgetLogins => {
+                desk.may_destroy().await?;
+                book.forget(desk).await?;
+            }
+            Step::Forget => record::forget(desk, &case.record).await?,
+            Step::Wait { .. } | Step::Refuse(_) => {}
+            _ => return self.tell_server(step, case, session, book).await,
+        }
+        Ok(false)
+    }
+
+    async fn tell_server(
+        &self,
+        step: &Step,
+        case: &Case,
+        session: &mut Session,
+        book: &Book,
+    ) -> Result<bool, Trouble> {
+        let takes_away = !matches!(case.goal, Goal::Serve) || matches!(step, Step::Revoke(_));
+        match takes_away {
+            true => self.desk.may_destroy().await?,
+            false => self.desk.may_write()?,
+        }
+        let secret = match step {
+            Step::SetPassword { generation, .. } => {
+                verifier(case.wanted.dialect, &book.password(*generation)?)
+            }
+            _ => String::new(),
+        };
+        // A superuser that is a member of its users is none the worse for it.
+        let extras = Extras { verifier: &secret, is_superuser: false };
+        let batches = statements(step, &case.wanted, extras);
+        self.figures.sent(case.wanted.dialect, batches.len());
+        session.carry_out(&batches, &case.wanted.names).await?;
+        Ok(true)
+    }
+
+    /// Nothing to do: the record says how it stands.
+    async fn rest(
+        &self,
+        case: &Case,
+        book: &mut Book,
+        until: Time,
+        why: Option<String>,
+    ) -> Result<Next, Trouble> {
+        let (phase, reason, message) = match case.goal {
+            Goal::Serve => (DatabasePhase::Ready, "Ready", "its claim can use it".to_owned()),
+            Goal::Retain => {
+                (DatabasePhase::Retained, "Retained", "it is kept, and nobody can log in".to_owned())
+            }
+            Goal::Quarantine(_) => {
+                let message = format!("it is dropped at {}, unless it is asked back", clock::write(until));
+                (DatabasePhase::Quarantined, "Quarantined", message)
+            }
+            Goal::Drop => (DatabasePhase::Dropping, "Dropping", "it is being dropped".to_owned()),
+        };
+        let told = Told { phase: Some(phase), reason, message: why.unwrap_or(message) };
+        record::tell(&self.desk, &case.record, told, book.state.as_ref()).await?;
+        let ms = until.0.saturating_sub(clock::now().0);
+        Ok(match until.0 {
+            i64::MAX => Next::Rest,
+            _ => Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
+        })
+    }
+}
+
+fn end_of(record: &LogicalDatabase) -> End {
+    let status = record.status.as_ref();
+    End {
+        policy: record.spec.reclaim_policy,
+        quarantine_ms: i64::from(record.spec.quarantine_minutes) * 60_000,
+        quarantined_at: status.and_then(|s| s.quarantined_at.as_deref()).and_then(clock::read),
+        is_undeleted: record.annotations().get(UNDELETE).is_some_and(|value| value == "true"),
+    }
+}
+
+fn owners(home: &str, record: &LogicalDatabase, assignment: Option<&Assignment>) -> Owners {
+    let spec = &record.spec;
+    let application = assignment.map(|assignment| {
+        let claim = &assignment.claim;
+        let named = world::text(claim, "/spec/connection/secretName");
+        let own = if named.is_empty() { spec.claim.name.as_str() } else { named };
+        let name = claim.annotations().get(DELIVERED_IN).map_or(own, String::as_str);
+        (spec.claim.namespace.clone(), name.to_owned())
+    });
+    Owners {
+        id: spec.id.clone(),
+        record: record::reference(record),
+        login: (home.to_owned(), login_name(&spec.claim.uid)),
+        login_owner: record::resource_reference(&spec.resource),
+        is_connection: false,
+        is_ending: false,
+        application,
+    }
+}
+
+/// What a database's end is decided by, where its resource or its server still say so.
+/// A claim may keep what would be dropped, and never the other way round.
+pub(super) fn policy(
+    server: &Server,
+    resource: &kube::api::DynamicObject,
+    claim: &kube::api::DynamicObject,
+) -> ReclaimPolicy {
+    if world::text(claim, "/spec/parameters/reclaimPolicy") == "Retain" {
+        return ReclaimPolicy::Retain;
+    }
+    let of_resource = match world::text(resource, "/spec/reclaimPolicy") {
+        "Delete" => ReclaimPolicy::Delete,
+        _ => ReclaimPolicy::Retain,
+    };
+    server.rules.policy.unwrap_or(of_resource)
+}

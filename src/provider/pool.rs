@@ -1,0 +1,222 @@
+//! Sessions of the administrator on servers, kept open and lent out, a few a server: a server has other users too.
+
+use super::access::Access;
+use super::mariadb::MariadbSession;
+use super::postgres::PostgresSession;
+use super::trouble::Trouble;
+use crate::database::names::Names;
+use crate::database::role::{SeenRole, WantedRole};
+use crate::database::seen::Seen;
+use crate::database::sql::{At, Batch, Dialect, Row, read_survey, role, survey};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Sessions on one server at a time.
+pub(super) const SESSIONS_MAX: usize = 4;
+
+/// How long a look at a few rows may take; it comes first in every pass, so a server that hangs is known by it.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The version that runs.
+    pub version: String,
+    /// Databases that are ours.
+    pub databases: i64,
+    /// What all databases take.
+    pub size_mebibytes: i64,
+    /// Connections now.
+    pub connections_used: i64,
+    /// Most connections.
+    pub connections_max: i64,
+    /// Whether the administrator may do everything.
+    pub is_superuser: bool,
+    /// What the administrator lacks, each with what gives it.
+    pub missing: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Postgresql(PostgresSession),
+    Mariadb(Box<MariadbSession>),
+}
+
+impl Line {
+    async fn open(access: &Access) -> Result<Line, Trouble> {
+        Ok(match access.dialect {
+            Dialect::Postgresql => Line::Postgresql(PostgresSession::open(access).await?),
+            Dialect::Mariadb => Line::Mariadb(Box::new(MariadbSession::log_in(access).await?)),
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        match self {
+            Line::Postgresql(session) => session.is_open(),
+            Line::Mariadb(session) => session.is_open(),
+        }
+    }
+
+    async fn send(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+        match self {
+            Line::Postgresql(session) => session.send(text).await,
+            Line::Mariadb(session) => session.send(text).await,
+        }
+    }
+
+    async fn look(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+        match self {
+            Line::Postgresql(session) => session.send_within(text, LOOK_WITHIN).await,
+            Line::Mariadb(session) => session.send_within(text, LOOK_WITHIN).await,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shelf {
+    free: Mutex<Vec<(Access, Line)>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Shelf {
+    fn free(&self) -> MutexGuard<'_, Vec<(Access, Line)>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sessions by server.
+#[derive(Clone, Debug, Default)]
+pub struct Pool(Arc<Mutex<BTreeMap<String, Arc<Shelf>>>>);
+
+impl Pool {
+    /// A session on a server, one that is open where there is one. Waits while too many are lent out.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not know the administrator.
+    pub async fn session(&self, access: &Access) -> Result<Session, Trouble> {
+        let shelf = self.shelf(&access.place());
+        let permit = Arc::clone(&shelf.permits).acquire_owned().await;
+        let permit = permit.map_err(|_| Trouble::Unreachable("the process is ending".to_owned()))?;
+        let kept = loop {
+            match shelf.free().pop() {
+                Some((opened_by, line)) if line.is_open() && opened_by.is_same(access) => break Some(line),
+                Some(_) => {}
+                None => break None,
+            }
+        };
+        let line = match kept {
+            Some(line) => line,
+            None => Line::open(access).await?,
+        };
+        Ok(Session { line: Some(line), access: access.clone(), shelf, _permit: permit })
+    }
+
+    fn shelf(&self, place: &str) -> Arc<Shelf> {
+        let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Shelf { free: Mutex::default(), permits: Arc::new(Semaphore::new(SESSIONS_MAX)) };
+        Arc::clone(shelves.entry(place.to_owned()).or_insert_with(|| Arc::new(new())))
+    }
+}
+
+/// A session that is lent out, and goes back when it is dropped.
+#[derive(Debug)]
+pub struct Session {
+    line: Option<Line>,
+    access: Access,
+    shelf: Arc<Shelf>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(line) = self.line.take().filter(Line::is_open) {
+            self.shelf.free().push((self.access.clone(), line));
+        }
+    }
+}
+
+impl Session {
+    /// What the server shows of a database.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub async fn survey(&mut self, names: &Names) -> Result<Seen, Trouble> {
+        let text = survey(self.access.dialect, names);
+        let rows = self.prepared().await?.look(&text).await?;
+        Ok(read_survey(names, &rows))
+    }
+
+    /// What the server shows of an extra login.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub async fn survey_role(&mut self, wanted: &WantedRole) -> Result<SeenRole, Trouble> {
+        let rows = self.send(&role::survey(wanted)).await?;
+        Ok(role::read_survey(wanted, &rows))
+    }
+
+    /// Sends batches, one after the other.
+    ///
+    /// # Errors
+    /// The first that was not carried out, or of which nobody knows.
+    pub async fn carry_out(&mut self, batches: &[Batch], names: &Names) -> Result<(), Trouble> {
+        for batch in batches {
+            match batch.at {
+                At::Server => drop(self.send(&batch.text).await?),
+                At::Inside => {
+                    let inside = self.access.inside(names.database.as_str());
+                    drop(Line::open(&inside).await?.send(&batch.text).await?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes it instead of giving it back: a server may look at rights only when somebody logs in.
+    pub fn discard(&mut self) {
+        self.line = None;
+    }
+
+    /// What the server says of itself.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub async fn health(&mut self) -> Result<Health, Trouble> {
+        match self.line.as_mut() {
+            Some(Line::Postgresql(session)) => session.health().await,
+            Some(Line::Mariadb(session)) => session.health().await,
+            None => Err(Trouble::Unreachable("the session is closed".to_owned())),
+        }
+    }
+
+    async fn send(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+        self.prepared().await?.send(text).await
+    }
+
+    async fn prepared(&mut self) -> Result<&mut Line, Trouble> {
+        let closed = || Trouble::Unreachable("the session is closed".to_owned());
+        let line = self.line.as_mut().ok_or_else(closed)?;
+        if let Line::Mariadb(session) = line {
+            session.prepare().await?;
+        }
+        Ok(line)
+    }
+}
+
+/// Logs in as an application would, and asks for nothing but an answer.
+///
+/// # Errors
+/// The login does not work.
+pub(super) async fn try_login(access: &Access) -> Result<(), Trouble> {
+    run_as(access, "SELECT 1").await.map(drop)
+}
+
+/// Logs in as an application would, and sends one message. For those who show or check that a login works.
+///
+/// # Errors
+/// The login does not work, or the server refuses the message.
+pub async fn run_as(access: &Access, text: &str) -> Result<Vec<Row>, Trouble> {
+    Line::open(access).await?.send(text).await
+}

@@ -1,0 +1,124 @@
+//! What a role says of itself: what it waits for, who its application logs in as, and where its users are. The last is
+//! written before anything is made, with a finalizer, so that nothing that was made is forgotten.
+
+use super::roles;
+use crate::api::database::API_VERSION;
+use crate::api::database::role::{DatabaseRole, DatabaseRoleStatus, MadeOn, RoleBinding};
+use crate::api::status::Condition;
+use crate::database::ledger::Ledger;
+use crate::database::role::WantedRole;
+use crate::provider::clock;
+use crate::provider::desk::Desk;
+use crate::provider::trouble::Trouble;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time as MetaTime};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+/// Kept until its users are gone.
+const FINALIZER: &str = "database.conductor.io/role";
+
+/// How a role stands.
+pub(super) struct Told<'a> {
+    pub is_ready: bool,
+    pub reason: &'a str,
+    pub message: String,
+}
+
+/// The name of the Secret of a role.
+pub(super) fn secret_name(role: &DatabaseRole) -> String {
+    role.spec.secret_name.clone().unwrap_or_else(|| role.name_any())
+}
+
+/// Where the users of a role are.
+pub(super) fn made_on(role: &DatabaseRole) -> Option<&MadeOn> {
+    role.status.as_ref()?.made_on.as_ref()
+}
+
+/// Writes down where users are about to be made.
+pub(super) async fn begin(desk: &Desk, role: &DatabaseRole, made_on: &MadeOn) -> Result<(), Trouble> {
+    let (api, name) = (desk.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
+    let mut finalizers = role.metadata.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|one| one == FINALIZER) {
+        finalizers.push(FINALIZER.to_owned());
+        let change = json!({"metadata": {"resourceVersion": role.resource_version(), "uid": role.uid(), "finalizers": finalizers}});
+        let _: DynamicObject = desk.merge(&api, &name, change).await?;
+    }
+    if role.status.as_ref().and_then(|status| status.made_on.as_ref()) != Some(made_on) {
+        let _: DynamicObject = desk.merge_status(&api, &name, json!({"madeOn": made_on})).await?;
+    }
+    Ok(())
+}
+
+/// Nothing of the role is left on any server.
+pub(super) async fn forget(desk: &Desk, role: &DatabaseRole) -> Result<(), Trouble> {
+    let (api, name) = (desk.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
+    if made_on(role).is_some() {
+        let _: DynamicObject = desk.merge_status(&api, &name, json!({"madeOn": null})).await?;
+    }
+    let kept: Vec<&String> = role.finalizers().iter().filter(|one| *one != FINALIZER).collect();
+    if kept.len() == role.finalizers().len() {
+        return Ok(());
+    }
+    let bare = json!({"metadata": {"uid": role.uid(), "finalizers": kept}});
+    match desk.merge::<DynamicObject>(&api, &name, bare).await {
+        Err(Trouble::Api(why)) if why.starts_with("404") => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Writes down how the role stands, where that is not what is written there.
+pub(super) async fn tell(
+    desk: &Desk,
+    role: &DatabaseRole,
+    told: Told<'_>,
+    login: Option<(&WantedRole, &Ledger)>,
+) -> Result<(), Trouble> {
+    let was = role.status.clone().unwrap_or_default();
+    let word = if told.is_ready { "True" } else { "False" };
+    let before = was.conditions.as_ref().and_then(|all| all.first());
+    let since = before.filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
+    let condition = Condition {
+        type_: "Ready".to_owned(),
+        status: word.to_owned(),
+        reason: told.reason.to_owned(),
+        message: told.message,
+        last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
+        observed_generation: role.metadata.generation,
+    };
+    let ledger = login.map(|(_, ledger)| ledger);
+    let user = login.and_then(|(wanted, ledger)| Some(wanted.user(ledger.active?).to_string()));
+    let status = DatabaseRoleStatus {
+        binding: user.is_some().then(|| RoleBinding { name: secret_name(role) }),
+        username: user,
+        rotated_at: ledger.and_then(|ledger| ledger.rotated_at).map(clock::write),
+        rotation_done: ledger.and_then(|ledger| ledger.done.clone()),
+        made_on: None,
+        conditions: Some(vec![condition]),
+        observed_generation: role.metadata.generation,
+    };
+    if status == (DatabaseRoleStatus { made_on: None, ..was }) {
+        return Ok(());
+    }
+    let mut change = serde_json::to_value(&status).unwrap_or_default();
+    // What a merge does not name, it keeps; where users are is written elsewhere.
+    for field in ["binding", "username", "rotatedAt", "rotationDone"] {
+        if change.get(field).is_none() {
+            change[field] = Value::Null;
+        }
+    }
+    let api = desk.others(&roles(), &role.namespace().unwrap_or_default());
+    desk.merge_status::<DynamicObject>(&api, &role.name_any(), change).await.map(drop)
+}
+
+/// A role as an owner.
+pub(super) fn reference(role: &DatabaseRole) -> OwnerReference {
+    OwnerReference {
+        api_version: API_VERSION.to_owned(),
+        kind: "DatabaseRole".to_owned(),
+        name: role.name_any(),
+        uid: role.uid().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}

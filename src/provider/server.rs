@@ -1,0 +1,150 @@
+//! A server as its object says it: what it speaks, how it is reached, and the rules for databases on it.
+
+use super::access::Access;
+use super::book::text;
+use super::desk::Desk;
+use super::secret::Password;
+use super::trouble::Trouble;
+use super::world::World;
+use crate::api::database::logical::{ServerKind, ServerRef};
+use crate::api::database::server::{
+    AdminRef, DatabaseRules, DatabaseServerSpec, LocalServerSpec, Offer, ServerEngine, ServerStatus, SslMode,
+};
+use crate::database::Rules;
+use crate::database::sql::Dialect;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+
+/// A server.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    pub reference: ServerRef,
+    pub dialect: Dialect,
+    pub host: String,
+    pub port: u16,
+    pub ssl_mode: SslMode,
+    pub admin: AdminRef,
+    pub rules: Rules,
+    pub offer: Option<Offer>,
+}
+
+impl Server {
+    /// A login as applications are told it.
+    pub fn as_applications_see_it(&self, access: Access) -> Access {
+        Access { host: self.host.clone(), port: self.port, ..access }
+    }
+}
+
+/// The server that a reference leads to.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub(super) fn find(world: &World, reference: &ServerRef) -> Result<Server, Trouble> {
+    let (kind, name) = (reference.kind.word(), &reference.name);
+    let object = world.server(reference);
+    let object =
+        object.ok_or_else(|| Trouble::Unreachable(format!("there is no {kind} {name}: make it again")))?;
+    read(reference, &object)
+}
+
+/// Reads a server's object.
+///
+/// # Errors
+/// The field that cannot be honoured.
+pub(super) fn read(reference: &ServerRef, object: &DynamicObject) -> Result<Server, Trouble> {
+    let (kind, name) = (reference.kind.word(), object.name_any());
+    let wrong = |why: &str| Trouble::Invalid(format!("{kind} {name}: {why}"));
+    match reference.kind {
+        ServerKind::DatabaseServer => {
+            let spec: DatabaseServerSpec =
+                part(object, "spec").ok_or_else(|| wrong("spec cannot be read"))?;
+            let DatabaseServerSpec { engine, host, port, ssl_mode, admin, databases, offer } = spec;
+            let dialect = dialect(engine);
+            let port = port.map_or(Some(default_port(dialect)), |port| u16::try_from(port).ok());
+            Ok(Server {
+                reference: reference.clone(),
+                dialect,
+                host,
+                port: port.ok_or_else(|| wrong("spec.port is no port"))?,
+                ssl_mode: ssl_mode.unwrap_or_default(),
+                admin,
+                rules: rules(databases.as_ref(), &wrong)?,
+                offer,
+            })
+        }
+        ServerKind::LocalServer => {
+            let spec: LocalServerSpec = part(object, "spec").ok_or_else(|| wrong("spec cannot be read"))?;
+            let LocalServerSpec { engine, databases, offer, max_connections: _, cache_mebibytes: _ } = spec;
+            let status: ServerStatus = part(object, "status").unwrap_or_default();
+            let starting = || Trouble::Unreachable(format!("{kind} {name} is not running yet"));
+            Ok(Server {
+                reference: reference.clone(),
+                dialect: dialect(engine),
+                host: status.host.ok_or_else(starting)?,
+                port: status.port.and_then(|port| u16::try_from(port).ok()).ok_or_else(starting)?,
+                ssl_mode: SslMode::Disable,
+                admin: AdminRef { secret_name: local_secret(&name), ..AdminRef::default() },
+                rules: rules(databases.as_ref(), &wrong)?,
+                offer,
+            })
+        }
+    }
+}
+
+/// The Secret with the administrator's credentials of a server that we run.
+pub(super) fn local_secret(name: &str) -> String {
+    format!("{name}-local-admin")
+}
+
+fn rules(rules: Option<&DatabaseRules>, wrong: &dyn Fn(&str) -> Trouble) -> Result<Rules, Trouble> {
+    Rules::read(rules).map_err(|error| wrong(&error.to_string()))
+}
+
+fn part<T: DeserializeOwned>(object: &DynamicObject, name: &str) -> Option<T> {
+    serde_json::from_value(object.data.get(name)?.clone()).ok()
+}
+
+pub(super) fn dialect(engine: ServerEngine) -> Dialect {
+    match engine {
+        ServerEngine::Postgresql => Dialect::Postgresql,
+        ServerEngine::Mariadb | ServerEngine::Mysql => Dialect::Mariadb,
+    }
+}
+
+fn default_port(dialect: Dialect) -> u16 {
+    match dialect {
+        Dialect::Postgresql => 5432,
+        Dialect::Mariadb => 3306,
+    }
+}
+
+/// How the administrator logs in.
+///
+/// # Errors
+/// The Secret is not there, or lacks a key.
+pub(super) async fn access(desk: &Desk, server: &Server) -> Result<Access, Trouble> {
+    let Server { dialect, host, port, ssl_mode, admin, reference, .. } = server;
+    let name = &admin.secret_name;
+    let kind = reference.kind.word();
+    let lacks = |what: &str| Trouble::Credentials(format!("{kind} {}: Secret {name} {what}", reference.name));
+    let secret = desk.find(&desk.secrets(), name).await?.ok_or_else(|| lacks("is not there: make it"))?;
+    let key = admin.password_key.as_deref().unwrap_or("password");
+    let password = text(&secret, key).ok_or_else(|| lacks(&format!("has no key {key}")))?;
+    let username = admin.username.clone().or_else(|| text(&secret, "username"));
+    let username =
+        username.ok_or_else(|| lacks("has no key username, and spec.admin.username names none"))?;
+    let home = match dialect {
+        Dialect::Postgresql => "postgres",
+        Dialect::Mariadb => "mysql",
+    };
+    Ok(Access {
+        dialect: *dialect,
+        host: host.clone(),
+        port: *port,
+        ssl_mode: *ssl_mode,
+        username,
+        password: Password::new(password),
+        database: admin.database.clone().unwrap_or_else(|| home.to_owned()),
+    })
+}

@@ -1,0 +1,13 @@
+//! What the tests of databases share: real servers as processes of the test, logins as an application makes them, and
+//! a house with a control plane, a controller and the objects of an application. What is true is the tests' to say.
+
+pub mod house;
+pub mod login;
+pub mod server;
+pub mod tap;
+pub mod trial;
+
+pub use house::{House, SYSTEM};
+pub use login::Login;
+pub use server::RealServer;
+pub use tap::{Cut, Said, Tap};

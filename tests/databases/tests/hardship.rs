@@ -1,0 +1,250 @@
+//! Servers that are there and not well: they hang, have no connection left, may not be written to, lack a right, have no
+//! room, move. Each is told on its own object or on the claim with what to do, everybody else goes on, and it goes on by
+//! itself when it can.
+
+use conductor::database::sql::Dialect;
+use conductor_databases::server::new_folder;
+use conductor_databases::{House, Login, RealServer, SYSTEM, Tap};
+use conductor_live::until;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::Command;
+use tokio_postgres::NoTls;
+
+const BOTH: [Dialect; 2] = [Dialect::Postgresql, Dialect::Mariadb];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_told_of_and_holds_up_nobody_else() {
+    for dialect in BOTH {
+        let (hung, well) = (RealServer::start(dialect).await, RealServer::start(dialect).await);
+        let house = House::enter().await;
+        house.register("hung", &hung, json!({})).await;
+        house.register("well", &well, json!({})).await;
+        let controller = house.controller();
+        house.claim("app", "first", "hung", json!({})).await;
+        house.login(dialect, "app", "first").await;
+        hung.signal("STOP");
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            house.claim("app", name, "hung", json!({})).await;
+        }
+        house.claim("app", "other", "well", json!({})).await;
+        house.login(dialect, "app", "other").await.run("SELECT 1").await.expect("others go on");
+        house.claim_tells("a", "did not answer within").await;
+        hung.signal("CONT");
+        for name in ["a", "f"] {
+            house.login(dialect, "app", name).await.run("SELECT 1").await.expect("it goes on by itself");
+        }
+        controller.stop().await.expect("it stops when asked to");
+    }
+}
+
+/// A connection that somebody holds, until it is dropped.
+type Held = Box<dyn std::any::Any + Send>;
+
+async fn hold(login: &Login) -> Result<Held, String> {
+    let port = login.get("port").parse().unwrap_or(0);
+    match login.dialect {
+        Dialect::Postgresql => {
+            let mut config = tokio_postgres::Config::new();
+            config.host(login.get("host")).port(port).user(login.get("username"));
+            config.password(login.get("password")).dbname(login.get("database"));
+            let (client, connection) = config.connect(NoTls).await.map_err(|error| error.to_string())?;
+            tokio::spawn(connection);
+            Ok(Box::new(client))
+        }
+        Dialect::Mariadb => {
+            let options = mysql_async::OptsBuilder::default()
+                .ip_or_hostname(login.get("host"))
+                .tcp_port(port)
+                .user(Some(login.get("username")))
+                .pass(Some(login.get("password")))
+                .db_name(Some(login.get("database")))
+                .prefer_socket(false);
+            let conn = mysql_async::Conn::new(options).await.map_err(|error| error.to_string())?;
+            Ok(Box::new(conn))
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_a_free_connection_is_told_of_and_waited_for() {
+    for dialect in BOTH {
+        let server = RealServer::start_with(dialect, 16, &[]).await;
+        let house = House::enter().await;
+        house.register("main", &server, json!({})).await;
+        let controller = house.controller();
+        house.claim("app", "first", "main", json!({})).await;
+        let first = house.login(dialect, "app", "first").await;
+        let mut held = Vec::new();
+        while let Ok(connection) = hold(&first).await {
+            held.push(connection);
+        }
+        assert!(held.len() > 3, "{} connections were to be had", held.len());
+        house.claim("app", "second", "main", json!({})).await;
+        house.claim_tells("second", "raise max_connections").await;
+        held.clear();
+        house.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it goes on by itself");
+        controller.stop().await.expect("it stops when asked to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_read_only_is_told_of_with_what_to_do() {
+    for dialect in BOTH {
+        let server = RealServer::start(dialect).await;
+        let house = House::enter().await;
+        house.register("main", &server, json!({})).await;
+        let controller = house.controller();
+        house.server_tells("main", "can be made on it").await;
+        let admin = Login::admin(&server.access());
+        let (on, off): (&[&str], &[&str]) = match dialect {
+            Dialect::Postgresql => (
+                &["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"],
+                &["ALTER SYSTEM SET default_transaction_read_only = off", "SELECT pg_reload_conf()"],
+            ),
+            Dialect::Mariadb => (&["SET GLOBAL read_only = 1"], &["SET GLOBAL read_only = 0"]),
+        };
+        for statement in on {
+            admin.run(statement).await.expect("the administrator may");
+        }
+        // Any change of the object makes the controller look at once.
+        let look = |note: &str| Patch::Merge(json!({"spec": {"databases": {"passwordLength": note.len()}}}));
+        let api = house.api("DatabaseServer");
+        api.patch("main", &PatchParams::default(), &look(&"x".repeat(20))).await.expect("it is there");
+        let told = house.server_tells("main", "read-only").await;
+        assert!(
+            told.contains("default_transaction_read_only = off") || told.contains("read_only = 0"),
+            "{told}"
+        );
+        if dialect == Dialect::Postgresql {
+            // On MariaDB this administrator may write all the same.
+            house.claim("app", "orders", "main", json!({})).await;
+            house.claim_tells("orders", "read-only transaction").await;
+        }
+        for statement in off {
+            admin.run(statement).await.expect("the administrator may");
+        }
+        house.server_tells("main", "can be made on it").await;
+        if dialect == Dialect::Postgresql {
+            house.login(dialect, "app", "orders").await.run("SELECT 1").await.expect("it goes on by itself");
+        }
+        controller.stop().await.expect("it stops when asked to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_right_on_mariadb_is_named_with_the_grant_that_gives_it() {
+    let server = RealServer::start(Dialect::Mariadb).await;
+    let house = House::enter().await;
+    let admin = Login::admin(&server.access());
+    admin
+        .run("CREATE USER 'clerk'@'%' IDENTIFIED BY 'weak-but-mine'; GRANT SELECT ON *.* TO 'clerk'@'%'")
+        .await
+        .expect("a user");
+    house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
+    house
+        .turn
+        .put(json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "main-admin", "namespace": SYSTEM},
+            "stringData": {"username": "clerk", "password": "weak-but-mine"}}))
+        .await;
+    let controller = house.controller();
+    let told = house.server_tells("main", "lacks CREATE USER").await;
+    assert!(told.contains("GRANT CREATE USER ON *.* TO 'clerk'@'%'"), "{told}");
+    // What the page says that it needs, and no more.
+    admin
+        .run(
+            "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD, PROCESS, CONNECTION ADMIN, CREATE USER, \
+             ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, \
+             CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER, DELETE HISTORY ON *.* TO 'clerk'@'%' WITH GRANT OPTION",
+        )
+        .await
+        .expect("rights");
+    house.server_tells("main", "can be made on it").await;
+    let id = house.claim("app", "orders", "main", json!({})).await;
+    let login = house.login(Dialect::Mariadb, "app", "orders").await;
+    login.run("CREATE TABLE t (v INT)").await.expect("it may make tables");
+    house.rotate(&id, "hard-1").await;
+    house.release("app", "orders").await;
+    until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
+    controller.stop().await.expect("it stops when asked to");
+}
+
+/// A file system of a few megabytes, gone with the test.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(mebibytes: u32) -> Option<Small> {
+        let folder = new_folder();
+        std::fs::create_dir_all(&folder).ok()?;
+        let size = format!("size={mebibytes}m,mode=0755");
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();
+        done.is_ok_and(|status| status.success()).then_some(Small(folder))
+    }
+
+    /// Fills it to the last page.
+    fn fill(&self) -> PathBuf {
+        let file = self.0.join("ballast");
+        let page = vec![0_u8; 1 << 12];
+        let mut ballast = std::fs::File::create(&file).expect("a file");
+        while std::io::Write::write_all(&mut ballast, &page).is_ok() {}
+        file
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_told_of_and_waited_for() {
+    let Some(small) = Small::mount(160) else {
+        println!("left out: a small file system can only be mounted by root");
+        return;
+    };
+    let dialect = Dialect::Postgresql;
+    let server = RealServer::start_in(small.0.join("server"), dialect, 50, &["max_wal_size=32MB"]).await;
+    let house = House::enter().await;
+    house.register("main", &server, json!({})).await;
+    let controller = house.controller();
+    house.claim("app", "first", "main", json!({})).await;
+    let first = house.login(dialect, "app", "first").await;
+    first.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
+    let ballast = small.fill();
+    house.claim("app", "second", "main", json!({})).await;
+    house.claim_tells("second", "its disk is full").await;
+    assert_eq!(first.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "others go on");
+    std::fs::remove_file(ballast).expect("room again");
+    house.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it goes on by itself");
+    controller.stop().await.expect("it stops when asked to");
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_published_follows_a_server_that_moves() {
+    for dialect in BOTH {
+        let server = RealServer::start(dialect).await;
+        let house = House::enter().await;
+        let before = Tap::open(dialect, server.plan.port).await;
+        house.register_at("main", &server, before.port, json!({})).await;
+        let controller = house.controller();
+        house.claim("app", "orders", "main", json!({})).await;
+        let first = house.login(dialect, "app", "orders").await;
+        assert_eq!(first.get("port"), before.port.to_string());
+        house.register("main", &server, json!({})).await;
+        let moved = until("the new address is published", async || {
+            let keys = house.published("app", "orders").await?;
+            (keys.get("port") == Some(&server.plan.port.to_string())).then_some(keys)
+        })
+        .await;
+        let moved = Login::new(dialect, moved);
+        assert_eq!(moved.get("password"), first.get("password"), "the login itself is the same");
+        drop(before);
+        moved.run("SELECT 1").await.expect("it works");
+        controller.stop().await.expect("it stops when asked to");
+    }
+}
