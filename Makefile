@@ -36,6 +36,7 @@ bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision
 	@$(CARGO) bench --package conductor --bench summary
 	@$(CARGO) bench --package conductor-simulator --bench scale
+	@$(CARGO) bench --package conductor-conformance --bench apis
 
 bench-live: tools ## Measure on a real API server beside the PV binder; writes docs/benchmarks.md
 	@$(CARGO) build --release --package conductor-cli --package conductor-bench-live

@@ -14,16 +14,19 @@ pub enum Section {
     Peers,
     /// Everything, on a real API server.
     Live,
+    /// The embedded API beside the real one.
+    Apis,
 }
 
 impl Section {
-    const ALL: [Section; 3] = [Section::Engine, Section::Peers, Section::Live];
+    const ALL: [Section; 4] = [Section::Engine, Section::Peers, Section::Live, Section::Apis];
 
     fn name(self) -> &'static str {
         match self {
             Section::Engine => "engine",
             Section::Peers => "peers",
             Section::Live => "live",
+            Section::Apis => "apis",
         }
     }
 
@@ -32,6 +35,7 @@ impl Section {
             Section::Engine => "The engine alone",
             Section::Peers => "Beside the peers' own code",
             Section::Live => "End to end on a real API server",
+            Section::Apis => "The embedded API beside the real one",
         }
     }
 
