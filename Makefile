@@ -29,7 +29,7 @@ capture: tools ## Draw docs/demo.svg anew from what the demo prints
 	@$(CARGO) build --release --package conductor-cli
 	@scripts/capture-demo "$(CARGO_TARGET_DIR)/release/conductor"
 
-test: tools databases browser lint pure deny ## Run every check and every test; the last line counts them
+test: tools databases browser lint pure deny bench-guard ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace
 
 bench: tools ## Measure, and print a summary
@@ -55,7 +55,8 @@ bench-peers: tools ## Measure decisions beside the peers' own code; writes docs/
 	@cd benches/peers/go && CGO_ENABLED=0 go build -trimpath -o "$(CARGO_TARGET_DIR)/release/peers" .
 	@"$(CARGO_TARGET_DIR)/release/bench-peers" --peers "$(CARGO_TARGET_DIR)/release/peers" --write
 
-bench-guard: tools ## Count the instructions of fixed workloads; fails when they grow (needs valgrind)
+bench-guard: tools ## Count the instructions of fixed workloads; fails when they grow
+	@scripts/install-packages valgrind
 	@$(CARGO) bench --package conductor --bench guard
 
 bench-databases: tools databases ## Measure 300 claims over 3 shared PostgreSQL servers

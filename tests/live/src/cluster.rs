@@ -120,6 +120,22 @@ impl Turn {
         self.cluster.kubectl(arguments)
     }
 
+    /// Applies an object with kubectl, as the administrator.
+    ///
+    /// # Panics
+    /// When it is refused; the message has what kubectl said.
+    #[track_caller]
+    pub fn apply(&self, object: &Value) {
+        let output = self.cluster.site.kubectl_with_input(&["apply", "-f", "-"], &object.to_string());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// What kubectl prints, whether it succeeds or not.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.cluster.site.kubectl_with_input(arguments, "");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// The administrator's client for the test's own calls; it tries again what the server is not ready for.
     pub fn client(&self) -> Client {
         self.client.clone()

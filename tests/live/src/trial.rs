@@ -7,12 +7,13 @@ use crate::normal::{difference, normalise};
 use crate::observer::{Observer, State};
 use crate::scope::Scope;
 use crate::workflow::{Act, Workflow};
-use crate::{invariants, kinds};
+use crate::{invariants, kinds, operator};
 use conductor::live;
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -72,6 +73,22 @@ pub struct Trial<'a> {
 struct Life {
     wire: Wire,
     task: JoinHandle<Result<(), live::Error>>,
+}
+
+/// Installs with kubectl what trials are made of: our kinds, and one that an operator fills with life.
+///
+/// # Panics
+/// When they are not served then; the message has what kubectl said.
+pub fn install(kubectl: impl Fn(&[&str], &str) -> Output) {
+    let crds = crate::root("crds").display().to_string();
+    for (arguments, input) in [
+        (&["apply", "--server-side", "-f", &crds][..], String::new()),
+        (&["apply", "-f", "-"], operator::definition().to_string()),
+        (&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], String::new()),
+    ] {
+        let output = kubectl(arguments, &input);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 impl Lab {

@@ -1,4 +1,4 @@
-//! Every call of every workflow goes wrong in every way, one at a time, on a real API server: the process dies
+//! Every call of every workflow goes wrong in every way, one at a time, on either API: the process dies
 //! before it or after it, the API refuses, the answer is lost. Enumerated from the trace of an undisturbed
 //! run, not sampled. The end is always that of the undisturbed run, and no revision breaks an invariant.
 
@@ -6,8 +6,9 @@ use conductor::live;
 use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::fault::{Call, Fault};
 use conductor_live::operator;
-use conductor_live::trial::{Lab, Normal};
+use conductor_live::trial::{Lab, Normal, install};
 use conductor_live::workflow::{self, Workflow};
+use conductor_live::{Side, Site};
 use futures::StreamExt;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -32,10 +33,29 @@ enum Outcome {
     Failed(String),
 }
 
+/// One API after the other: what is measured as rest is the controller's, not the machine's.
+static ONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_of_every_workflow_may_go_wrong_on_the_embedded_api() {
+    let _one = ONE.lock().await;
+    let site = Site::start(Side::Embedded).await;
+    install(|arguments, input| site.kubectl_with_input(arguments, input));
+    let config = live::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
+    let api = live::connect(config).unwrap();
+    let lab = Lab::new(api.clone()).await.unwrap();
+    let operator = tokio::spawn(operator::operate(api));
+    let mut failures = enumerate(&lab, vec![workflow::namespace_deletion()], SIDE_BY_SIDE_SLOW).await;
+    failures.extend(enumerate(&lab, workflow::all(), SIDE_BY_SIDE).await);
+    operator.abort();
+    assert!(failures.is_empty(), "{} trials failed:\n{}", failures.len(), failures.join("\n\n"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_of_every_workflow_may_go_wrong() {
+    let _one = ONE.lock().await;
     let mut plane = ControlPlane::start().unwrap();
-    install(&plane);
+    install(|arguments, input| plane.kubectl_with_input(arguments, input).unwrap());
     // Only one workflow needs them, and they work on every namespace that is made.
     plane.start_part(Part::ControllerManager).unwrap();
     let config = live::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
@@ -47,17 +67,6 @@ async fn every_call_of_every_workflow_may_go_wrong() {
     failures.extend(enumerate(&lab, workflow::all(), SIDE_BY_SIDE).await);
     operator.abort();
     assert!(failures.is_empty(), "{} trials failed:\n{}", failures.len(), failures.join("\n\n"));
-}
-
-fn install(plane: &ControlPlane) {
-    let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
-    let run = |arguments: &[&str], input: &str| {
-        let output = plane.kubectl_with_input(arguments, input).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    };
-    run(&["apply", "--server-side", "-f", crds], "");
-    run(&["apply", "-f", "-"], &operator::definition().to_string());
-    run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], "");
 }
 
 /// Runs each workflow undisturbed, then once for every call and fault. Gives what failed.

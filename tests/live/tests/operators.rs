@@ -1,9 +1,9 @@
 //! Operators as they are: slow, failing, flapping, late with what they have to say, refusing to let go. Each is stood
-//! in for on a real API server, and what applications and administrators see of it is what is tested.
+//! in for on either API, and what applications and administrators see of it is what is tested.
 
 use conductor::model::{Kind, TypeId};
 use conductor_live::operator::{self, ADDRESS, FLAPS, REFUSAL};
-use conductor_live::{Calls, Controller, Turn, kinds, turn, until};
+use conductor_live::{Calls, Controller, Side, Turn, kinds, on_both_apis, turn_on, until};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -12,6 +12,15 @@ use tokio::task::JoinHandle;
 const CLAIM: Kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
 const RESOURCE: Kind = Kind::Resource(TypeId::RELATIONAL_DATABASE);
 const SYSTEM: &str = "conductor-system";
+
+on_both_apis! {
+    a_slow_operator_is_waited_for_and_nothing_is_made_twice,
+    a_failing_operator_is_given_up_and_the_next_class_is_tried,
+    what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it_again,
+    a_flapping_operator_unbinds_nobody_and_is_told,
+    a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing,
+    an_operator_that_refuses_deletion_is_told_with_what_it_waits_for,
+}
 
 /// A class whose instances are treated in one manner.
 fn class(manner: &str) -> Value {
@@ -47,20 +56,17 @@ struct Scene {
 }
 
 impl Scene {
-    async fn set(classes: &[Value]) -> Scene {
-        let turn = turn().await;
+    async fn set(side: Side, classes: &[Value]) -> Scene {
+        let turn = turn_on(side).await;
         turn.namespace("shop").await;
-        apply(&turn, &operator::definition());
+        turn.apply(&operator::definition());
         turn.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]);
         clear(&turn).await;
-        apply(
-            &turn,
-            &json!({
-                "apiVersion": "v1", "kind": "Secret",
-                "metadata": {"name": "login", "namespace": SYSTEM, "labels": {"conductor.io/publishable": "true"}},
-                "stringData": {"username": "app", "password": "of-the-test"},
-            }),
-        );
+        turn.apply(&json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "login", "namespace": SYSTEM, "labels": {"conductor.io/publishable": "true"}},
+            "stringData": {"username": "app", "password": "of-the-test"},
+        }));
         let operator = tokio::spawn(operator::operate(turn.client()));
         let calls = Calls::default();
         let controller = Controller::alone(turn.client_through(&calls));
@@ -124,12 +130,6 @@ impl Scene {
     }
 }
 
-fn apply(turn: &Turn, object: &Value) {
-    let output = turn.plane().kubectl_with_input(&["apply", "-f", "-"], &object.to_string());
-    let output = output.expect("kubectl runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 /// What other tests left goes, whatever keeps it: nobody is there to take back what was published.
 async fn clear(turn: &Turn) {
     let published = ["delete", "secrets,configmaps,services", "-n", "shop", "-l", "conductor.io/published"];
@@ -153,9 +153,8 @@ fn contains(condition: &Value, text: &str) -> bool {
     condition["message"].as_str().is_some_and(|message| message.contains(text))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_slow_operator_is_waited_for_and_nothing_is_made_twice() {
-    let scene = Scene::set(&[class("slow")]).await;
+async fn a_slow_operator_is_waited_for_and_nothing_is_made_twice(side: Side) {
+    let scene = Scene::set(side, &[class("slow")]).await;
     scene.turn.put(claim(&["slow"])).await;
     scene.says("Bound", "Provisioning", "from class slow").await;
     until("the resource tells what the operator says", async || {
@@ -175,9 +174,8 @@ async fn a_slow_operator_is_waited_for_and_nothing_is_made_twice() {
     scene.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_failing_operator_is_given_up_and_the_next_class_is_tried() {
-    let scene = Scene::set(&[class("failing"), class("prompt")]).await;
+async fn a_failing_operator_is_given_up_and_the_next_class_is_tried(side: Side) {
+    let scene = Scene::set(side, &[class("failing"), class("prompt")]).await;
     scene.turn.put(claim(&["failing", "prompt"])).await;
     let bound = scene.is_bound().await;
     let resource = scene.turn.resource(&bound).await.expect("it is there");
@@ -197,11 +195,10 @@ async fn a_failing_operator_is_given_up_and_the_next_class_is_tried() {
     scene.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it_again() {
+async fn what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it_again(side: Side) {
     let mut stuck = class("stuck");
     stuck["deadline"] = json!("2s");
-    let mut scene = Scene::set(&[stuck]).await;
+    let mut scene = Scene::set(side, &[stuck]).await;
     scene.turn.put(claim(&["stuck"])).await;
     scene.says("Bound", "ProvisioningFailed", "class stuck: it was not ready in the time").await;
     until("what was half made is reclaimed", async || {
@@ -223,9 +220,8 @@ async fn what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it
     scene.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flapping_operator_unbinds_nobody_and_is_told() {
-    let scene = Scene::set(&[class("flapping")]).await;
+async fn a_flapping_operator_unbinds_nobody_and_is_told(side: Side) {
+    let scene = Scene::set(side, &[class("flapping")]).await;
     scene.turn.put(claim(&["flapping"])).await;
     let bound = scene.is_bound().await;
     let mut seen = Vec::new();
@@ -243,9 +239,8 @@ async fn a_flapping_operator_unbinds_nobody_and_is_told() {
     scene.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing() {
-    let scene = Scene::set(&[class("late")]).await;
+async fn a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing(side: Side) {
+    let scene = Scene::set(side, &[class("late")]).await;
     scene.turn.put(claim(&["late"])).await;
     scene.is_bound().await;
     scene.says("Ready", "ConnectionIncomplete", "host").await;
@@ -255,9 +250,8 @@ async fn a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing() {
     scene.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operator_that_refuses_deletion_is_told_with_what_it_waits_for() {
-    let scene = Scene::set(&[class("refusing")]).await;
+async fn an_operator_that_refuses_deletion_is_told_with_what_it_waits_for(side: Side) {
+    let scene = Scene::set(side, &[class("refusing")]).await;
     scene.turn.put(claim(&["refusing"])).await;
     let bound = scene.is_bound().await;
     until("the operator keeps it", async || {

@@ -1,13 +1,18 @@
-//! Provisioning on a real API server: a class of three objects, an operator that tells their outputs and makes a
+//! Provisioning on either API: a class of three objects, an operator that tells their outputs and makes a
 //! Secret, and an application that finds its connection. Then changes, foreign objects, and the end.
 
 use conductor::model::{Kind, TypeId};
-use conductor_live::{Controller, Turn, kinds, operator, turn, until};
+use conductor_live::{Controller, Side, Turn, kinds, on_both_apis, operator, turn_on, until};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 const CLAIM: Kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
 const PASSWORD: &str = "a-password-of-the-test";
+
+on_both_apis! {
+    three_objects_become_a_connection_that_follows_them_and_goes_with_the_claim,
+    a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywhere,
+}
 
 fn object(id: &str, spec: Value) -> Value {
     let kind =
@@ -72,9 +77,7 @@ fn login(turn: &Turn, server: &DynamicObject, password: &str) {
             {"apiVersion": "database.aws.conductor.io/v1alpha1", "kind": "RDSInstance", "name": name, "uid": uid}]},
         "stringData": {"user": "app", "password": password},
     });
-    let output =
-        turn.plane().kubectl_with_input(&["apply", "-f", "-"], &secret.to_string()).expect("kubectl runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    turn.apply(&secret);
 }
 
 async fn condition(turn: &Turn, claim: &str) -> Option<Value> {
@@ -95,9 +98,8 @@ fn published(turn: &Turn, name: &str, key: &str) -> String {
     turn.kubectl(&["get", "secret", name, "-n", "shop", "-o", &template])
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_claim() {
-    let turn = turn().await;
+async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_claim(side: Side) {
+    let turn = turn_on(side).await;
     install(&turn).await;
     let controller = Controller::alone(turn.controller_client());
     turn.put(class()).await;
@@ -141,8 +143,7 @@ async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_c
     turn.kubectl(&["delete", "configmap", "orders", "-n", "shop"]);
     let config = ["get", "configmap", "orders", "-n", "shop", "-o", "jsonpath={.data.host}"];
     until("the ConfigMap is back", async || {
-        let output = turn.plane().kubectl(&config).expect("kubectl runs");
-        (String::from_utf8_lossy(&output.stdout) == "moved.example.com").then_some(())
+        (turn.try_kubectl(&config) == "moved.example.com").then_some(())
     })
     .await;
 
@@ -193,30 +194,20 @@ async fn update_in_place(turn: &Turn) {
     assert_eq!(after.data["status"]["address"], "moved.example.com");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywhere() {
-    let turn = turn().await;
+async fn a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywhere(side: Side) {
+    let turn = turn_on(side).await;
     install(&turn).await;
     let theirs = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": "shop"},
         "stringData": {"own": "content"},
     });
-    let output =
-        turn.plane().kubectl_with_input(&["apply", "-f", "-"], &theirs.to_string()).expect("kubectl runs");
-    assert!(output.status.success());
+    turn.apply(&theirs);
     let controller = Controller::alone(turn.controller_client());
     let admin = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "admin", "namespace": "conductor-system"},
         "stringData": {"username": "app", "password": PASSWORD},
     });
-    let put = |secret: &Value| {
-        let output = turn
-            .plane()
-            .kubectl_with_input(&["apply", "-f", "-"], &secret.to_string())
-            .expect("kubectl runs");
-        assert!(output.status.success());
-    };
-    put(&admin);
+    turn.apply(&admin);
     turn.put(json!({
         "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabase",
         "metadata": {"name": "stands", "namespace": "conductor-system"},
@@ -232,7 +223,7 @@ async fn a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywher
     ready_is(&turn, "mine", "SecretNotAllowed", "conductor.io/publishable=true").await;
     let mut allowed = admin.clone();
     allowed["metadata"]["labels"] = json!({"conductor.io/publishable": "true"});
-    put(&allowed);
+    turn.apply(&allowed);
     ready_is(&turn, "mine", "SecretConflict", "Secret shop/mine").await;
     assert_eq!(published(&turn, "mine", "own"), "content");
     turn.kubectl(&["delete", "secret", "mine", "-n", "shop"]);
@@ -258,7 +249,6 @@ async fn a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywher
 
 async fn install(turn: &Turn) {
     turn.namespace("shop").await;
-    let output = turn.plane().kubectl_with_input(&["apply", "-f", "-"], &operator::definition().to_string());
-    assert!(output.expect("kubectl runs").status.success());
+    turn.apply(&operator::definition());
     turn.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]);
 }

@@ -5,8 +5,7 @@ use conductor::live;
 use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::kinds::{CLAIM, NAMESPACE, RESOURCE, api_of};
 use conductor_live::observer::State;
-use conductor_live::operator;
-use conductor_live::trial::{Lab, Trial};
+use conductor_live::trial::{Lab, Trial, install};
 use conductor_live::workflow::{Act, Workflow, claim, is_bound, phase, resource, untold, wants};
 use conductor_live::{Side, Site};
 use futures::{StreamExt, TryStreamExt};
@@ -14,7 +13,6 @@ use kube::Client;
 use kube::api::{Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use std::pin::pin;
-use std::process::Output;
 use std::time::Duration;
 
 /// The storms that nobody needs to kill a process for, on the embedded API.
@@ -39,18 +37,6 @@ async fn storms_pass_and_everything_settles() {
     a_thousand_claims_race_for_one_resource(&lab).await.unwrap();
     the_api_server_is_killed_under_load(&mut plane, &lab).await.unwrap();
     etcd_forgets_and_watches_begin_anew(&mut plane, &lab).await.unwrap();
-}
-
-fn install(kubectl: impl Fn(&[&str], &str) -> Output) {
-    let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
-    for (arguments, input) in [
-        (&["apply", "--server-side", "-f", crds][..], String::new()),
-        (&["apply", "-f", "-"], operator::definition().to_string()),
-        (&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], String::new()),
-    ] {
-        let output = kubectl(arguments, &input);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
 }
 
 fn count(state: &State, kind: &str, wanted: &str) -> usize {
