@@ -204,7 +204,9 @@ mod tests {
 
     #[test]
     fn a_name_fits_below_the_shortest_name_that_stays() {
-        for (kept, name) in [(&["aa"][..], "a"), (&["a", "a-a"], "a--b"), (&["a", "aa"], "a-b"), (&["x", "x-0"], "x--z")] {
+        for (kept, name) in
+            [(&["aa"][..], "a"), (&["a", "a-a"], "a--b"), (&["a", "aa"], "a-b"), (&["x", "x-0"], "x--z")]
+        {
             let mut pseudonyms = Pseudonyms::new(b"key", &[]);
             kept.iter().for_each(|name| pseudonyms.keep(name));
             let given = pseudonyms.of(name);
