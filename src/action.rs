@@ -55,6 +55,14 @@ pub enum Action {
         /// What is to be published.
         publication: Box<Publication>,
     },
+    /// Look at the one Secret under this name, live: whether it is published for the claim, and as what. Nothing of what it
+    /// holds is told. Answered by [`crate::event::PublishEvent::SecretRead`], or `SecretRefused`.
+    ReadSecret {
+        /// The claim.
+        claim: Uid,
+        /// Where.
+        key: ObjectKey,
+    },
     /// Take something back that was published, if it is still the one we mean.
     Withdraw {
         /// To be repeated in the answer.
@@ -82,7 +90,7 @@ impl Action {
             Action::Part(
                 PartAction::Create { id, .. } | PartAction::Update { id, .. } | PartAction::Delete { id, .. },
             ) => Some(*id),
-            Action::Read { .. } | Action::Part(PartAction::Read { .. }) => None,
+            Action::Read { .. } | Action::ReadSecret { .. } | Action::Part(PartAction::Read { .. }) => None,
             Action::Follow(_) | Action::Tell(_) | Action::WakeAt(_) => None,
         }
     }

@@ -186,6 +186,8 @@ pub struct Engine {
     reads: BTreeMap<(Kind, ObjectKey), BTreeSet<Uid>>,
     /// Parts that are being read, and the lives of that name that are in doubt.
     part_reads: BTreeMap<PartKey, BTreeSet<Uid>>,
+    /// Secrets of claims that are being read, by the claim and their name.
+    secret_reads: BTreeSet<(Uid, Name)>,
     /// What the API said to the last try, where it was no.
     troubles: BTreeMap<(Target, Effect), String>,
     destroys: BTreeMap<(TypeId, Name), DestroyCheck>,
@@ -193,8 +195,8 @@ pub struct Engine {
     gone_order: VecDeque<Uid>,
     /// Who a resource is being made for, by the resource's name.
     makers: BTreeMap<(TypeId, Name), Uid>,
-    /// Connections that are being published, by their digest, and those that could not be.
-    publishing: BTreeMap<Uid, Name>,
+    /// Connections that are being published, by their digest and the name of their Secret, and those that could not be.
+    publishing: BTreeMap<Uid, (Name, Name)>,
     unpublished: BTreeMap<Uid, publish::Unpublished>,
     /// What resources are made from, compiled, by its text: resources of one class share it.
     blueprints: BTreeMap<String, Result<Blueprint, FieldError>>,
@@ -230,6 +232,7 @@ impl Engine {
             retries: BTreeSet::new(),
             reads: BTreeMap::new(),
             part_reads: BTreeMap::new(),
+            secret_reads: BTreeSet::new(),
             troubles: BTreeMap::new(),
             destroys: BTreeMap::new(),
             gone: BTreeSet::new(),
@@ -256,14 +259,17 @@ impl Engine {
     /// [`Event::Synced`]. At most one write per object is on its way at any time.
     pub fn handle(&mut self, event: Event, now: Time) -> Vec<Action> {
         match event {
-            Event::Seen(object) => self.observe(object, now),
+            Event::Seen(object) => {
+                self.notice_touch(&object);
+                self.observe(object, now);
+            }
             Event::Gone(gone) => self.observe_gone(gone.kind, &gone.key, &gone.uid, now),
             Event::Listed { kind, objects, revision } => self.observe_list(kind, objects, revision, now),
             Event::Synced => self.start(now),
             Event::Answered { id, answer } => self.answered(id, answer, now),
             Event::Read { kind, key, found } => self.read_answered(kind, &key, found, now),
             Event::Part(event) => self.observe_parts(event, now),
-            Event::Publish(event) => self.observe_published(event),
+            Event::Publish(event) => self.observe_published(event, now),
             Event::Tick => self.tick(now),
         }
         if self.synced {
@@ -328,6 +334,7 @@ impl Engine {
         self.flights.is_empty()
             && self.reads.is_empty()
             && self.part_reads.is_empty()
+            && self.secret_reads.is_empty()
             && self.queue.lengths().active == 0
             && self.dirty.is_empty()
     }

@@ -88,7 +88,7 @@ pub enum PartEvent {
 /// One thing that happened to what is published for claims, or to what it is published from.
 #[derive(Clone, Debug)]
 pub enum PublishEvent {
-    /// Everything of a kind that is published for claims.
+    /// Everything of a kind that is published for claims, but Secrets, which are never listed.
     Listed {
         /// The kind.
         slot: Slot,
@@ -99,6 +99,31 @@ pub enum PublishEvent {
     },
     /// A kind that is published may not be listed. It may be listed later.
     Refused(Slot),
+    /// What is under the name of a Secret that may be published for a claim now; one of another claim, or of nobody, is
+    /// none. Said only on the API's word.
+    SecretRead {
+        /// The claim.
+        claim: Uid,
+        /// Where.
+        key: ObjectKey,
+        /// What was found.
+        found: Option<PublishedView>,
+    },
+    /// Such a Secret may not be read. It may be read later.
+    SecretRefused {
+        /// The claim.
+        claim: Uid,
+        /// Where.
+        key: ObjectKey,
+    },
+    /// Nobody tells when somebody else changes a published Secret: a share of them, the claims `turn` of `of`, is to be
+    /// read anew. Said in turn, so that each is read once in every round.
+    Recheck {
+        /// Which share.
+        turn: u32,
+        /// How many shares there are.
+        of: u32,
+    },
     /// Something published is new or has changed.
     Seen(PublishedView),
     /// Something published is gone, or has lost its label.

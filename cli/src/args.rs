@@ -208,6 +208,9 @@ pub struct RunArguments {
     /// Most calls a second to the API, in the long run
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub writes_per_second: u32,
+    /// Within how many seconds each published Secret is looked at once, to put right what somebody else changed
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    pub recheck: u64,
     /// The only kinds of which classes may make objects, as Kind.group, or *.group for a whole group; without it,
     /// every kind that Conductor has been given rights to
     #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]

@@ -10,6 +10,7 @@ use conductor::model::AllowedKinds;
 use conductor::template::Adapters;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -44,6 +45,7 @@ fn options(arguments: &RunArguments) -> Result<Options> {
         lease: (!arguments.no_leader_election).then_some(lease),
         writes_per_second: arguments.writes_per_second,
         burst: arguments.writes_per_second,
+        recheck: Duration::from_secs(arguments.recheck),
         listen: Some(arguments.listen),
         allowed_kinds: arguments.allow_kinds.clone().map(AllowedKinds::new).unwrap_or_default(),
         databases: !arguments.no_databases,

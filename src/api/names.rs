@@ -47,6 +47,10 @@ pub const MADE_FROM: &str = "conductor.io/made-from";
 pub const TOGETHER: &str = "conductor.io/published-together";
 /// Annotation on everything that is published for a claim: a hash of its content, so that workloads can roll with it.
 pub const CONTENT_HASH: &str = "conductor.io/content-hash";
+/// Annotation on the ConfigMap that is published for a claim: the names under which a Secret may be published for it,
+/// with commas between them. Written before the Secret is: such Secrets are never listed, so a name that is not on record
+/// would be forgotten.
+pub const PUBLISHED_SECRETS: &str = "conductor.io/published-secrets";
 /// Label that an administrator puts on a Secret in the system namespace: `"true"` lets it be published to the claims
 /// of a resource that names it.
 pub const PUBLISHABLE: &str = "conductor.io/publishable";

@@ -1,4 +1,5 @@
 //! What is published for claims, and the Secrets that it may be published from, as last seen. No content of either.
+//! Published Secrets are not listed: the names under which one may be are kept here, each read or yet to be read.
 
 use crate::model::{Name, ObjectKey, PublishedView, Revision, Slot, SourceView, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub struct Publications {
     published: BTreeMap<Uid, BTreeMap<(Slot, ObjectKey), PublishedView>>,
+    /// Names under which a Secret of a claim may be.
+    secrets: BTreeMap<Uid, BTreeMap<Name, Look>>,
     sources: BTreeMap<Name, SourceView>,
     /// Claims whose connection comes from a Secret.
     users: BTreeMap<Name, BTreeSet<Uid>>,
@@ -16,13 +19,25 @@ pub struct Publications {
     sources_listed: bool,
 }
 
+/// Whether it is known what is under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It is: what is not among what is published is not there.
+    Read,
+    /// It is to be read.
+    Unread,
+    /// It may not be read: nothing can have been published there, or be taken back.
+    Refused,
+}
+
 impl Default for Publications {
     fn default() -> Self {
         Publications {
             published: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             sources: BTreeMap::new(),
             users: BTreeMap::new(),
-            unlisted: Slot::ALL.into(),
+            unlisted: Slot::LISTED.into(),
             refused: BTreeSet::new(),
             sources_listed: false,
         }
@@ -30,7 +45,7 @@ impl Default for Publications {
 }
 
 impl Publications {
-    /// Whether everything has been listed once: before that, what is not known may well be there.
+    /// Whether everything but the Secrets has been listed once: before that, what is not known may well be there.
     pub fn is_listed(&self) -> bool {
         self.unlisted.is_empty() && self.sources_listed
     }
@@ -55,8 +70,83 @@ impl Publications {
         self.published.keys()
     }
 
+    /// Notes that a Secret of a claim may be under a name; it is to be read, unless it was.
+    pub fn expect_secret(&mut self, claim: &Uid, name: &Name) {
+        let names = self.secrets.entry(claim.clone()).or_default();
+        if !names.contains_key(name) {
+            names.insert(name.clone(), Look::Unread);
+        }
+    }
+
+    /// Notes that what is under a name may have changed: it is to be read anew.
+    pub fn doubt_secret(&mut self, claim: &Uid, name: &Name) {
+        self.secrets.entry(claim.clone()).or_default().insert(name.clone(), Look::Unread);
+    }
+
+    /// Has every Secret of a claim read anew that is there. Says whether there is one.
+    pub fn doubt_secrets(&mut self, claim: &Uid) -> bool {
+        let there = self.of(claim).filter(|view| view.slot == Slot::Secret);
+        let names: Vec<Name> = there.map(|view| view.key.name.clone()).collect();
+        names.iter().for_each(|name| self.doubt_secret(claim, name));
+        !names.is_empty()
+    }
+
+    /// The names of a claim's Secrets that are to be read before anything is done about them.
+    pub fn unread_secrets(&self, claim: &Uid) -> Vec<Name> {
+        let names = self.secrets.get(claim).into_iter().flatten();
+        names.filter(|(_, look)| **look == Look::Unread).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes that what is under a name may not be read.
+    pub fn refuse_secret(&mut self, claim: &Uid, name: &Name) {
+        if let Some(look) = self.secrets.get_mut(claim).and_then(|names| names.get_mut(name)) {
+            *look = Look::Refused;
+        }
+    }
+
+    /// Has what could not be read tried once more.
+    pub fn ask_again(&mut self, claim: &Uid, name: &Name) {
+        let look = self.secrets.get_mut(claim).and_then(|names| names.get_mut(name));
+        if let Some(look) = look.filter(|look| **look == Look::Refused) {
+            *look = Look::Unread;
+        }
+    }
+
+    /// Whether a Secret of a claim may not be read.
+    pub fn has_refused_secrets(&self, claim: &Uid) -> bool {
+        self.secrets.get(claim).is_some_and(|names| names.values().any(|look| *look == Look::Refused))
+    }
+
+    /// Every name under which a Secret of a claim was or is, and whether one may be there.
+    pub fn secret_names(&self, claim: &Uid) -> impl Iterator<Item = (&Name, bool)> {
+        let there: BTreeSet<&Name> =
+            self.of(claim).filter(|view| view.slot == Slot::Secret).map(|view| &view.key.name).collect();
+        let names = self.secrets.get(claim).into_iter().flatten();
+        names.map(move |(name, look)| (name, *look != Look::Read || there.contains(name)))
+    }
+
+    /// Takes in what was found under the name of a claim's Secret.
+    pub fn read_secret(&mut self, claim: &Uid, key: &ObjectKey, found: Option<PublishedView>) {
+        self.secrets.entry(claim.clone()).or_default().insert(key.name.clone(), Look::Read);
+        match found.filter(|view| view.claim == *claim && view.slot == Slot::Secret) {
+            Some(view) => drop(self.set(view)),
+            None => {
+                let place = (Slot::Secret, key.clone());
+                let known = self.published.get(claim).and_then(|of_claim| of_claim.get(&place));
+                if let Some(uid) = known.map(|known| known.uid.clone()) {
+                    self.remove(claim, Slot::Secret, key, &uid);
+                }
+            }
+        }
+    }
+
     /// Takes in something published, unless a newer state of it is known. Says whether that is news.
     pub fn set(&mut self, view: PublishedView) -> bool {
+        view.secrets.iter().for_each(|name| self.expect_secret(&view.claim, name));
+        if view.slot == Slot::Secret {
+            let names = self.secrets.entry(view.claim.clone()).or_default();
+            names.insert(view.key.name.clone(), Look::Read);
+        }
         let of_claim = self.published.entry(view.claim.clone()).or_default();
         let place = (view.slot, view.key.clone());
         let known = of_claim.get(&place);
@@ -115,6 +205,7 @@ impl Publications {
     /// Forgets a claim.
     pub fn forget(&mut self, claim: &Uid) {
         self.published.remove(claim);
+        self.secrets.remove(claim);
         self.users.retain(|_, users| {
             users.remove(claim);
             !users.is_empty()

@@ -1,5 +1,18 @@
 //! Connections on their way to claims: what is published is taken in, what is to be published is sent, answers are
 //! settled. What that is, `lifecycle` says. No secret ever comes through here.
+//!
+//! Published Secrets are never listed: each is read by its name. The names that one may be under stand on record before
+//! it is written, in the ConfigMap beside it, and afterwards in the claim's `status.binding`; a name leaves the record only
+//! when nothing is there under it, and the ConfigMap goes after the last Secret. A name on record is read when the
+//! controller starts, when somebody touches the claim and from time to time; until it is read, nothing is published or
+//! let go of, and the claim keeps saying what it said.
+//!
+//! ```text
+//! publish:   Service | ConfigMap (on record: the new name, and the old) | new Secret | status.binding, old Secret goes
+//! withdraw:  Secrets, Service | ConfigMap | finalizer
+//! ```
+//!
+//! A crash at any `|` leaves every Secret that may be there on record; the next life reads it and goes on from there.
 
 use super::{Effect, Engine, Target};
 use crate::action::Action;
@@ -7,7 +20,9 @@ use crate::api::names::CLAIM_PROTECTION;
 use crate::api::reasons::ready as reason;
 use crate::event::{Answer, PublishEvent};
 use crate::lifecycle::{ClaimReady, Connecting, plan_connection};
-use crate::model::{Claim, Name, Publication, PublishedView, Slot, Time, Uid};
+use crate::model::{
+    Claim, Kind, Name, Object, ObjectKey, Publication, PublishedView, Revision, Slot, Time, Uid,
+};
 
 /// Why a connection could not be published the last time it was tried.
 #[derive(Clone, Debug)]
@@ -18,7 +33,7 @@ pub(super) struct Unpublished {
 }
 
 impl Engine {
-    pub(super) fn observe_published(&mut self, event: PublishEvent) {
+    pub(super) fn observe_published(&mut self, event: PublishEvent, now: Time) {
         let publications = &mut self.state.publications;
         let knew = (publications.is_listed(), publications.is_known());
         let news: Vec<Uid> = match event {
@@ -28,6 +43,26 @@ impl Engine {
             PublishEvent::Refused(slot) => {
                 publications.refuse(slot);
                 Vec::new()
+            }
+            PublishEvent::SecretRead { claim, key, found } => {
+                self.secret_reads.remove(&(claim.clone(), key.name.clone()));
+                self.failures.remove(&Target::Published(claim.clone(), Slot::Secret, key.clone()));
+                // Of a claim that is gone nothing is kept.
+                if self.state.claim(&claim).is_some() {
+                    self.state.publications.read_secret(&claim, &key, found);
+                }
+                vec![claim]
+            }
+            PublishEvent::SecretRefused { claim, key } => {
+                publications.refuse_secret(&claim, &key.name);
+                self.secret_reads.remove(&(claim.clone(), key.name.clone()));
+                self.read_later(Target::Published(claim.clone(), Slot::Secret, key), now);
+                vec![claim]
+            }
+            PublishEvent::Recheck { turn, of } => {
+                let claims: Vec<Uid> =
+                    publications.claims().filter(|c| share(c, of) == turn).cloned().collect();
+                claims.into_iter().filter(|claim| self.state.publications.doubt_secrets(claim)).collect()
             }
             PublishEvent::Seen(view) => {
                 let claim = view.claim.clone();
@@ -55,9 +90,44 @@ impl Engine {
         }
     }
 
-    /// Whether an application can use what its claim is bound to; sends what is missing for that.
+    /// Somebody else has written on a claim: its Secret is looked at too, rather than from time to time only.
+    pub(super) fn notice_touch(&mut self, object: &Object) {
+        let (Kind::Claim(_), Some(uid)) = (object.kind, &object.metadata.uid) else { return };
+        let uid = Uid::from(uid.as_str());
+        let Some(known) = self.state.claim(&uid) else { return };
+        let is_ours = self.busy.contains(&Target::Claim(uid.clone()));
+        let revision = Revision::read(object.metadata.resource_version.as_deref());
+        if self.synced && !is_ours && known.meta.revision.is_older_than(revision) {
+            self.state.publications.doubt_secrets(&uid);
+        }
+    }
+
+    /// Reads the Secrets that may be there for a claim and were not read yet. Says whether there are any.
+    fn read_secrets(&mut self, claim: &Claim) -> bool {
+        let uid = &claim.meta.uid;
+        claim.status.binding.iter().for_each(|name| self.state.publications.expect_secret(uid, name));
+        let unread = self.state.publications.unread_secrets(uid);
+        for name in &unread {
+            if self.secret_reads.insert((uid.clone(), name.clone())) {
+                let key = ObjectKey::new(claim.meta.key.namespace.clone(), name.clone());
+                self.actions.push(Action::ReadSecret { claim: uid.clone(), key });
+            }
+        }
+        !unread.is_empty()
+    }
+
+    /// Whether an application can use what its claim is bound to; sends what is missing for that. Nothing while that is
+    /// not known: the claim says what it said.
     pub(super) fn sync_connection(&mut self, claim: &Claim, resource: &Name) -> Option<ClaimReady> {
         if !self.config.makes_parts || claim.meta.deleting {
+            return None;
+        }
+        // What is being published reads the Secret itself.
+        let is_flying = self.flying.contains(&Target::Publication(claim.meta.uid.clone()));
+        let is_unread = !is_flying && self.read_secrets(claim);
+        // Where it may not be read, who has a connection keeps it; others are told what is in the way.
+        let is_refused = self.state.publications.has_refused_secrets(&claim.meta.uid);
+        if is_unread || (is_refused && claim.status.binding.is_some()) {
             return None;
         }
         self.compile_script(claim.ty, resource);
@@ -95,7 +165,7 @@ impl Engine {
 
     /// The Secret that is published for a claim under the name that it asks for.
     fn published_secret(&self, claim: &Claim) -> Option<Name> {
-        let wanted = claim.secret_name.as_ref().unwrap_or(&claim.meta.key.name);
+        let wanted = claim.wanted_secret();
         let mut published = self.state.publications.of(&claim.meta.uid);
         let secret = published.find(|view| view.slot == Slot::Secret && view.key.name == *wanted);
         secret.map(|view| view.key.name.clone())
@@ -125,7 +195,7 @@ impl Engine {
         let waits = self.flying.contains(&target) || (trouble.is_some() && self.busy.contains(&target));
         if !waits {
             self.unpublished.remove(uid);
-            self.publishing.insert(uid.clone(), digest.clone());
+            self.publishing.insert(uid.clone(), (digest.clone(), publication.secret_name.clone()));
             let id = self.send(target, Effect::Change);
             self.actions.push(Action::Publish { id, publication });
         }
@@ -142,21 +212,37 @@ impl Engine {
     }
 
     /// Takes back everything that was published for a claim. Says whether nothing is left.
-    pub(super) fn withdraw_all(&mut self, claim: &Uid) -> bool {
+    pub(super) fn withdraw_all(&mut self, claim: &Claim) -> bool {
+        if !self.config.makes_parts {
+            return true;
+        }
+        let uid = &claim.meta.uid;
         // After a restart, what is not listed yet may be there: a claim that went now would leave it behind.
-        let unknown = self.config.makes_parts && !self.state.publications.is_known();
-        if unknown || self.flying.contains(&Target::Publication(claim.clone())) {
+        if !self.state.publications.is_known() || self.flying.contains(&Target::Publication(uid.clone())) {
             return false;
         }
-        let left: Vec<PublishedView> = self.state.publications.of(claim).cloned().collect();
-        left.iter().for_each(|view| self.withdraw(view));
-        left.is_empty()
+        // Also where nothing is on record: the record is an object that anybody may have removed.
+        if claim.meta.has_finalizer(CLAIM_PROTECTION) {
+            self.state.publications.expect_secret(uid, claim.wanted_secret());
+        }
+        let unread = self.read_secrets(claim);
+        let left: Vec<PublishedView> = self.state.publications.of(uid).cloned().collect();
+        // The record goes last.
+        let secrets_left = unread || left.iter().any(|view| view.slot == Slot::Secret);
+        let may_go = |view: &&PublishedView| view.slot != Slot::Config || !secrets_left;
+        left.iter().filter(may_go).for_each(|view| self.withdraw(view));
+        left.is_empty() && !unread
     }
 
     pub(super) fn publication_answered(&mut self, uid: Uid, answer: Answer, now: Time) {
         let target = Target::Publication(uid.clone());
         self.dirty.insert(Target::Claim(uid.clone()));
-        let digest = self.publishing.remove(&uid).unwrap_or_default();
+        let (digest, secret) = self.publishing.remove(&uid).unwrap_or_default();
+        // It may have come as far as the Secret; should the claim ask for another name now, this one is not forgotten.
+        let is_settled = matches!(answer, Answer::Published(_) | Answer::Incomplete(_) | Answer::Taken(_));
+        if !is_settled && self.state.claim(&uid).is_some() {
+            self.state.publications.doubt_secret(&uid, &secret);
+        }
         let (reason, message) = match answer {
             Answer::Published(views) => {
                 self.failures.remove(&target);
@@ -202,11 +288,19 @@ impl Engine {
         }
     }
 
-    /// A pause is over: what is published is not read, it is watched.
+    /// A pause is over: what was in the way may be gone.
     pub(super) fn try_publishing_again(&mut self, target: &Target) {
         if let Target::Publication(claim) | Target::Published(claim, ..) = target {
-            self.busy.remove(target);
+            if !self.flying.contains(target) {
+                self.busy.remove(target);
+            }
             self.unpublished.remove(claim);
+            if self.state.claim(claim).is_none() {
+                self.failures.remove(target);
+            }
+            if let Target::Published(_, Slot::Secret, key) = target {
+                self.state.publications.ask_again(claim, &key.name);
+            }
             self.dirty.insert(Target::Claim(claim.clone()));
         }
     }
@@ -216,6 +310,13 @@ impl Engine {
         self.state.publications.forget(claim);
         self.unpublished.remove(claim);
         self.publishing.remove(claim);
+        self.secret_reads.retain(|(of, _)| of != claim);
         self.busy.remove(&Target::Publication(claim.clone()));
     }
+}
+
+/// Which share of the claims one is in, by its UID: the same in every round.
+fn share(claim: &str, of: u32) -> u32 {
+    let mixed = claim.bytes().fold(0_u32, |mix, byte| mix.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    mixed % of.max(1)
 }

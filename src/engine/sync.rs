@@ -83,7 +83,7 @@ impl Engine {
             },
             Some(Binding::Leaving) => {
                 // What was published goes before what it leads to.
-                let withdrawn = self.withdraw_all(uid);
+                let withdrawn = self.withdraw_all(&claim);
                 let side = ClaimSide::Leaving { may_go: withdrawn && self.may_go(&claim) };
                 plan_claim(&claim, &side, now)
             }

@@ -74,7 +74,13 @@ pub fn plan_connection(
             }
         },
     };
-    Connecting::Known(Box::new(publication(claim, prepared, source)))
+    let mut publication = publication(claim, prepared, source);
+    let wanted = publication.secret_name.clone();
+    let others = publications.secret_names(&claim.meta.uid).filter(|(name, _)| **name != wanted);
+    let (former, gone): (Vec<_>, Vec<_>) = others.partition(|(_, may_be_there)| *may_be_there);
+    publication.former = former.into_iter().map(|(name, _)| name.clone()).collect();
+    publication.gone = gone.into_iter().map(|(name, _)| name.clone()).collect();
+    Connecting::Known(Box::new(publication))
 }
 
 fn publication(
@@ -83,7 +89,7 @@ fn publication(
     source: Option<(ObjectKey, Uid, crate::model::Revision)>,
 ) -> Publication {
     let Prepared { values, waits: _, secret: _, later, inputs } = prepared;
-    let secret_name = claim.secret_name.clone().unwrap_or_else(|| claim.meta.key.name.clone());
+    let secret_name = claim.wanted_secret().clone();
     let from =
         source.as_ref().map(|(key, uid, revision)| json!([key.to_string(), &**uid, revision.to_string()]));
     let all = json!([&*claim.meta.uid, &*secret_name, values, later, inputs, from]);
@@ -92,6 +98,8 @@ fn publication(
         claim: claim.meta.key.clone(),
         uid: claim.meta.uid.clone(),
         secret_name,
+        former: Vec::new(),
+        gone: Vec::new(),
         values,
         later,
         inputs,

@@ -190,13 +190,15 @@ impl Controller {
             };
             self.tasks.spawn(named("watch", watch.follow()));
         }
-        for slot in Slot::ALL {
+        for slot in Slot::LISTED {
             let watch = self.watch(PublishedReader(slot), slot, None, Some(names::PUBLISHED));
             self.tasks.spawn(named("watch of what is published", watch.follow()));
         }
         let home = Some(self.options.system_namespace.clone());
         let watch = self.watch(SourceReader, Slot::Secret, home, None);
         self.tasks.spawn(named("watch of Secrets", watch.follow()));
+        let rechecks = publish::recheck(self.options.recheck, self.inbox.clone());
+        self.tasks.spawn(named("looks at published Secrets", rechecks));
     }
 
     fn start_databases(&mut self) {

@@ -29,6 +29,9 @@ pub struct Options {
     pub watch_timeout: Duration,
     /// Objects on one page of a list.
     pub page_size: u32,
+    /// Within about how long each published Secret is looked at once: one that somebody removed or edited is put right
+    /// within that time. A claim that is touched is looked at at once.
+    pub recheck: Duration,
     /// Where health and metrics are served, if anywhere.
     pub listen: Option<SocketAddr>,
     /// How long calls on their way are waited for when asked to stop.
@@ -59,6 +62,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(10),
             watch_timeout: Duration::from_secs(25),
             page_size: 1_000,
+            recheck: Duration::from_secs(600),
             listen: None,
             drain: Duration::from_secs(5),
             allowed_kinds: AllowedKinds::default(),

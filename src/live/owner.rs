@@ -157,6 +157,7 @@ impl Owner {
             Action::Create { id, object } => Job::Create { id, object },
             Action::Delete { id, kind, key, uid, revision } => Job::Delete { id, kind, key, uid, revision },
             Action::Read { kind, key } => Job::Read { kind, key, failures: 0 },
+            Action::ReadSecret { claim, key } => Job::ReadSecret { claim, key, failures: 0 },
             Action::Follow(kind) => {
                 let _ = self.follow.send(kind);
                 return;

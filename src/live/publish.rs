@@ -1,16 +1,21 @@
 //! Connections on the wire: the one place that reads the Secrets that they come from, and writes those that
-//! applications read. Nothing of what they hold leaves this file: no log, no event, no answer has it.
+//! applications read. Nothing of what they hold leaves this file: no log, no event, no answer has it. Secrets are listed
+//! and watched in the system namespace only; elsewhere each is read by its name.
 
 use super::answer::{self, Ask};
 use super::call::Reply;
+use super::chance;
+use super::owner::Message;
 use super::watch::Reader;
 use super::wire::{self, Route};
-use super::writer::{Hands, METRIC_PUBLISHED};
+use super::writer::{Hands, Job, METRIC_PUBLISHED, Outcome, ask_again};
 use crate::event::{Answer, Event, PublishEvent};
 use crate::lifecycle::{Meeting, compose, decode, meet};
-use crate::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView};
+use crate::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView, Uid};
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// Where a kind that is published is served.
 pub(super) fn route(slot: Slot) -> Route {
@@ -97,7 +102,51 @@ impl Reader for SourceReader {
     }
 }
 
+/// Into how many shares the published Secrets are divided, so that they are not all read at once.
+const SHARES: u32 = 256;
+
+/// Has every published Secret read once in each `period`, a share at a time: nobody tells when somebody else changes one.
+/// Works until nobody listens any more.
+pub(super) async fn recheck(period: Duration, inbox: mpsc::Sender<Message>) {
+    let mut turn = (chance::number() % u64::from(SHARES)) as u32;
+    loop {
+        // A pause is three quarters of `most` on average.
+        tokio::time::sleep(chance::pause(period / SHARES * 4 / 3)).await;
+        let event = Event::Publish(PublishEvent::Recheck { turn, of: SHARES });
+        if inbox.send(Message::Event(event)).await.is_err() {
+            return;
+        }
+        turn = (turn + 1) % SHARES;
+    }
+}
+
 impl Hands {
+    /// Looks at one Secret that may be published for a claim. A read that fails is asked again until it is answered;
+    /// that it may not be read is an answer.
+    pub(super) async fn read_secret(&self, claim: Uid, key: ObjectKey, failures: u32) -> Outcome {
+        let told = |event| Outcome::Happened(Event::Publish(event));
+        let Some(request) = route(Slot::Secret).object(&key).and_then(|path| wire::get_request(&path)) else {
+            // No object can have that name.
+            return told(PublishEvent::SecretRead { claim, key, found: None });
+        };
+        self.governor.wait_turn().await;
+        let reply = self.call(METRIC_PUBLISHED, request).await;
+        if matches!(reply, Reply::Answered { status: StatusCode::FORBIDDEN, .. }) {
+            tracing::warn!(%key, "may not read this Secret: grant get on secrets to this user");
+            return told(PublishEvent::SecretRefused { claim, key });
+        }
+        match answer::found(reply) {
+            Ok(found) => {
+                let found = found.and_then(|secret| PublishedView::read(Slot::Secret, &secret));
+                told(PublishEvent::SecretRead { claim, key, found })
+            }
+            Err(why) => {
+                let (failures, pause) = ask_again("Secret".to_owned(), key.to_string(), failures, &why);
+                Outcome::Again(Job::ReadSecret { claim, key, failures }, pause)
+            }
+        }
+    }
+
     /// Reads the source, computes the rest, and writes what is not yet as it should be.
     pub(super) async fn publish(&self, publication: &Publication) -> Answer {
         let source = match &publication.source {
@@ -115,7 +164,7 @@ impl Hands {
         };
         let mut views = Vec::new();
         for (slot, object) in objects {
-            match self.put(slot, &object).await {
+            match self.put(slot, &object, publication).await {
                 Ok(written) => views.extend(PublishedView::read(slot, &written)),
                 Err(answer) => return answer,
             }
@@ -124,13 +173,13 @@ impl Hands {
     }
 
     /// Creates or replaces one object, unless it is as it should be or is somebody else's.
-    async fn put(&self, slot: Slot, wanted: &Value) -> Result<Value, Answer> {
+    async fn put(&self, slot: Slot, wanted: &Value, publication: &Publication) -> Result<Value, Answer> {
         let text = |field: &str| wanted["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = ObjectKey::new(text("namespace"), text("name"));
         let route = route(slot);
         let path = route.object(&key).ok_or(Answer::Missing)?;
         let found = self.side(slot, &key).await.map_err(Answer::Unknown)?;
-        let (ask, request) = match meet(found.as_ref(), wanted) {
+        let (ask, request) = match meet(found.as_ref(), wanted, publication) {
             Meeting::Rest => return Ok(found.unwrap_or_default()),
             Meeting::Taken => {
                 let fix = "rename it, or set spec.connection.secretName";
@@ -139,6 +188,7 @@ impl Hands {
                     slot.kind()
                 )));
             }
+            Meeting::Going => return Err(Answer::Conflict),
             Meeting::Create => {
                 (Ask::Create, wire::post_request(&route.collection(Some(&key.namespace)), wanted))
             }

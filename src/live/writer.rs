@@ -61,6 +61,12 @@ pub(super) enum Job {
         id: WriteId,
         publication: Box<Publication>,
     },
+    /// As with other reads.
+    ReadSecret {
+        claim: Uid,
+        key: ObjectKey,
+        failures: u32,
+    },
     Withdraw {
         id: WriteId,
         slot: Slot,
@@ -199,6 +205,7 @@ impl Hands {
                 (id, self.write(Ask::Delete, kind, request).await)
             }
             Job::Read { kind, key, failures } => return self.read(kind, key, failures).await,
+            Job::ReadSecret { claim, key, failures } => return self.read_secret(claim, key, failures).await,
             Job::Part { action, failures } => return self.carry_out_part(action, failures).await,
             Job::Publish { id, publication } => (id, self.publish(&publication).await),
             Job::Withdraw { id, slot, key, uid } => (id, self.withdraw(slot, &key, &uid).await),

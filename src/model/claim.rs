@@ -191,6 +191,11 @@ impl Claim {
         kept.cloned().chain([new]).collect()
     }
 
+    /// What the Secret with its connection is to be called.
+    pub fn wanted_secret(&self) -> &Name {
+        self.secret_name.as_ref().unwrap_or(&self.meta.key.name)
+    }
+
     /// Whether it was bound once, by its own record: then there is data that is its own.
     pub fn was_bound(&self) -> bool {
         self.status.phase == ClaimPhase::Bound || self.status.resource.is_some()

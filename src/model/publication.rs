@@ -5,7 +5,7 @@ use super::key::{Name, ObjectKey, Revision, Uid};
 use super::meta::Meta;
 use super::object::Kind;
 use crate::api::database::TROUBLE;
-use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHABLE, TOGETHER};
+use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHABLE, PUBLISHED_SECRETS, TOGETHER};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -26,8 +26,8 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// All of them.
-    pub const ALL: [Slot; 4] = [Slot::Service, Slot::Endpoints, Slot::Config, Slot::Secret];
+    /// Those that are listed and watched in every namespace. Secrets are not: whoever may list them may read all.
+    pub const LISTED: [Slot; 3] = [Slot::Service, Slot::Endpoints, Slot::Config];
 
     /// The kind's name.
     pub fn kind(self) -> &'static str {
@@ -65,6 +65,19 @@ pub struct PublishedView {
     pub made_from: Option<Name>,
     /// How many objects were published together.
     pub together: usize,
+    /// On a ConfigMap: the names under which a Secret may be published for the claim.
+    pub secrets: Vec<Name>,
+}
+
+/// How many names of Secrets are believed of one record. We keep one, two while it changes; who writes more into it
+/// gets no more reads for it.
+const RECORDED_MAX: usize = 16;
+
+/// The names of Secrets that are on record in an object.
+pub fn recorded_secrets(object: &Value) -> Vec<Name> {
+    let record = object.pointer("/metadata/annotations").and_then(|a| a.get(PUBLISHED_SECRETS));
+    let names = record.and_then(Value::as_str).unwrap_or_default().split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).take(RECORDED_MAX).map(Name::from).collect()
 }
 
 impl PublishedView {
@@ -79,6 +92,7 @@ impl PublishedView {
             claim: Uid::from(annotation(CLAIM_UID)?),
             made_from: annotation(MADE_FROM).filter(|_| intact && !meta.deleting).map(Name::from),
             together: annotation(TOGETHER).and_then(|count| count.parse().ok()).unwrap_or_default(),
+            secrets: if slot == Slot::Config { recorded_secrets(object) } else { Vec::new() },
             key: meta.key,
             uid: meta.uid,
             revision: meta.revision,
@@ -171,6 +185,10 @@ pub struct Publication {
     pub uid: Uid,
     /// What the Secret is called.
     pub secret_name: Name,
+    /// Other names under which a Secret of the claim may still be: they stay on record.
+    pub former: Vec<Name>,
+    /// Names under which there is none any more: they go from the record.
+    pub gone: Vec<Name>,
     /// Keys that are known.
     pub values: BTreeMap<String, Value>,
     /// Keys that are computed with the source's content, as written.
@@ -179,6 +197,6 @@ pub struct Publication {
     pub inputs: Value,
     /// The Secret that the rest comes from: where it is, which life, as last seen.
     pub source: Option<(ObjectKey, Uid, Revision)>,
-    /// A digest of all of this.
+    /// A digest of what is published: the names of former Secrets are not part of that.
     pub digest: Name,
 }

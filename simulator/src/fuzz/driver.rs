@@ -266,7 +266,9 @@ impl Run {
             asked.into_iter().flat_map(|action| Mutant::asks(self.mutant, action, &self.world)).collect();
         for action in bent {
             match &action {
-                Action::Read { .. } | Action::Part(PartAction::Read { .. }) => self.reads.push(action),
+                Action::Read { .. } | Action::ReadSecret { .. } | Action::Part(PartAction::Read { .. }) => {
+                    self.reads.push(action);
+                }
                 Action::Follow(kind) => self.part_watch.push_back(self.world.follow(kind)),
                 Action::Tell(_) => {}
                 Action::WakeAt(at) => drop(self.wakes.insert(*at)),
@@ -412,6 +414,9 @@ impl Run {
             Action::Part(PartAction::Read { key }) => {
                 // A read of a kind that is not served is not answered; whoever follows it is told.
                 self.world.read_part(&key).map_or(Ok(()), |event| self.tell(event))
+            }
+            secret @ Action::ReadSecret { .. } => {
+                self.world.carry_out(&secret).into_iter().try_for_each(|event| self.tell(event))
             }
             other => unreachable!("{other:?} is no read"),
         }

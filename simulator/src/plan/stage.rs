@@ -72,6 +72,7 @@ impl Stage {
             | Action::Create { .. }
             | Action::Follow(_)
             | Action::Part(_)
+            | Action::ReadSecret { .. }
             | Action::Publish { .. }
             | Action::Withdraw { .. }
             | Action::Tell(_) => Vec::new(),

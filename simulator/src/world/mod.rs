@@ -116,6 +116,7 @@ impl World {
             }
             Action::Follow(kind) => vec![self.follow(kind)],
             Action::Part(PartAction::Read { key }) => self.read_part(key).into_iter().collect(),
+            Action::ReadSecret { claim, key } => vec![self.read_secret(claim, key)],
             Action::Publish { id, publication } => {
                 let (answer, news) = self.publish(publication);
                 std::iter::once(Event::Answered { id: *id, answer }).chain(news).collect()
@@ -178,7 +179,11 @@ impl World {
                 Some((*id, Outcome { answer, seen: None }))
             }
             Action::Withdraw { id, slot, key, uid } => Some((*id, self.withdraw(*slot, key, uid))),
-            Action::Read { .. } | Action::Follow(_) | Action::Tell(_) | Action::WakeAt(_) => None,
+            Action::Read { .. }
+            | Action::ReadSecret { .. }
+            | Action::Follow(_)
+            | Action::Tell(_)
+            | Action::WakeAt(_) => None,
         }
     }
 

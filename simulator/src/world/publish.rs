@@ -4,7 +4,7 @@
 use super::{Outcome, World};
 use conductor::event::{Answer, Event, PublishEvent};
 use conductor::lifecycle::{Meeting, compose, decode, meet};
-use conductor::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView};
+use conductor::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView, Uid};
 use serde_json::Value;
 
 /// Where connections come from.
@@ -41,9 +41,9 @@ impl World {
         self.side.iter()
     }
 
-    /// What a watch shows of an object; nothing of interest is a tick.
+    /// What a watch shows of an object; nothing of interest is a tick. Secrets are watched in one namespace only.
     fn news_of(&self, slot: Slot, object: &Value, gone: bool) -> Event {
-        if let Some(view) = PublishedView::read(slot, object) {
+        if let Some(view) = PublishedView::read(slot, object).filter(|_| slot != Slot::Secret) {
             return Event::Publish(if gone { PublishEvent::Gone(view) } else { PublishEvent::Seen(view) });
         }
         let source =
@@ -66,7 +66,13 @@ impl World {
         };
         let sources = of(Slot::Secret).filter(|secret| &*key_of(secret).namespace == SYSTEM);
         let sources = PublishEvent::SourcesListed(sources.filter_map(SourceView::read).collect());
-        Slot::ALL.map(listed).into_iter().chain([Event::Publish(sources)]).collect()
+        Slot::LISTED.map(listed).into_iter().chain([Event::Publish(sources)]).collect()
+    }
+
+    /// What is read of a Secret that may be published for a claim.
+    pub(super) fn read_secret(&self, claim: &Uid, key: &ObjectKey) -> Event {
+        let found = self.side(Slot::Secret, key).and_then(|secret| PublishedView::read(Slot::Secret, secret));
+        Event::Publish(PublishEvent::SecretRead { claim: claim.clone(), key: key.clone(), found })
     }
 
     /// Publishes a connection, as the live hands do.
@@ -90,11 +96,12 @@ impl World {
         let (mut views, mut news) = (Vec::new(), Vec::new());
         for (slot, object) in objects {
             let key = key_of(&object);
-            let wanted = match meet(self.side(slot, &key), &object) {
+            let wanted = match meet(self.side(slot, &key), &object, publication) {
                 Meeting::Taken => {
                     let why = format!("{} {key} exists and is not this claim's", slot.kind());
                     return (Answer::Taken(why), news);
                 }
+                Meeting::Going => return (Answer::Conflict, news),
                 Meeting::Create => Some(object),
                 Meeting::Replace(whole) => Some(whole),
                 Meeting::Rest => None,

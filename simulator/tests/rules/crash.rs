@@ -287,7 +287,8 @@ fn short_name(action: &Action) -> String {
         Action::Publish { publication, .. } => format!("Publish {}", publication.claim),
         Action::Withdraw { slot, key, .. } => format!("Withdraw {} {key}", slot.kind()),
         Action::Follow(_) | Action::Part(PartAction::Read { .. }) => String::new(),
-        Action::Read { .. } | Action::Tell(_) | Action::WakeAt(_) => String::new(),
+        Action::Read { .. } | Action::ReadSecret { .. } => String::new(),
+        Action::Tell(_) | Action::WakeAt(_) => String::new(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The connection in the claim's namespace: where it comes from, what an application finds, what keeps a claim from
 //! Ready, and that it goes with the claim. Nothing but the published Secret ever holds a password.
 
-use crate::support::{CLAIM, RESOURCE, Run, With, asks, claim_key, db, ready, world};
+use crate::support::{CLAIM, Driver, RESOURCE, Run, With, asks, claim_key, db, ready, world};
+use conductor::action::Action;
+use conductor::event::{Event, PublishEvent};
 use conductor::lifecycle::decode;
 use conductor::model::{ObjectKey, Slot};
 use serde_json::{Value, json};
@@ -219,15 +221,189 @@ fn nothing_is_written_when_nothing_changes() {
 fn what_somebody_changed_or_removed_comes_back() {
     let mut run = bound_with(stands(), Some(admin()));
     let before = content(&run);
-    let mut edited = found(&run, Slot::Secret).expect("it is published").clone();
-    edited["data"]["host"] = json!(k8s_openapi::ByteString(b"evil".to_vec()));
-    put(&mut run, edited);
-    assert_eq!(content(&run), before);
-    for slot in [Slot::Secret, Slot::Config, Slot::Service] {
+    for slot in [Slot::Config, Slot::Service] {
         run.lab.touch_parts(|world| world.remove_side(slot, &claim_key("c")));
         assert!(found(&run, slot).is_some(), "{}", slot.kind());
     }
-    assert_eq!(content(&run), before);
+    // Nobody watches Secrets: they are looked at in turn, and when somebody touches their claim.
+    let looks: [(&str, fn(&mut Run)); 2] = [("in turn", look), ("when touched", touch)];
+    for (when, look) in looks {
+        let mut edited = found(&run, Slot::Secret).expect("it is published").clone();
+        edited["data"]["host"] = json!(k8s_openapi::ByteString(b"evil".to_vec()));
+        put(&mut run, edited);
+        assert_ne!(content(&run), before, "{when}");
+        look(&mut run);
+        assert_eq!(content(&run), before, "{when}");
+        run.lab.touch_parts(|world| world.remove_side(Slot::Secret, &claim_key("c")));
+        assert_eq!(found(&run, Slot::Secret), None, "{when}");
+        look(&mut run);
+        assert_eq!(content(&run), before, "{when}");
+        assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+    }
+}
+
+/// One round of looks at what is published.
+fn look(run: &mut Run) {
+    let turns = (0..4).map(|turn| Event::Publish(PublishEvent::Recheck { turn, of: 4 }));
+    run.lab.touch_parts(|_| turns);
+}
+
+/// Somebody writes something on the claim that is nothing to us.
+fn touch(run: &mut Run) {
+    run.lab.edit(CLAIM, &claim_key("c"), |claim| {
+        let annotations = claim.metadata.annotations.get_or_insert_default();
+        annotations.insert("example.com/looked".to_owned(), annotations.len().to_string());
+    });
+}
+
+#[test]
+fn looking_at_what_is_well_writes_nothing() {
+    let mut run = bound_with(stands(), Some(admin()));
+    let writes = run.lab.writes();
+    look(&mut run);
+    touch(&mut run);
+    assert_eq!(run.lab.writes(), writes);
+}
+
+fn named(secret: &str) -> Value {
+    asks(1).with(json!({"connection": {"secretName": secret}}))
+}
+
+/// Everything in the claim's namespace, as it is.
+fn sides(run: &Run) -> BTreeMap<(Slot, ObjectKey), Value> {
+    let namespace = claim_key("c").namespace;
+    let own = run.lab.world.sides().filter(|((_, key), _)| key.namespace == namespace);
+    own.map(|(place, object)| (place.clone(), object.clone())).collect()
+}
+
+/// Puts the claim's namespace into a state, with nobody looking.
+fn set_sides(run: &mut Run, wanted: &BTreeMap<(Slot, ObjectKey), Value>) {
+    for (slot, key) in sides(run).into_keys() {
+        run.lab.world.remove_side(slot, &key);
+    }
+    for ((slot, _), object) in wanted {
+        run.lab.world.put_side(*slot, object.clone());
+    }
+}
+
+#[test]
+fn a_crash_at_any_write_of_another_name_forgets_no_secret() {
+    let place = |slot, name: &str| (slot, claim_key(name));
+    let start = || {
+        let mut run = world().resource("r", stands()).claim("c", named("login")).settle();
+        put(&mut run, admin());
+        run
+    };
+    let before = sides(&start());
+    let mut renamed = start();
+    renamed.edit_spec(CLAIM, "c", json!({"connection": {"secretName": "other"}}));
+    let after = sides(&renamed);
+    // Service, ConfigMap, the new Secret, in this order; then the old one goes.
+    let steps = [place(Slot::Service, "c"), place(Slot::Config, "c"), place(Slot::Secret, "other")];
+    for (crash, keeps_status) in (0..=steps.len()).flat_map(|n| [(n, true), (n, false)]) {
+        let mut run = start();
+        let mut state = before.clone();
+        steps[..crash].iter().for_each(|step| drop(state.insert(step.clone(), after[step].clone())));
+        set_sides(&mut run, &state);
+        // While the controller is down the claim asks for another name; its status may be any that was written.
+        run.lab.world.edit(CLAIM, &claim_key("c"), |claim| {
+            claim.body["spec"]["connection"]["secretName"] = json!("other");
+            if !keeps_status {
+                claim.body["status"]["binding"] = Value::Null;
+            }
+        });
+        let run = run.restart();
+        let names: Vec<String> =
+            sides(&run).into_keys().map(|(slot, key)| format!("{} {}", slot.kind(), key.name)).collect();
+        assert_eq!(
+            names,
+            ["Service c", "ConfigMap c", "Secret other"],
+            "crash after {crash}, status {keeps_status}"
+        );
+        assert_eq!(run.body(CLAIM, "c")["status"]["binding"]["name"], "other");
+    }
+}
+
+#[test]
+fn a_crash_at_any_write_of_a_withdrawal_leaves_nothing() {
+    let places = [(Slot::Secret, "login"), (Slot::Service, "c"), (Slot::Config, "c")];
+    for (gone, keeps_status) in (0..=places.len()).flat_map(|n| [(n, true), (n, false)]) {
+        let mut run = world().resource("r", stands()).claim("c", named("login")).settle();
+        put(&mut run, admin());
+        let mut state = sides(&run);
+        places[..gone].iter().for_each(|(slot, name)| drop(state.remove(&(*slot, claim_key(name)))));
+        set_sides(&mut run, &state);
+        run.lab.world.edit(CLAIM, &claim_key("c"), |claim| {
+            claim.body["spec"]["connection"] = Value::Null;
+            if !keeps_status {
+                claim.body["status"]["binding"] = Value::Null;
+            }
+        });
+        run.lab.world.delete(CLAIM, &claim_key("c"));
+        let run = run.restart();
+        assert_eq!(published(&run), Vec::<String>::new(), "crash after {gone}, status {keeps_status}");
+        assert_eq!(run.find(CLAIM, "c"), None);
+    }
+}
+
+#[test]
+fn the_record_is_taken_back_after_the_last_secret() {
+    let run = bound_with(stands(), Some(admin()));
+    let mut driver = Driver::start(run.lab.world);
+    driver.run();
+    let deleted = driver.world.delete(CLAIM, &claim_key("c")).expect("it is there");
+    driver.tell(deleted);
+    let withdrawn = |driver: &Driver| -> Vec<Slot> {
+        let slots = driver.sent.iter().filter_map(|action| match action {
+            Action::Withdraw { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        slots.collect()
+    };
+    driver.run_holding_writes();
+    assert_eq!(withdrawn(&driver), [Slot::Service, Slot::Secret]);
+    driver.run();
+    assert_eq!(withdrawn(&driver), [Slot::Service, Slot::Secret, Slot::Config]);
+}
+
+/// The names on record.
+fn record(run: &Run) -> String {
+    let config = found(run, Slot::Config).expect("it is published");
+    let names = &config["metadata"]["annotations"]["conductor.io/published-secrets"];
+    names.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_name_stays_on_record_until_nothing_is_there_under_it() {
+    let mut run = world().resource("r", stands()).claim("c", named("one")).settle();
+    put(&mut run, admin());
+    assert_eq!(record(&run), "one");
+    run.edit_spec(CLAIM, "c", json!({"connection": {"secretName": "two"}}));
+    assert_eq!(record(&run), "two,one");
+    run.edit_spec(CLAIM, "c", json!({"connection": {"secretName": "three"}}));
+    assert_eq!(record(&run), "three,two");
+}
+
+#[test]
+fn who_may_not_read_secrets_leaves_connections_as_they_are_and_lets_claims_go() {
+    let run = bound_with(stands(), Some(admin()));
+    let mut driver = Driver::start(run.lab.world);
+    let refuse = |driver: &mut Driver| {
+        while let Some(at) = driver.outbox.iter().position(|a| matches!(a, Action::ReadSecret { .. })) {
+            let Some(Action::ReadSecret { claim, key }) = driver.outbox.remove(at) else { continue };
+            driver.tell(Event::Publish(PublishEvent::SecretRefused { claim, key }));
+        }
+    };
+    refuse(&mut driver);
+    driver.run();
+    // It has its connection: nobody says otherwise, and nothing is written.
+    assert!(driver.sent.iter().all(|action| action.write_id().is_none()), "{:?}", driver.sent);
+    driver.world.remove_side(Slot::Secret, &claim_key("c"));
+    let deleted = driver.world.delete(CLAIM, &claim_key("c")).expect("it is there");
+    driver.tell(deleted);
+    refuse(&mut driver);
+    driver.run();
+    assert_eq!(driver.world.get(CLAIM, &claim_key("c")), None);
 }
 
 #[test]

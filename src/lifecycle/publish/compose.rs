@@ -1,10 +1,10 @@
 //! The objects that an application finds in its namespace, made from a publication and the content of the Secret that
 //! it comes from. Pure, so that the live hands and the simulated world publish the same. Errors name keys, never values.
 
-use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHED, TOGETHER};
+use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHED, PUBLISHED_SECRETS, TOGETHER};
 use crate::model::implementation::digest;
-use crate::model::publication::content_hash;
-use crate::model::{Kind, Publication, Slot};
+use crate::model::publication::{content_hash, recorded_secrets};
+use crate::model::{Kind, Name, Publication, Slot};
 use crate::template::{Prepared, complete};
 use core::net::IpAddr;
 use k8s_openapi::ByteString;
@@ -208,7 +208,7 @@ fn service_name(claim: &str) -> String {
 
 /// Whose it is, what it was made from, and who goes with it.
 fn sign(publication: &Publication, slot: Slot, mut object: Value, together: usize) -> Value {
-    let Publication { kind, claim, uid, digest, .. } = publication;
+    let Publication { kind, claim, uid, digest, secret_name, former, .. } = publication;
     object["apiVersion"] = Value::from(slot.api_version());
     object["kind"] = Value::from(slot.kind());
     let metadata = &mut object["metadata"];
@@ -218,9 +218,17 @@ fn sign(publication: &Publication, slot: Slot, mut object: Value, together: usiz
     metadata["ownerReferences"] = json!([owner(*kind, &claim.name, uid)]);
     metadata["annotations"] =
         json!({CLAIM_UID: &**uid, MADE_FROM: &**digest, TOGETHER: together.to_string()});
+    if slot == Slot::Config {
+        let names: Vec<&Name> = [secret_name].into_iter().chain(former).collect();
+        object["metadata"]["annotations"][PUBLISHED_SECRETS] = record(&names);
+    }
     let hash = content_hash(&object);
     object["metadata"]["annotations"][CONTENT_HASH] = Value::from(hash);
     object
+}
+
+fn record(names: &[&Name]) -> Value {
+    Value::from(names.iter().map(|name| &***name).collect::<Vec<&str>>().join(","))
 }
 
 fn owner(kind: Kind, name: &str, uid: &str) -> Value {
@@ -238,11 +246,16 @@ pub enum Meeting {
     Rest,
     /// It is not ours: it is not touched.
     Taken,
+    /// It is ours and on its way out: only when it is gone can another take its place.
+    Going,
 }
 
-/// Holds what is there against what should be.
-pub fn meet(found: Option<&Value>, wanted: &Value) -> Meeting {
+/// Holds what is there against what should be. A name on record leaves it only where it is known that nothing is there
+/// under it: whoever wrote it may have died before its Secret was taken back.
+pub fn meet(found: Option<&Value>, wanted: &Value, publication: &Publication) -> Meeting {
     let Some(found) = found else { return Meeting::Create };
+    let mut wanted = wanted.clone();
+    keep_record(found, &mut wanted, &publication.gone);
     let annotation = |object: &Value, name: &str| {
         object
             .pointer("/metadata/annotations")
@@ -250,17 +263,31 @@ pub fn meet(found: Option<&Value>, wanted: &Value) -> Meeting {
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let same = |name: &str| annotation(found, name) == annotation(wanted, name);
+    let same = |name: &str| annotation(found, name) == annotation(&wanted, name);
     let is_intact = annotation(found, CONTENT_HASH) == Some(content_hash(found));
     match () {
         () if !same(CLAIM_UID) => Meeting::Taken,
-        () if [MADE_FROM, TOGETHER, CONTENT_HASH].into_iter().all(same) && is_intact => Meeting::Rest,
+        () if !found["metadata"]["deletionTimestamp"].is_null() => Meeting::Going,
+        () if [MADE_FROM, TOGETHER, CONTENT_HASH, PUBLISHED_SECRETS].into_iter().all(same) && is_intact => {
+            Meeting::Rest
+        }
         () => {
-            let mut whole = wanted.clone();
             for field in ["uid", "resourceVersion"] {
-                whole["metadata"][field] = found["metadata"][field].clone();
+                wanted["metadata"][field] = found["metadata"][field].clone();
             }
-            Meeting::Replace(whole)
+            Meeting::Replace(wanted)
         }
     }
+}
+
+/// Adds to a record what is on record already and not known to be gone.
+fn keep_record(found: &Value, wanted: &mut Value, gone: &[Name]) {
+    let mut names = recorded_secrets(wanted);
+    if names.is_empty() {
+        return;
+    }
+    let kept = recorded_secrets(found).into_iter().filter(|name| !gone.contains(name));
+    let kept: Vec<Name> = kept.filter(|name| !names.contains(name)).collect();
+    names.extend(kept);
+    wanted["metadata"]["annotations"][PUBLISHED_SECRETS] = record(&names.iter().collect::<Vec<_>>());
 }

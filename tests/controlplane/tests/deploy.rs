@@ -51,7 +51,7 @@ fn no_rule_has_a_wildcard_and_only_publishing_gives_secrets() {
             for word in ["apiGroups", "resources", "verbs", "resourceNames"] {
                 for value in rule[word].as_array().into_iter().flatten().filter_map(Value::as_str) {
                     assert!(!value.contains('*'), "{file}: {word} has a wildcard: {rule}");
-                    assert!(value != "secrets" || file == "publishing-roles.yaml", "{file}: {rule}");
+                    assert!(value != "secrets" || file.starts_with("publishing-"), "{file}: {rule}");
                     let grabs = ["escalate", "bind", "impersonate"].contains(&value);
                     assert!(!grabs, "{file}: {value} gives every other right: {rule}");
                 }
@@ -59,6 +59,26 @@ fn no_rule_has_a_wildcard_and_only_publishing_gives_secrets() {
         }
     }
     assert!(rules > 15, "only {rules} rules were found");
+}
+
+/// Who may list or watch Secrets may read all of them: that is given in the system namespace only.
+#[test]
+fn no_role_shows_all_secrets_of_another_namespace() {
+    let mut roles = 0;
+    for (file, object) in manifests() {
+        let is_system = object["kind"] == "Role" && object["metadata"]["namespace"] == SYSTEM;
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let has = |word: &str, value: &str| {
+                rule[word].as_array().into_iter().flatten().any(|known| known.as_str() == Some(value))
+            };
+            if has("resources", "secrets") {
+                roles += 1;
+                let shows = ["list", "watch", "deletecollection"].into_iter().find(|verb| has("verbs", verb));
+                assert!(is_system || shows.is_none(), "{file}: {shows:?} on secrets: {rule}");
+            }
+        }
+    }
+    assert_eq!(roles, 3, "for the cluster, for the system namespace, for one namespace");
 }
 
 #[test]
@@ -92,6 +112,9 @@ fn a_real_api_server_takes_the_installation_and_gives_the_least_rights() {
     run(&plane, &["apply", "--server-side", "-f", &path("deploy/publishing-roles.yaml")]);
     eventually(&plane, "the controller that publishes", &publishing_rights());
     bind_people(&plane);
+    run(&plane, &["apply", "-f", &path("deploy/optional/publishing-in-a-namespace.yaml")]);
+    run(&plane, &["delete", "clusterrolebinding", "conductor-secret-publisher"]);
+    eventually(&plane, "the controller that publishes in one namespace", &narrow_publishing_rights());
     eventually(&plane, "people", &people_rights());
     run(&plane, &["apply", "-f", &path("deploy/optional/implementation-cloudnative-pg.yaml")]);
     eventually(&plane, "an implementation that was added", &implementation_rights());
@@ -283,11 +306,31 @@ fn publishing_rights() -> Vec<Right> {
     spread(
         CONTROLLER,
         &[
-            ("get list watch create update delete", "", "secrets configmaps services", "shop", "", true),
+            ("get list watch create update delete", "", "configmaps services", "shop", "", true),
+            // One Secret at a time, outside the system namespace.
+            ("get create update delete", "", "secrets", "shop", "", true),
+            ("list watch patch deletecollection", "", "secrets", "shop", "", false),
+            ("list watch patch deletecollection", "", "secrets", "kube-system", "", false),
+            ("list watch patch deletecollection", "", "secrets", "", "", false),
+            ("get list watch create update delete", "", "secrets", SYSTEM, "", true),
+            ("patch deletecollection", "", "secrets", SYSTEM, "", false),
             ("get list watch create update delete", "discovery.k8s.io", "endpointslices", "shop", "", true),
-            ("patch deletecollection", "", "secrets configmaps services", "shop", "", false),
+            ("patch deletecollection", "", "configmaps services", "shop", "", false),
             (EVERYTHING, "", "pods serviceaccounts endpoints", "shop", "", false),
             ("create", "", "serviceaccounts/token pods/exec", "shop", "", false),
+        ],
+    )
+}
+
+fn narrow_publishing_rights() -> Vec<Right> {
+    spread(
+        CONTROLLER,
+        &[
+            ("get create update delete", "", "secrets", "shop", "", true),
+            ("list watch patch deletecollection", "", "secrets", "shop", "", false),
+            (EVERYTHING, "", "secrets", "other", "", false),
+            ("get list watch create update delete", "", "secrets", SYSTEM, "", true),
+            ("get list watch create update delete", "", "configmaps services", "shop", "", true),
         ],
     )
 }

@@ -146,6 +146,15 @@ impl Turn {
         live::connect(self.config.clone()).expect("its certificates are ours")
     }
 
+    /// A client for a controller that has the rights of a service account in the system namespace, and no more.
+    pub fn account_client(&self, account: &str) -> Client {
+        let mut config = self.config.clone();
+        config.auth_info.impersonate = Some(format!("system:serviceaccount:{SYSTEM}:{account}"));
+        config.auth_info.impersonate_groups =
+            Some(vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{SYSTEM}")]);
+        live::connect(config).expect("its certificates are ours")
+    }
+
     /// A client through a layer of the test's, on connections of its own.
     pub fn client_through<L>(&self, layer: &L) -> Client
     where

@@ -12,14 +12,13 @@ pub struct Scope {
 }
 
 /// Kinds that live in namespaces and are listed over all of them.
-const NAMESPACED: [&str; 10] = [
+const NAMESPACED: [&str; 9] = [
     "relationaldatabaseclaims",
     "databaseroles",
     "databasegrants",
     "databaseclaims",
     "claimquotas",
     "claimlimits",
-    "secrets",
     "configmaps",
     "services",
     "endpointslices",
@@ -68,7 +67,7 @@ mod tests {
                 Some("/apis/g/v1/namespaces/t1/relationaldatabaseclaims?watch=true"),
             ),
             ("/apis/g/v1/namespaces/t1/relationaldatabaseclaims/x", None),
-            ("/api/v1/secrets?labelSelector=x", Some("/api/v1/namespaces/t1/secrets?labelSelector=x")),
+            ("/api/v1/configmaps?labelSelector=x", Some("/api/v1/namespaces/t1/configmaps?labelSelector=x")),
             ("/apis/g/v1/namespaces/t1/relationaldatabaseclaims", None),
             ("/apis/g/v1/namespaces/t1-system/relationaldatabases?limit=5", None),
             (

@@ -1,0 +1,164 @@
+//! Publishing with exactly the rights of deploy/, by the real API server's own authoriser: no Secret can be listed where
+//! claims are, and connections are published, mended and taken back all the same. Who may do what else, the tests of the
+//! manifests say.
+
+use conductor::live::Options;
+use conductor::model::{Kind, TypeId};
+use conductor_live::{Controller, Turn, kinds, root, turn, until};
+use kube::Client;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchParams};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const CLAIM: Kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
+const SYSTEM: &str = "conductor-system";
+const PASSWORD: &str = "a-password-of-the-test";
+
+/// The shipped roles, a database that stands somewhere, and a controller with its own account's rights.
+async fn install(turn: &Turn) -> Controller {
+    for namespace in ["shop", "other"] {
+        turn.namespace(namespace).await;
+    }
+    for file in ["controller-roles.yaml", "publishing-roles.yaml"] {
+        turn.kubectl(&["apply", "--server-side", "-f", &root("deploy").join(file).display().to_string()]);
+    }
+    let admin = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "admin", "namespace": SYSTEM, "labels": {"conductor.io/publishable": "true"}},
+        "stringData": {"username": "app", "password": PASSWORD},
+    });
+    apply(turn, &admin);
+    turn.put(json!({
+        "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabase",
+        "metadata": {"name": "stands", "namespace": SYSTEM},
+        "spec": {
+            "engine": "mysql", "version": "8.0.36", "capacity": {"storage": "20Gi"}, "sharing": {"maxClaims": 4},
+            "connection": {"host": "db.example.com", "port": 3306, "database": "app", "secretRef": "admin"},
+        },
+    }))
+    .await;
+    // Looked at every two seconds: what somebody removed is back before a test loses its patience.
+    let recheck = Duration::from_secs(2);
+    Controller::start(
+        turn.account_client("conductor"),
+        Options { lease: None, recheck, ..Options::default() },
+    )
+}
+
+fn apply(turn: &Turn, object: &Value) {
+    let output =
+        turn.plane().kubectl_with_input(&["apply", "-f", "-"], &object.to_string()).expect("kubectl runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+async fn claims(turn: &Turn, namespace: &str, name: &str) {
+    turn.put(json!({
+        "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"engine": "mysql", "resources": {"requests": {"storage": "1Gi"}}},
+    }))
+    .await;
+}
+
+async fn ready_is(turn: &Turn, namespace: &str, claim: &str, reason: &str, text: &str) {
+    let what = format!("Ready of {claim} says {reason} and {text}");
+    let says = |c: &&Value| {
+        c["type"] == "Ready"
+            && c["reason"] == reason
+            && c["message"].as_str().is_some_and(|message| message.contains(text))
+    };
+    until(&what, async || {
+        let claim = turn.claim(namespace, claim).await?;
+        let conditions = claim.data.pointer("/status/conditions")?.as_array()?.clone();
+        conditions.iter().find(says).map(|_| ())
+    })
+    .await;
+}
+
+/// The password in a Secret of the namespace `shop`, where there is one.
+async fn password(client: &Client, name: &str) -> Option<Value> {
+    let api = kinds::api_of(client, kinds::SECRET, Some("shop"));
+    Some(api.get_opt(name).await.expect("it may be read")?.data["data"]["password"].clone())
+}
+
+fn is_forbidden<T>(answer: Result<T, kube::Error>) -> bool {
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 403)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_live_and_end_without_the_right_to_list_secrets() {
+    let turn = turn().await;
+    let controller = install(&turn).await;
+    let account = turn.account_client("conductor");
+    claims(&turn, "shop", "mine").await;
+    ready_is(&turn, "shop", "mine", "ConnectionPublished", "Secret mine").await;
+
+    for namespace in [Some("shop"), Some("kube-system"), None] {
+        let secrets = kinds::api_of(&account, kinds::SECRET, namespace);
+        assert!(is_forbidden(secrets.list(&ListParams::default()).await), "list in {namespace:?}");
+        let published = ListParams::default().labels("conductor.io/published");
+        assert!(is_forbidden(secrets.list(&published).await), "list by label in {namespace:?}");
+        assert!(is_forbidden(secrets.watch(&WatchParams::default(), "0").await), "watch in {namespace:?}");
+        let gone = secrets.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+        assert!(is_forbidden(gone), "deletecollection in {namespace:?}");
+    }
+    let sources = kinds::api_of(&account, kinds::SECRET, Some(SYSTEM));
+    assert!(sources.list(&ListParams::default()).await.is_ok(), "connections come from the system namespace");
+    let published = password(&account, "mine").await.expect("it is published");
+
+    // Removed, and edited, by somebody else.
+    turn.kubectl(&["delete", "secret", "mine", "-n", "shop"]);
+    until("the Secret is back", async || password(&account, "mine").await.filter(|p| *p == published)).await;
+    let api = kinds::api_of(&turn.client(), kinds::SECRET, Some("shop"));
+    let edit = json!({"stringData": {"password": "of-somebody-else"}});
+    api.patch("mine", &PatchParams::default(), &Patch::Merge(&edit)).await.expect("it is there");
+    until("the Secret is as it was", async || password(&account, "mine").await.filter(|p| *p == published))
+        .await;
+
+    // Another name, given while nobody looks.
+    controller.kill().await;
+    let other = json!({"spec": {"connection": {"secretName": "login"}}});
+    let claim = turn.objects(CLAIM, "shop");
+    claim.patch("mine", &PatchParams::default(), &Patch::Merge(&other)).await.expect("it is there");
+    let controller = install(&turn).await;
+    until("the other Secret is there", async || password(&account, "login").await).await;
+    until("the first one is gone", async || password(&account, "mine").await.is_none().then_some(())).await;
+    ready_is(&turn, "shop", "mine", "ConnectionPublished", "Secret login").await;
+
+    claim.delete("mine", &DeleteParams::default()).await.expect("it is there");
+    until("the claim is gone", async || turn.claim("shop", "mine").await.is_none().then_some(())).await;
+    let left = turn.kubectl(&[
+        "get",
+        "secrets,configmaps,services",
+        "-n",
+        "shop",
+        "-o",
+        "name",
+        "-l",
+        "conductor.io/published",
+    ]);
+    assert_eq!(left, "");
+    controller.stop().await.expect("it stops when asked to");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_can_be_published_in_named_namespaces_only() {
+    let turn = turn().await;
+    let controller = install(&turn).await;
+    let narrow = root("deploy/optional/publishing-in-a-namespace.yaml").display().to_string();
+    turn.kubectl(&["apply", "-f", &narrow]);
+    turn.kubectl(&["delete", "clusterrolebinding", "conductor-secret-publisher"]);
+    claims(&turn, "shop", "named").await;
+    ready_is(&turn, "shop", "named", "ConnectionPublished", "Secret named").await;
+    let account = turn.account_client("conductor");
+    let elsewhere = kinds::api_of(&account, kinds::SECRET, Some("other"));
+    until("the authoriser knows", async || is_forbidden(elsewhere.get_opt("x").await).then_some(())).await;
+    claims(&turn, "other", "unnamed").await;
+    ready_is(&turn, "other", "unnamed", "Publishing", "403").await;
+    for (namespace, claim) in [("shop", "named"), ("other", "unnamed")] {
+        turn.objects(CLAIM, namespace).delete(claim, &DeleteParams::default()).await.expect("it is there");
+        until("the claim is gone", async || turn.claim(namespace, claim).await.is_none().then_some(())).await;
+    }
+    assert_eq!(password(&account, "named").await, None);
+    controller.stop().await.expect("it stops when asked to");
+}
