@@ -27,7 +27,7 @@ async fn install(turn: &Turn) -> Controller {
         "metadata": {"name": "admin", "namespace": SYSTEM, "labels": {"conductor.io/publishable": "true"}},
         "stringData": {"username": "app", "password": PASSWORD},
     });
-    apply(turn, &admin);
+    turn.apply(&admin);
     turn.put(json!({
         "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabase",
         "metadata": {"name": "stands", "namespace": SYSTEM},
@@ -43,12 +43,6 @@ async fn install(turn: &Turn) -> Controller {
         turn.account_client("conductor"),
         Options { lease: None, recheck, ..Options::default() },
     )
-}
-
-fn apply(turn: &Turn, object: &Value) {
-    let output =
-        turn.plane().kubectl_with_input(&["apply", "-f", "-"], &object.to_string()).expect("kubectl runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 async fn claims(turn: &Turn, namespace: &str, name: &str) {
