@@ -4,7 +4,7 @@ use crate::model::{Name, ObjectKey, PublishedView, Revision, Slot, SourceView, U
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of publishing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Publications {
     published: BTreeMap<Uid, BTreeMap<(Slot, ObjectKey), PublishedView>>,
     sources: BTreeMap<Name, SourceView>,

@@ -10,6 +10,8 @@ use std::{fs, io};
 pub enum Section {
     /// The engine alone.
     Engine,
+    /// The simulator on a large cluster.
+    Simulator,
     /// The engine beside the peers' own matching code.
     Peers,
     /// Everything, on a real API server.
@@ -17,11 +19,12 @@ pub enum Section {
 }
 
 impl Section {
-    const ALL: [Section; 3] = [Section::Engine, Section::Peers, Section::Live];
+    const ALL: [Section; 4] = [Section::Engine, Section::Simulator, Section::Peers, Section::Live];
 
     fn name(self) -> &'static str {
         match self {
             Section::Engine => "engine",
+            Section::Simulator => "simulator",
             Section::Peers => "peers",
             Section::Live => "live",
         }
@@ -30,6 +33,7 @@ impl Section {
     fn title(self) -> &'static str {
         match self {
             Section::Engine => "The engine alone",
+            Section::Simulator => "The simulator",
             Section::Peers => "Beside the peers' own code",
             Section::Live => "End to end on a real API server",
         }
