@@ -98,6 +98,33 @@ pub enum Binding {
     Leaving,
 }
 
+/// Where a claim stands, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stand {
+    /// It has a resource, or has been given one.
+    Bound,
+    /// A resource is being made for it.
+    Provisioning,
+    /// It waits: the word for why, once it has been tried.
+    Waiting(Option<&'static str>),
+    /// Its resource is gone for good.
+    Lost,
+    /// It is being deleted.
+    Leaving,
+}
+
+impl Binding {
+    fn stand(&self) -> Stand {
+        match self {
+            Binding::Bound { .. } | Binding::Assumed { .. } => Stand::Bound,
+            Binding::Provisioning { .. } => Stand::Provisioning,
+            Binding::Waiting(refused) => Stand::Waiting(refused.as_ref().map(|refused| refused.reason)),
+            Binding::Lost { .. } => Stand::Lost,
+            Binding::Leaving => Stand::Leaving,
+        }
+    }
+}
+
 /// A refusal as it stands on the claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
@@ -122,7 +149,7 @@ enum Target {
 }
 
 /// A write that is on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flight {
     target: Target,
     effect: Effect,
@@ -138,7 +165,7 @@ enum Effect {
 }
 
 /// The live reads that must agree before a resource or its part is destroyed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct DestroyCheck {
     /// The resource as read.
     revision: Option<Revision>,
@@ -166,8 +193,9 @@ pub struct Stats {
 /// UIDs of objects that are gone: a late echo of one must not bring it back.
 const TOMBSTONES_MAX: usize = 65_536;
 
-/// The engine. One task owns it; nothing in it is shared.
-#[derive(Debug)]
+/// The engine. One task owns it; nothing in it is shared. A copy goes its own way from where it was made: what-if
+/// asks one.
+#[derive(Clone, Debug)]
 pub struct Engine {
     config: Config,
     state: State,
@@ -199,7 +227,7 @@ pub struct Engine {
     publishing: BTreeMap<Uid, (Name, Name)>,
     unpublished: BTreeMap<Uid, publish::Unpublished>,
     /// What resources are made from, compiled, by its text: resources of one class share it.
-    blueprints: BTreeMap<String, Result<Blueprint, FieldError>>,
+    blueprints: BTreeMap<String, Arc<Result<Blueprint, FieldError>>>,
     /// Claims to be kept as written when they are read, and those that were, until their resource is made.
     claims_to_keep: BTreeSet<Uid>,
     written_claims: BTreeMap<Uid, serde_json::Value>,
@@ -261,7 +289,7 @@ impl Engine {
         match event {
             Event::Seen(object) => {
                 self.notice_touch(&object);
-                self.observe(object, now);
+                self.observe(&object, now);
             }
             Event::Gone(gone) => self.observe_gone(gone.kind, &gone.key, &gone.uid, now),
             Event::Listed { kind, objects, revision } => self.observe_list(kind, objects, revision, now),
@@ -312,6 +340,11 @@ impl Engine {
     /// How far a claim has come.
     pub fn binding(&self, claim: &Uid) -> Option<&Binding> {
         self.bindings.get(claim)
+    }
+
+    /// How many claims stand where.
+    pub fn count_claims(&self) -> BTreeMap<Stand, usize> {
+        self.bindings.count_by(Binding::stand)
     }
 
     /// How many claims wait where.

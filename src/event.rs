@@ -4,6 +4,7 @@ pub use crate::model::part::WhyMissing;
 use crate::model::{
     Kind, Object, ObjectKey, Part, PartKey, PartKind, PublishedView, Revision, Slot, SourceView, Uid, WriteId,
 };
+use std::sync::Arc;
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -150,8 +151,8 @@ pub struct Gone {
 /// How the API answered a write.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Done; this is the object now.
-    Written(Box<Object>),
+    /// Done; this is the object now. Whoever keeps it may share it: nobody else changes it.
+    Written(Arc<Object>),
     /// Done; this is the part now.
     PartWritten(Box<Part>),
     /// Done; this is published now.

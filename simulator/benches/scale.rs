@@ -1,17 +1,20 @@
-//! How long the simulator's answers take on a large cluster, and the memory at the most in each: load, plan (of claims that
-//! all wait, and of a cluster where nine of ten are bound), what-if on that cluster, replay.
-//! `CONDUCTOR_SCALE=1000` makes everything that many times smaller. Figures are printed as text; nothing is asserted.
+//! How long the simulator's answers take on a large cluster, and the memory at the most of each: load, plan (of claims that
+//! all wait, and of a cluster where nine of ten are bound), what-if on that cluster from a state that was planned once,
+//! replay. Each is measured in a process of its own. With `--write` the figures go into docs/benchmarks.md;
+//! `CONDUCTOR_SCALE=1000` makes everything that many times smaller. Nothing is asserted.
 
 use conductor::model::{Kind, Object, TypeId};
 use conductor_simulator::load::{LoadOptions, load};
 use conductor_simulator::plan::{Options, Planned};
 use conductor_simulator::record::{Change, Decision, Header, Line, Verdict, Writer};
 use conductor_simulator::replay;
-use conductor_simulator::whatif::{Edit, Target, what_if};
+use conductor_simulator::whatif::{Edit, Questions, Target};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 #[global_allocator]
@@ -22,76 +25,160 @@ const CLAIMS: usize = 100_000;
 const EVENTS: usize = 1_000_000;
 const SLOTS: usize = 10;
 const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
+const COMMAND: &str = "cargo bench --package conductor-simulator --bench scale -- --write";
+/// Each question is asked so often; the one in the middle counts.
+const ASKED: usize = 5;
+/// What this bench measured before questions shared a plan and a replay left out what changes nothing.
+const BEFORE: &str = "Before questions shared one plan, and before a replay left out what changes nothing, this bench \
+measured: load 1.6 s, plan 2.1 to 3.4 s, a question 2.7 s (two plans side by side), replay 20,700 events/s; memory 0.5 to \
+1.3 GiB, in replay 2.6 GiB.";
 
 fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--measure", what, file] => print!("{}", measure(what, Path::new(file))),
+        ["--write"] => write_page(&report()),
+        // `cargo test --benches` only asks whether it runs.
+        ["--test", ..] => {}
+        _ => println!("{}", report()),
+    }
+}
+
+fn write_page(report: &str) {
+    let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md"));
+    let text = format!(
+        "Aims on 10,000 resources, 100,000 claims and 1,000,000 events: load under 3 s, plan under 5 s, a question to a \
+         state\nthat was planned under 200 ms, replay over 200,000 events/s, memory under 1 GiB.\n\n{BEFORE}\n\n{report}"
+    );
+    conductor_bench_document::write(page, conductor_bench_document::Section::Simulator, COMMAND, &text)
+        .expect("the page can be written");
+    println!("{report}");
+}
+
+fn report() -> String {
     let scale: usize = std::env::var("CONDUCTOR_SCALE").ok().and_then(|s| s.parse().ok()).unwrap_or(1).max(1);
     let (resources, claims, events) = (RESOURCES / scale, CLAIMS / scale, EVENTS / scale);
     let folder = std::env::temp_dir().join(format!("conductor-scale-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
-    println!("{resources} resources, {claims} claims, {events} events");
-    let state = write_state(&folder, resources, claims);
-    let objects = timed("load", || {
-        let loaded = load(&[&state], &LoadOptions::default()).expect("our own manifests");
-        loaded.objects.into_iter().map(|l| l.object).collect::<Vec<Object>>()
-    });
-    let options = Options::default();
-    let plan = timed("plan, all wait", || Planned::new(objects.clone(), &options).plan());
-    println!("  {} bound, {} pending", plan.summary.bound, plan.summary.pending);
-    let objects = lived_in(objects);
-    let plan = timed("plan, nine of ten bound", || Planned::new(objects.clone(), &options).plan());
-    println!("  {} bound, {} pending", plan.summary.bound, plan.summary.pending);
-    drop(plan);
-    let lost = Target::read("resource/db-00000", "team", "conductor-system").expect("a target");
-    let answer =
-        timed("what-if, both plans", || what_if(objects, &[Edit::Lose(lost)], &options).expect("an edit"));
-    println!("  {} claims change", answer.difference.claims.len());
-    drop(answer);
-    let recording = write_recording(&folder, resources, claims, events);
-    let size = std::fs::metadata(&recording).map(|m| m.len()).unwrap_or(0);
-    let begun = Instant::now();
-    let played = timed("replay", || {
-        replay::replay(&recording, &replay::Options::default()).expect("our own recording")
-    });
-    let rate = played.events as f64 / begun.elapsed().as_secs_f64();
-    println!(
-        "  {} events, {rate:.0} a second, {} % agree, file {:.1} MiB",
-        played.events,
-        played.agreement.percent,
-        size as f64 / 1_048_576.0
-    );
+    let waiting = write_state(&folder.join("waiting.json"), resources, claims, |object| object);
+    let lived_in = write_state(&folder.join("lived-in.json"), resources, claims, lived_in);
+    let history = write_recording(&folder, resources, claims, events);
+    let mut text = format!("{resources} resources, {claims} claims, {events} events.\n\n");
+    text.push_str("| what | time | peak memory of the process | |\n|---|---:|---:|---|\n");
+    for (what, file) in [
+        ("load", &waiting),
+        ("plan", &waiting),
+        ("plan", &lived_in),
+        ("questions", &lived_in),
+        ("replay", &history),
+    ] {
+        let exe = std::env::current_exe().expect("this program has a path");
+        let output = Command::new(exe).args(["--measure", what]).arg(file).output();
+        let rows = output.expect("this program can be run").stdout;
+        let rows = String::from_utf8_lossy(&rows);
+        eprint!("{rows}");
+        text.push_str(&rows);
+    }
     let _ = std::fs::remove_dir_all(&folder);
+    text
 }
 
-fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    // The kernel counts the peak anew from here.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
+/// One measurement, as rows of the table.
+fn measure(what: &str, file: &Path) -> String {
+    match what {
+        "load" => {
+            let (objects, ms) = timed(|| read(file));
+            row("load", ms, &format!("{} objects", objects.len()))
+        }
+        "plan" => {
+            let objects = read(file);
+            let (plan, ms) = timed(|| Planned::new(objects, &Options::default()).plan());
+            let summary = plan.summary;
+            let state =
+                if file.ends_with("waiting.json") { "all claims wait" } else { "nine of ten are bound" };
+            row(
+                &format!("plan, {state}"),
+                ms,
+                &format!("{} bound, {} pending", summary.bound, summary.pending),
+            )
+        }
+        "questions" => questions(read(file)),
+        "replay" => {
+            let (played, ms) =
+                timed(|| replay::replay(file, &replay::Options::default()).expect("our own recording"));
+            let rate = played.events as f64 / ms * 1_000.0;
+            let agree = played.agreement.percent;
+            row("replay", ms, &format!("{} events, {rate:.0} a second, {agree} % agree", played.events))
+        }
+        other => format!("nothing is known of {other}\n"),
+    }
+}
+
+fn questions(objects: Vec<Object>) -> String {
+    let (questions, ms) = timed(|| Questions::new(objects, &Options::default()));
+    let mut text = row("the state planned once, for questions", ms, "");
+    let target = |text: &str| Target::read(text, "team-0", "conductor-system").expect("a target");
+    let set = |text: String| Edit::read_set(&text, "team-0", "conductor-system").expect("an edit");
+    type Ask<'a> = (&'a str, &'a dyn Fn(usize) -> Edit);
+    let asks: [Ask<'_>; 5] = [
+        ("a resource is lost", &|n| Edit::Lose(target(&format!("resource/db-{n:05}")))),
+        ("a claim is deleted", &|n| Edit::Delete(target(&format!("claim/team-{n}/claim-{n:06}")))),
+        ("a resource grows", &|n| set(format!("resource/db-{n:05}:spec.capacity.storage=20Gi"))),
+        ("a claim asks for more", &|n| {
+            let at = n * SLOTS + SLOTS - 1;
+            set(format!("claim/team-{}/claim-{at:06}:spec.resources.requests.storage=2Gi", at % 100))
+        }),
+        ("100 claims more", &|n| Edit::Copies {
+            like: target(&format!("claim/team-{n}/claim-{n:06}")),
+            count: 100,
+        }),
+    ];
+    for (what, ask) in asks {
+        let mut answers: Vec<(f64, usize)> = Vec::new();
+        for n in 0..ASKED {
+            let (answer, ms) = timed(|| questions.what_if(&[ask(n)]).expect("an edit"));
+            answers.push((ms, answer.difference.claims.len()));
+        }
+        answers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (ms, changed) = answers[ASKED / 2];
+        text.push_str(&row(&format!("what if {what}"), ms, &format!("{changed} claims change")));
+    }
+    text
+}
+
+fn read(file: &Path) -> Vec<Object> {
+    let loaded = load(&[file], &LoadOptions::default()).expect("our own manifests");
+    loaded.objects.into_iter().map(|l| l.object).collect()
+}
+
+/// What came of it, and the milliseconds that it took.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let begun = Instant::now();
     let done = work();
-    println!("{what}: {:.0} ms, {} MiB", begun.elapsed().as_secs_f64() * 1_000.0, peak_mib());
-    done
+    (done, begun.elapsed().as_secs_f64() * 1_000.0)
+}
+
+fn row(what: &str, ms: f64, more: &str) -> String {
+    let time = if ms < 1_000.0 { format!("{ms:.0} ms") } else { format!("{:.2} s", ms / 1_000.0) };
+    let mut row = String::new();
+    let _ = writeln!(row, "| {what} | {time} | {} MiB | {more} |", peak_mib());
+    row
 }
 
 /// The cluster after a while: nine of ten claims have their resource, the last wait.
-fn lived_in(mut objects: Vec<Object>) -> Vec<Object> {
+fn lived_in(mut object: Value) -> Value {
     let bound = |at: usize| at % SLOTS != SLOTS - 1;
-    for object in &mut objects {
-        let number = |name: &str| name.rsplit('-').next().and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
-        let at = object.metadata.name.as_deref().map_or(0, number);
-        match object.kind {
-            Kind::Resource(_) => {
-                let held = (at * SLOTS..(at + 1) * SLOTS).filter(|n| bound(*n)).map(claim_ref);
-                object.body["spec"]["claimRefs"] = held.collect();
-                object.body["status"]["phase"] = json!("Bound");
-            }
-            Kind::Claim(_) if bound(at) => {
-                let resource =
-                    json!({"name": format!("db-{:05}", at / SLOTS), "namespace": "conductor-system"});
-                object.body["status"] = json!({"phase": "Bound", "resourceRef": resource});
-            }
-            _ => {}
-        }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let at: usize = name.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    if object["kind"] == Kind::Resource(TYPE).name() {
+        let held = (at * SLOTS..(at + 1) * SLOTS).filter(|n| bound(*n)).map(claim_ref);
+        object["spec"]["claimRefs"] = held.collect();
+        object["status"]["phase"] = json!("Bound");
+    } else if bound(at) {
+        let resource = json!({"name": format!("db-{:05}", at / SLOTS), "namespace": "conductor-system"});
+        object["status"] = json!({"phase": "Bound", "resourceRef": resource});
     }
-    objects
+    object
 }
 
 fn claim_ref(at: usize) -> Value {
@@ -124,17 +211,16 @@ fn claim(at: usize) -> Value {
     })
 }
 
-fn write_state(folder: &Path, resources: usize, claims: usize) -> PathBuf {
-    let path = folder.join("state.json");
-    let mut out = BufWriter::new(File::create(&path).expect("a file can be made"));
-    let objects = (0..resources).map(resource).chain((0..claims).map(claim));
+fn write_state(path: &Path, resources: usize, claims: usize, lives: impl Fn(Value) -> Value) -> PathBuf {
+    let mut out = BufWriter::new(File::create(path).expect("a file can be made"));
+    let objects = (0..resources).map(resource).chain((0..claims).map(claim)).map(lives);
     writeln!(out, "{{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[").expect("it is written");
     for (at, object) in objects.enumerate() {
         let comma = if at == 0 { "" } else { "," };
         writeln!(out, "{comma}{object}").expect("it is written");
     }
     writeln!(out, "]}}").expect("it is written");
-    path
+    path.to_owned()
 }
 
 /// Claims come one by one, the live engine fills one resource after the other, and statuses are told over and over.

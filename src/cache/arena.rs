@@ -1,7 +1,7 @@
 //! Things in numbered places: a place stays the same while the thing is there, and is reused afterwards.
 
 /// Things in numbered places.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Arena<T> {
     things: Vec<T>,
     free: Vec<u32>,

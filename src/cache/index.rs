@@ -85,7 +85,7 @@ const SHAPES_PER_GROUP_MAX: usize = 256;
 const VALUES_KEPT_MAX: usize = 16;
 
 /// Every resource of one type.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Index {
     pub(super) ty: TypeId,
     /// Where the type has a name that groups are made of (the engine).
@@ -111,13 +111,13 @@ pub(super) type PoolId = u32;
 pub(super) type CellId = u32;
 pub(super) type ShapeId = u32;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ClassIndex {
     pub total: usize,
     pub groups: BTreeMap<Option<Name>, Group>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     pub total: usize,
     /// Resources that are open to listed namespaces only.
@@ -128,7 +128,7 @@ pub(super) struct Group {
 }
 
 /// Resources of one class and group that are open to the same namespaces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     pub total: usize,
     pub unversioned: Option<CellId>,
@@ -136,14 +136,14 @@ pub(super) struct Pool {
 }
 
 /// What is asked of an offered resource before anything else.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OfferedBy {
     pub look: LookId,
     pub shared: bool,
 }
 
 /// The shapes of one version.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     pool: PoolId,
     version: Option<Arc<Version>>,
@@ -154,7 +154,7 @@ pub(super) struct Cell {
 }
 
 /// A shape in its cell.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     pub look: LookId,
     pub shape: ShapeId,
@@ -180,7 +180,7 @@ impl Cell {
 }
 
 /// All resources that no claim can tell apart but by capacity, state and name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     cell: CellId,
     look: LookId,
@@ -188,7 +188,7 @@ pub(super) struct Shape {
 }
 
 /// One resource in the index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Member {
     pub name: Name,
     pub offer: Arc<Offer>,

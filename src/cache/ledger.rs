@@ -60,14 +60,14 @@ pub struct Use {
     pub requests: Capacity,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Account {
     quota: Quota,
     used: Vec<Use>,
 }
 
 /// All quotas, all charges.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Ledger {
     accounts: BTreeMap<QuotaKey, Account>,
     charges: Lookup<Uid, Charge>,

@@ -19,7 +19,7 @@ struct Look {
 }
 
 /// Every look, and which looks give which answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Looks {
     /// The fields that a look keeps, in the order in which they are asked.
     fields: Vec<(usize, Predicate)>,
@@ -32,7 +32,7 @@ pub(super) struct Looks {
     by_label: BTreeMap<Name, ByValue>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ByValue {
     present: Bits,
     values: BTreeMap<Name, Bits>,

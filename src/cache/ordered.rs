@@ -9,7 +9,7 @@ use std::slice;
 const FEW_MAX: usize = 8;
 
 /// An ordered map.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Ordered<K, V> {
     /// Sorted by key.
     Few(Vec<(K, V)>),

@@ -6,7 +6,7 @@ use crate::model::{Name, PartId, PartKey, PartKind, PartView, Resource, Revision
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of the objects that implement resources.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Parts {
     kinds: BTreeMap<PartKind, KindSight>,
     known: BTreeMap<PartKey, Known>,

@@ -5,7 +5,7 @@ use crate::model::{Name, ObjectKey, PublishedView, Revision, Slot, SourceView, U
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of publishing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Publications {
     published: BTreeMap<Uid, BTreeMap<(Slot, ObjectKey), PublishedView>>,
     /// Names under which a Secret of a claim may be.

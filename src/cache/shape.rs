@@ -66,7 +66,7 @@ pub(super) enum Who {
 }
 
 /// Offered resources in best-fit order, each with a note.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Offers<N = ()> {
     keys: Ordered<OfferKey, N>,
     /// No resource here has more left than this of anything; spares searches that must fail.
@@ -80,7 +80,7 @@ impl<N> Default for Offers<N> {
 }
 
 /// The members of one shape, by standing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Members {
     /// Offered, held by nobody.
     pub vacant: Offers,

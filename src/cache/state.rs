@@ -85,12 +85,12 @@ impl ResourceEntry {
 }
 
 /// What the engine knows, and the indexes over it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct State {
     /// Whether a resource whose phase nobody wrote counts as Available even where it has a template.
     absent_phase_is_available: bool,
-    /// Boxed, so that one more never moves all the others.
-    resources: Vec<Option<Box<ResourceEntry>>>,
+    /// Apart, so that one more never moves all the others, and a copy of the state copies none until it changes it.
+    resources: Vec<Option<Arc<ResourceEntry>>>,
     free_ids: Vec<ResourceId>,
     /// Resources by name, type by type.
     names: Vec<Lookup<Name, ResourceId>>,
@@ -196,13 +196,16 @@ impl State {
             }
         }
         let (mut assumed, mut departed) = match old {
-            Some(old) if old.resource.meta.uid == resource.meta.uid => (old.assumed, old.departed),
+            Some(old) if old.resource.meta.uid == resource.meta.uid => {
+                let ResourceEntry { assumed, departed, .. } = Arc::unwrap_or_clone(old);
+                (assumed, departed)
+            }
             _ => (Vec::new(), BTreeMap::new()),
         };
         assumed.retain(|a| !resource.claim_refs.iter().any(|seen| seen.uid == a.uid));
         departed.retain(|uid, _| resource.claim_refs.iter().any(|seen| seen.uid.as_ref() == Some(uid)));
         self.note_references(id, &resource);
-        self.resources[id.0 as usize] = Some(Box::new(ResourceEntry { resource, assumed, departed }));
+        self.resources[id.0 as usize] = Some(Arc::new(ResourceEntry { resource, assumed, departed }));
         self.reindex(id);
         id
     }
@@ -214,7 +217,7 @@ impl State {
         self.names[usize::from(entry.resource.ty.0)].remove(&entry.resource.meta.key.name);
         self.indexes[usize::from(entry.resource.ty.0)].remove(id);
         self.free_ids.push(id);
-        Some(*entry)
+        Some(Arc::unwrap_or_clone(entry))
     }
 
     fn note_references(&mut self, id: ResourceId, resource: &Resource) {
@@ -266,9 +269,13 @@ impl State {
         self.class_use.get(&(ty, class.clone())).copied().unwrap_or(0)
     }
 
+    fn entry_mut(&mut self, id: ResourceId) -> Option<&mut ResourceEntry> {
+        self.resources.get_mut(id.0 as usize)?.as_mut().map(Arc::make_mut)
+    }
+
     /// Gives a resource to a claim in memory, ahead of the write.
     pub fn assume(&mut self, id: ResourceId, claim_ref: ClaimRef) {
-        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_deref_mut) {
+        if let Some(entry) = self.entry_mut(id) {
             entry.assumed.retain(|a| a.uid != claim_ref.uid);
             entry.assumed.push(claim_ref);
             self.reindex(id);
@@ -277,7 +284,7 @@ impl State {
 
     /// Takes back what was assumed for a claim.
     pub fn forget(&mut self, id: ResourceId, claim: &Uid) {
-        if let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_deref_mut) {
+        if let Some(entry) = self.entry_mut(id) {
             entry.assumed.retain(|a| a.uid.as_ref() != Some(claim));
             self.reindex(id);
         }
@@ -285,16 +292,15 @@ impl State {
 
     /// Notes that a holder has left, or, where `how` is absent, that it is there after all.
     pub fn set_departed(&mut self, id: ResourceId, claim: &Uid, how: Option<Departure>) {
-        let Some(entry) = self.resources.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
+        if self.resource(id).is_none_or(|entry| entry.departed.get(claim).copied() == how) {
             return;
-        };
-        let before = match how {
+        }
+        let Some(entry) = self.entry_mut(id) else { return };
+        match how {
             Some(how) => entry.departed.insert(claim.clone(), how),
             None => entry.departed.remove(claim),
         };
-        if before != how {
-            self.reindex(id);
-        }
+        self.reindex(id);
     }
 
     /// The resources that hold a claim, as read from the resources.

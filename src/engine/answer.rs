@@ -31,7 +31,7 @@ impl Engine {
         match answer {
             Answer::Written(object) => {
                 self.succeeded(&target, effect);
-                self.observe(*object, now);
+                self.observe(&object, now);
                 self.dirty.insert(target);
             }
             Answer::PartWritten(_) | Answer::Published(_) | Answer::Incomplete(_) | Answer::Taken(_) => {
@@ -191,7 +191,7 @@ impl Engine {
         match found {
             Some(object) => {
                 self.keep_written(&object);
-                self.observe(object, now);
+                self.observe(&object, now);
             }
             None => {
                 if let Some(uid) = self.known_uid(kind, key) {

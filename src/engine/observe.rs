@@ -11,21 +11,21 @@ use crate::queue::{LaneKey, Wait};
 use std::collections::BTreeSet;
 
 impl Engine {
-    pub(super) fn observe(&mut self, object: Object, now: Time) {
+    pub(super) fn observe(&mut self, object: &Object, now: Time) {
         if object.metadata.uid.as_deref().is_some_and(|uid| self.gone.contains(uid)) {
             return;
         }
         match object.kind {
-            Kind::Claim(ty) => self.observe_claim(Claim::read(ty, &object), now),
-            Kind::Resource(ty) if self.is_ours(&object) => {
-                self.observe_resource(Resource::read(ty, &object), now)
+            Kind::Claim(ty) => self.observe_claim(Claim::read(ty, object), now),
+            Kind::Resource(ty) if self.is_ours(object) => {
+                self.observe_resource(Resource::read(ty, object), now)
             }
-            Kind::Class(ty) if self.is_ours(&object) => self
-                .observe_class(with_checked_templates(Class::read(ty, &object), &self.config.allowed_kinds)),
+            Kind::Class(ty) if self.is_ours(object) => self
+                .observe_class(with_checked_templates(Class::read(ty, object), &self.config.allowed_kinds)),
             Kind::Resource(_) | Kind::Class(_) => {}
-            Kind::Quota | Kind::ClusterQuota => self.observe_quota(Quota::read(&object), object.kind),
-            Kind::Limits => self.observe_limits(Limits::read(&object)),
-            Kind::Profile => self.observe_profile(ProfileObject::read(&object)),
+            Kind::Quota | Kind::ClusterQuota => self.observe_quota(Quota::read(object), object.kind),
+            Kind::Limits => self.observe_limits(Limits::read(object)),
+            Kind::Profile => self.observe_profile(ProfileObject::read(object)),
             Kind::Namespace => {
                 let name = Name::from(object.metadata.name.as_deref().unwrap_or_default());
                 self.observe_namespace(name, Some(Labels::read(object.metadata.labels.as_ref())));
@@ -460,7 +460,7 @@ impl Engine {
         for (key, uid) in gone {
             self.observe_gone(kind, &key, &uid, now);
         }
-        objects.into_iter().for_each(|object| self.observe(object, now));
+        objects.iter().for_each(|object| self.observe(object, now));
     }
 
     fn known(&self, kind: Kind) -> Box<dyn Iterator<Item = (ObjectKey, Uid, Revision)> + '_> {

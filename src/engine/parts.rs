@@ -11,6 +11,7 @@ use crate::model::{Name, Part, PartId, PartKey, PartKind, PartView, Revision, Ti
 use crate::template::{Blueprint, Source};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Compiled templates that are kept: as many as there are classes, and then some.
 const BLUEPRINTS_MAX: usize = 1_024;
@@ -138,7 +139,7 @@ impl Engine {
         let blueprint = script.and_then(|script| self.blueprints.get(script.text.as_str()));
         View {
             parts: resource.parts().map(seen).collect(),
-            blueprint: blueprint.map(Result::as_ref),
+            blueprint: blueprint.map(|blueprint| (**blueprint).as_ref()),
             adapters: &self.config.adapters,
         }
     }
@@ -161,7 +162,7 @@ impl Engine {
             ready: of("ready").and_then(Value::as_str),
             connection: of("connection"),
         };
-        self.blueprints.insert(script.text.clone(), Blueprint::compile(&source));
+        self.blueprints.insert(script.text.clone(), Arc::new(Blueprint::compile(&source)));
     }
 
     /// Asks once for every kind of which a resource has, or is to have, a part.

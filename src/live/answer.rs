@@ -8,6 +8,7 @@ use crate::model::{Kind, Object, Part, PartKind};
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(super) fn to_write(ask: Ask, kind: Kind, reply: Reply) -> Answer {
     to_change(ask, reply, |body| {
         let object = read_object(kind, body)?;
         let gone = is_gone(&object.metadata);
-        Ok(if gone { Answer::Deleted } else { Answer::Written(Box::new(object)) })
+        Ok(if gone { Answer::Deleted } else { Answer::Written(Arc::new(object)) })
     })
 }
 

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::hash::Hash;
 
 /// A map that is looked into, not walked.
@@ -71,6 +72,13 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
+    }
+
+    /// How many there are of each sort. That is all that can be told of everything without an order.
+    pub fn count_by<S: Ord>(&self, sort: impl Fn(&V) -> S) -> BTreeMap<S, usize> {
+        let mut counts = BTreeMap::new();
+        self.map.values().for_each(|value| *counts.entry(sort(value)).or_default() += 1);
+        counts
     }
 
     /// All of it, in the order of its keys. Takes a sort: not for decisions.

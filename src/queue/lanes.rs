@@ -41,14 +41,14 @@ pub enum Wait {
 }
 
 /// The claims of one lane.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lane {
     all: BTreeSet<Turn>,
     by_namespace: BTreeMap<Name, BTreeSet<Turn>>,
 }
 
 /// Every lane that has a claim in it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lanes {
     lanes: BTreeMap<LaneKey, Lane>,
     /// Lanes that wait for a match, by the class and the group name that would help.

@@ -71,7 +71,7 @@ enum Place {
 }
 
 /// All claims that are not settled.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Queue {
     /// Boxed, so that the table stays small however it grows.
     claims: Lookup<Uid, Box<Waiting>>,

@@ -47,7 +47,7 @@ pub enum Decision {
 }
 
 /// Refusals of equal requests, shared until the resources change.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Memo {
     refusals: refuse::Memo,
 }

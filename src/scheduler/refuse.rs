@@ -21,7 +21,7 @@ pub(super) struct Refused {
 }
 
 /// Refusals of equal requests at one generation of the index, before quotas and provisioning are added.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Memo {
     generation: BTreeMap<TypeId, u64>,
     refusals: BTreeMap<MemoKey, Arc<Refusal>>,

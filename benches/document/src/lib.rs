@@ -10,6 +10,8 @@ use std::{fs, io};
 pub enum Section {
     /// The engine alone.
     Engine,
+    /// The simulator on a large cluster.
+    Simulator,
     /// The engine beside the peers' own matching code.
     Peers,
     /// Everything, on a real API server.
@@ -19,11 +21,13 @@ pub enum Section {
 }
 
 impl Section {
-    const ALL: [Section; 4] = [Section::Engine, Section::Peers, Section::Live, Section::Apis];
+    const ALL: [Section; 5] =
+        [Section::Engine, Section::Simulator, Section::Peers, Section::Live, Section::Apis];
 
     fn name(self) -> &'static str {
         match self {
             Section::Engine => "engine",
+            Section::Simulator => "simulator",
             Section::Peers => "peers",
             Section::Live => "live",
             Section::Apis => "apis",
@@ -33,6 +37,7 @@ impl Section {
     fn title(self) -> &'static str {
         match self {
             Section::Engine => "The engine alone",
+            Section::Simulator => "The simulator",
             Section::Peers => "Beside the peers' own code",
             Section::Live => "End to end on a real API server",
             Section::Apis => "The embedded API beside the real one",

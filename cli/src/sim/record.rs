@@ -170,7 +170,7 @@ pub fn export(arguments: &ExportArguments) -> Result<u8> {
     let mut out = output::stdout();
     for object in moment.objects.values() {
         writeln!(out, "---")?;
-        write!(out, "{}", serde_saphyr::to_string(object)?)?;
+        write!(out, "{}", serde_saphyr::to_string(&object)?)?;
     }
     out.flush()?;
     Ok(0)

@@ -6,6 +6,7 @@ use conductor::action::{Action, Change, PartAction, Write};
 use conductor::event::{Answer, Event};
 use conductor::model::{ClaimPhase, Kind, Object, Revision};
 use serde_json::json;
+use std::sync::Arc;
 
 /// One way in which the engine is broken.
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +225,7 @@ fn bend_objects(event: Event, bend: fn(&mut Object)) -> Event {
             Event::Read { kind, key, found: Some(object) }
         }
         Event::Answered { id, answer: Answer::Written(mut object) } => {
-            bend(&mut object);
+            bend(Arc::make_mut(&mut object));
             Event::Answered { id, answer: Answer::Written(object) }
         }
         other => other,

@@ -12,10 +12,12 @@ use conductor::engine::{Binding, Engine};
 use conductor::framework::Refusal;
 use conductor::model::{Claim, Kind, Name, Object, ObjectKey, TypeId, Uid, Wants};
 use conductor::scheduler::{NearMiss, Nearest, explain, prepare};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A claim as it was given.
+#[derive(Clone)]
 pub(super) struct Subject {
     ty: TypeId,
     pub key: ObjectKey,
@@ -31,8 +33,13 @@ pub(super) fn subjects(objects: &[Object]) -> Vec<Subject> {
     for subject in &mut subjects {
         subject.leaves = holders.get(&*subject.uid).map(|name| Name::from(*name));
     }
-    subjects.sort_by(|a, b| (&a.key, a.ty.rules().claim).cmp(&(&b.key, b.ty.rules().claim)));
+    sort(&mut subjects);
     subjects
+}
+
+/// By namespace, name and kind.
+pub(super) fn sort(subjects: &mut [Subject]) {
+    subjects.sort_by(|a, b| (&a.key, a.kind()).cmp(&(&b.key, b.kind())));
 }
 
 /// The resource that holds each claim which is being deleted, by the claim's UID.
@@ -52,10 +59,20 @@ fn holders_of_leaving(objects: &[Object]) -> BTreeMap<&str, &str> {
 }
 
 impl Subject {
+    /// Nothing where it is no claim.
+    pub fn new(kind: Kind, key: ObjectKey, uid: Uid, leaves: Option<Name>) -> Option<Subject> {
+        let Kind::Claim(ty) = kind else { return None };
+        Some(Subject { ty, key, uid, leaves })
+    }
+
     fn read(object: &Object) -> Option<Subject> {
-        let Kind::Claim(ty) = object.kind else { return None };
         let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        Some(Subject { ty, key: crate::world::key_of(object), uid, leaves: None })
+        Subject::new(object.kind, crate::world::key_of(object), uid, None)
+    }
+
+    /// Where it stands to a place, in the order of the plan.
+    pub fn cmp_place(&self, kind: Kind, key: &ObjectKey) -> Ordering {
+        (&self.key, self.kind()).cmp(&(key, kind.name()))
     }
 
     pub fn kind(&self) -> &'static str {

@@ -32,21 +32,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(claims: Vec<PlannedClaim>, resources: Vec<PlannedResource>) -> Plan {
+    /// A plan that has no digest yet.
+    pub(super) fn unsealed(claims: Vec<PlannedClaim>, resources: Vec<PlannedResource>) -> Plan {
         let summary = Summary::of(&claims);
-        let mut plan = Plan {
-            api_version: API_VERSION,
-            kind: "Plan",
-            digest: String::new(),
-            summary,
-            claims,
-            resources,
-        };
-        plan.digest = plan.compute_digest();
-        plan
+        Plan { api_version: API_VERSION, kind: "Plan", digest: String::new(), summary, claims, resources }
     }
 
-    fn compute_digest(&self) -> String {
+    /// The digest of a plan that has none yet.
+    pub(crate) fn compute_digest(&self) -> String {
         let mut hasher = io::BufWriter::with_capacity(1 << 16, Sha256::new());
         serde_json::to_writer(&mut hasher, self).expect("a plan is JSON, and hashing does not fail");
         let hasher = hasher.into_inner().expect("hashing does not fail");

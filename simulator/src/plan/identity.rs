@@ -9,8 +9,19 @@ use std::collections::BTreeMap;
 
 type Place = (Kind, String, String);
 
+/// Objects of which each has a UID.
+pub(super) struct Identified {
+    /// By kind, namespace and name; one of each.
+    pub objects: Vec<Object>,
+    /// Of each whether its UID was given.
+    pub own_uids: Vec<bool>,
+    /// Whether no two had one place, or one UID.
+    pub is_distinct: bool,
+}
+
 /// Sorts the objects, leaves one of each kind, namespace and name, and gives each a UID of its own.
-pub(super) fn identify(mut objects: Vec<Object>) -> Vec<Object> {
+pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
+    let count = objects.len();
     // What was loaded is in order already; borrowing keys costs a hundred thousand objects less than copying.
     objects.sort_by(|a, b| borrowed(a).cmp(&borrowed(b)));
     objects.dedup_by(|later, kept| {
@@ -22,6 +33,8 @@ pub(super) fn identify(mut objects: Vec<Object>) -> Vec<Object> {
         same
     });
     let named = named_holders(&objects);
+    let is_own = |object: &Object| object.metadata.uid.as_deref().is_some_and(|uid| !uid.is_empty());
+    let own_uids = objects.iter().map(is_own).collect();
     let mut taken = BTreeMap::new();
     for (at, object) in objects.iter_mut().enumerate() {
         adopt(object, &named);
@@ -29,11 +42,12 @@ pub(super) fn identify(mut objects: Vec<Object>) -> Vec<Object> {
             taken.entry(uid.clone()).or_insert_with(Vec::new).push(at);
         }
     }
+    let is_distinct = objects.len() == count && taken.values().all(|places| places.len() == 1);
     part(&mut objects, taken, &named);
     for object in objects.iter_mut().filter(|o| o.metadata.uid.is_none()) {
         object.metadata.uid = Some(stand_in(object));
     }
-    objects
+    Identified { objects, own_uids, is_distinct }
 }
 
 /// The time of a plan: just after the latest that the input tells of, so that undated claims, which are
@@ -117,7 +131,7 @@ fn part(
 }
 
 /// A UID for an object that never had one. It names the kind: a claim and a class may share a name.
-fn stand_in(object: &Object) -> String {
+pub(super) fn stand_in(object: &Object) -> String {
     let (kind, namespace, name) = place(object);
     format!("unassigned:{}:{namespace}/{name}", kind.name())
 }
@@ -142,7 +156,7 @@ mod tests {
     }
 
     fn uids(objects: Vec<Object>) -> Vec<String> {
-        identify(objects).into_iter().map(|o| o.metadata.uid.unwrap()).collect()
+        identified(objects).objects.into_iter().map(|o| o.metadata.uid.unwrap()).collect()
     }
 
     #[test]

@@ -5,15 +5,19 @@
 //! objects -> identity (UIDs, order) -> stage (engine, until it rests) -> claims, resources -> document
 //! ```
 //!
-//! Not here: reading files (`load`), tables (the command line), changes of the input (what-if), time.
+//! A [`Base`] is a state that is planned again and again with a few objects changed. Not here: reading files (`load`),
+//! tables (the command line), which objects change (what-if), time.
 
+mod base;
 mod check;
 mod claims;
 mod document;
 mod identity;
+mod moving;
 mod resources;
 mod stage;
 
+pub use base::{Base, Replaced};
 pub use check::{Findings, check};
 pub use document::{
     API_VERSION, Explained, ExplainedClaim, ExplainedLack, ExplainedMiss, Outcome, Place, Plan,
@@ -53,6 +57,17 @@ pub fn plan(objects: Vec<Object>, options: &Options) -> Plan {
     Planned::new(objects, options).plan()
 }
 
+fn config(options: &Options) -> Config {
+    Config {
+        system_namespace: options.system_namespace.clone(),
+        absent_phase_is_available: options.absent_phase_is_available,
+        // A plan makes no parts: how they are is asked by nobody.
+        makes_parts: false,
+        adapters: Arc::default(),
+        ..Config::default()
+    }
+}
+
 /// A plan with everything behind it, to be asked further.
 pub struct Planned {
     stage: Stage,
@@ -64,27 +79,28 @@ pub struct Planned {
 impl Planned {
     /// Lets the engine decide about `objects`.
     pub fn new(objects: Vec<Object>, options: &Options) -> Planned {
-        let objects = identity::identify(objects);
+        let objects = identity::identified(objects).objects;
         let now = identity::latest(&objects);
         let subjects = claims::subjects(&objects);
         let holdings = resources::holdings(&objects, &options.system_namespace);
-        let config = Config {
-            system_namespace: options.system_namespace.clone(),
-            absent_phase_is_available: options.absent_phase_is_available,
-            // A plan makes no parts: nobody asks how they are.
-            adapters: Arc::default(),
-            ..Config::default()
-        };
-        let stage = Stage::settle(objects, config, now);
+        let moving = moving::all_moving(&objects);
+        let stage = Stage::see(objects, &moving, config(options), 0).settled(now);
         Planned { stage, subjects, holdings, options: options.clone() }
     }
 
     /// The plan as a document.
     pub fn plan(&self) -> Plan {
+        let mut plan = self.unsealed_plan();
+        plan.digest = plan.compute_digest();
+        plan
+    }
+
+    /// The plan without its digest, which takes as long as the rest.
+    pub(crate) fn unsealed_plan(&self) -> Plan {
         let resources = self.resources();
         let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
         let claims = self.subjects.iter().map(|subject| explainer.plan(subject)).collect();
-        Plan::new(claims, resources)
+        Plan::unsealed(claims, resources)
     }
 
     /// Why claims are where they are: the one at `namespace/name`, or, where none is named, all that wait.

@@ -3,13 +3,13 @@
 
 use super::document::PlannedResource;
 use conductor::cache::{ResourceEntry, State};
-use conductor::model::{Kind, Name, Object, ReclaimPolicy, Resource, ResourcePhase, TypeId};
+use conductor::model::{Kind, Object, ObjectKey, ReclaimPolicy, Resource, ResourcePhase, TypeId};
 
 /// A resource as it was given, before anything was decided.
+#[derive(Clone)]
 pub(super) struct Holding {
     ty: TypeId,
-    namespace: Name,
-    name: Name,
+    pub key: ObjectKey,
     /// The phase that was written.
     phase: Option<ResourcePhase>,
     reclaim: ReclaimPolicy,
@@ -20,30 +20,37 @@ pub(super) struct Holding {
 pub(super) fn holdings(objects: &[Object], system_namespace: &str) -> Vec<Holding> {
     let ours = objects.iter().filter(|o| o.metadata.namespace.as_deref() == Some(system_namespace));
     let mut holdings: Vec<Holding> = ours.filter_map(Holding::read).collect();
-    holdings.sort_by(|a, b| (&a.namespace, &a.name, a.ty).cmp(&(&b.namespace, &b.name, b.ty)));
+    sort(&mut holdings);
     holdings
+}
+
+/// By namespace and name.
+pub(super) fn sort(holdings: &mut [Holding]) {
+    holdings.sort_by(|a, b| (&a.key, a.ty).cmp(&(&b.key, b.ty)));
 }
 
 impl Holding {
     fn read(object: &Object) -> Option<Holding> {
         let Kind::Resource(ty) = object.kind else { return None };
         let word = |path: &str| object.body.pointer(path).and_then(serde_json::Value::as_str);
-        let text = |t: &Option<String>| Name::from(t.as_deref().unwrap_or_default());
         Some(Holding {
             ty,
-            namespace: text(&object.metadata.namespace),
-            name: text(&object.metadata.name),
+            key: crate::world::key_of(object),
             phase: word("/status/phase").and_then(ResourcePhase::find),
             reclaim: ReclaimPolicy::read(word("/spec/reclaimPolicy")),
             deleting: object.metadata.deletion_timestamp.is_some(),
         })
     }
 
+    pub fn kind(&self) -> Kind {
+        Kind::Resource(self.ty)
+    }
+
     pub fn plan(&self, state: &State) -> PlannedResource {
-        let entry = state.find_resource(self.ty, &self.name).and_then(|id| state.resource(id));
+        let entry = state.find_resource(self.ty, &self.key.name).and_then(|id| state.resource(id));
         let row = |phase: ResourcePhase, claims, reclaim| PlannedResource {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
             phase: phase.name(),
             claims,
             reclaim,

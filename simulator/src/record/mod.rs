@@ -11,6 +11,7 @@
 
 mod audit;
 mod decisions;
+mod glance;
 mod inspect;
 mod line;
 mod patch;
@@ -23,11 +24,13 @@ mod writer;
 
 pub use audit::{Audit, Finding, audit};
 pub use decisions::{decisions, made_for, refusal};
+pub use glance::{Glance, Report};
 pub use inspect::{Gap, Inspection, inspect, percentile};
 pub use line::{Change, Decision, End, FORMAT, Header, Line, Outcome, Verdict};
 pub use pseudonyms::Pseudonyms;
 pub use reader::{MAGIC, ReadError, Reader, is_recording};
 pub use recorder::{Recorder, Subject};
 pub use redact::Redaction;
-pub use state::{Moment, Recorded, moment, to_object};
+pub(crate) use state::into_object;
+pub use state::{Followed, Moment, Recorded, moment, to_object};
 pub use writer::Writer;

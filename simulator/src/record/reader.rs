@@ -1,6 +1,7 @@
 //! A file into lines, one after the other, checked on the way: the header first and of a version that we know,
 //! every line readable, the end's counts and hash right. A file that just stops was interrupted, and says so.
 
+use super::glance::{Glance, report};
 use super::line::{FORMAT, Header, Line};
 use super::writer::hex;
 use sha2::{Digest, Sha256};
@@ -122,6 +123,11 @@ impl Reader {
         ReadError::Damaged { file: self.file.display().to_string(), line: self.count + 1, why: why.into() }
     }
 
+    /// What is wrong with the line that was read last.
+    pub(super) fn damaged_here(&self, why: String) -> ReadError {
+        ReadError::Damaged { file: self.file.display().to_string(), line: self.count, why }
+    }
+
     fn read_header(&mut self) -> Result<(), ReadError> {
         if !self.read_bytes()? {
             return Err(self.damaged("it holds nothing"));
@@ -168,13 +174,36 @@ impl Reader {
     /// # Errors
     /// The file is damaged.
     pub fn next_line(&mut self) -> Result<Option<Line>, ReadError> {
+        if self.advance()? { self.parse().map(Some) } else { Ok(None) }
+    }
+
+    /// As [`Reader::next_line`], and reads no further into a report than to tell that it is one.
+    ///
+    /// # Errors
+    /// As [`Reader::next_line`].
+    pub fn next_glance(&mut self) -> Result<Option<Glance>, ReadError> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        match report(&self.buffer) {
+            Some(report) => {
+                self.take_in();
+                Ok(Some(Glance::Report(report)))
+            }
+            None => self.parse().map(|line| Some(Glance::Line(line))),
+        }
+    }
+
+    /// Gets the next line into the buffer; false after the last.
+    fn advance(&mut self) -> Result<bool, ReadError> {
         if self.ended || self.interrupted {
-            return Ok(None);
+            return Ok(false);
         }
-        if !self.read_bytes()? {
-            self.interrupted = true;
-            return Ok(None);
-        }
+        self.interrupted = !self.read_bytes()?;
+        Ok(!self.interrupted)
+    }
+
+    fn parse(&mut self) -> Result<Line, ReadError> {
         let line: Line =
             serde_json::from_slice(&self.buffer).map_err(|e| self.damaged(format!("unreadable: {e}")))?;
         match &line {
@@ -187,8 +216,12 @@ impl Reader {
             }
             Line::Obj { .. } | Line::Ev(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) => {}
         }
+        self.take_in();
+        Ok(line)
+    }
+
+    fn take_in(&mut self) {
         self.hasher.update(&self.buffer);
         self.count += 1;
-        Ok(Some(line))
     }
 }

@@ -1,18 +1,106 @@
 //! The objects of a recording at a time: lines followed one after the other, from the first to where one looks.
+//! They are kept as the text that they are in the file, patches beside them, and read when somebody asks: parsed, a
+//! hundred thousand objects would fill most of a GiB.
 
+use super::glance::{Glance, Report};
 use super::line::{Change, Header, Line};
 use super::patch::apply;
 use super::reader::{ReadError, Reader};
-use conductor::model::{Kind, Object, ObjectKey};
+use conductor::model::{Kind, Name, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// So much of patches is kept beside an object before it is written anew with them.
+const LATER_MAX: usize = 2_048;
 
 /// Objects as a recording has them, by kind and place.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    objects: BTreeMap<(Kind, ObjectKey), Value>,
+    objects: BTreeMap<Kind, BTreeMap<Name, BTreeMap<Name, Kept>>>,
+    /// The kinds by their names: a name is looked up with every line.
+    kinds: BTreeMap<String, Kind>,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+struct Kept {
+    text: Box<str>,
+    /// The patches since then, one a line.
+    later: String,
+    /// Whether its spec says something that is the engine's record or somebody's wish, depending on the rest of it.
+    is_mixed: bool,
+}
+
+/// What a change did to an object.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it is.
+    pub key: ObjectKey,
+    /// As it was; absent where it is new.
+    pub old: Option<Value>,
+    /// As it is; absent where it is gone.
+    pub new: Option<Value>,
+}
+
+impl Kept {
+    fn new(kind: Kind, object: &Value) -> Kept {
+        Kept {
+            text: object.to_string().into_boxed_str(),
+            later: String::new(),
+            is_mixed: is_mixed(kind, object),
+        }
+    }
+
+    fn value(&self) -> Result<Value, String> {
+        let unreadable = |error: serde_json::Error| format!("unreadable: {error}");
+        let mut value = serde_json::from_str(&self.text).map_err(unreadable)?;
+        for patch in self.later.lines() {
+            apply(&mut value, serde_json::from_str(patch).map_err(unreadable)?);
+        }
+        Ok(value)
+    }
+
+    /// Whether a word stands in it. One that JSON would write otherwise may stand anywhere.
+    fn mentions(&self, word: &str) -> bool {
+        let is_plain =
+            word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/'));
+        !is_plain || self.text.contains(word) || self.later.contains(word)
+    }
+
+    fn add(&mut self, kind: Kind, patch: &str) -> Result<(), String> {
+        self.later.push_str(patch);
+        self.later.push('\n');
+        if self.later.len() > LATER_MAX {
+            *self = Kept::new(kind, &self.value()?);
+        }
+        Ok(())
+    }
+}
+
+/// A name in a claim's spec is its author's, or the record of what it got; a reference to a claim is a holder's, or
+/// keeps the resource for it.
+fn is_mixed(kind: Kind, object: &Value) -> bool {
+    match kind {
+        Kind::Claim(_) => object.pointer("/spec/resourceName").is_some(),
+        Kind::Resource(_) => object.pointer("/spec/claimRefs").is_some_and(|refs| {
+            let holds = |r: &Value| {
+                let uid = r.get("uid").and_then(Value::as_str).unwrap_or_default();
+                !uid.is_empty() && r.get("reserved").is_none()
+            };
+            !refs.as_array().is_some_and(|refs| refs.iter().all(holds))
+        }),
+        Kind::Class(_)
+        | Kind::Quota
+        | Kind::ClusterQuota
+        | Kind::Limits
+        | Kind::Profile
+        | Kind::Namespace => false,
+    }
 }
 
 impl Recorded {
@@ -20,83 +108,150 @@ impl Recorded {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn put(&mut self, object: Value) -> Result<(Kind, ObjectKey), String> {
-        let (kind, key) = place(&object)?;
-        self.objects.insert((kind, key.clone()), object);
+    pub fn put(&mut self, object: &Value) -> Result<(Kind, ObjectKey), String> {
+        let (kind, key) = place(object)?;
+        self.insert(kind, &key, object);
         Ok((kind, key))
     }
 
-    /// Follows a change. Returns what it was before and where it is.
+    /// Takes in whatever a line says of an object.
+    ///
+    /// # Errors
+    /// As [`Recorded::put`] and [`Recorded::follow`].
+    pub fn take(&mut self, glance: Glance) -> Result<(), String> {
+        match glance {
+            Glance::Line(Line::Obj { o }) => self.put(&o).map(drop),
+            Glance::Line(Line::Ev(change)) => self.follow(change).map(drop),
+            Glance::Report(report) => match self.note(&report)? {
+                true => Ok(()),
+                false => self.follow(report.into_change()?).map(drop),
+            },
+            Glance::Line(Line::Header(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) | Line::End(_)) => {
+                Ok(())
+            }
+        }
+    }
+
+    /// Follows a change.
     ///
     /// # Errors
     /// A change of an object that is not there, or to something that is none.
-    pub fn follow(&mut self, change: Change) -> Result<(Kind, ObjectKey, Option<Value>), String> {
-        let kind = find_kind(&change.kind).ok_or_else(|| format!("kind {:?} is not known", change.kind))?;
+    pub fn follow(&mut self, change: Change) -> Result<Followed, String> {
+        let kind = self.require_kind(&change.kind)?;
         let key = ObjectKey::new(change.ns.as_str(), change.name.as_str());
-        let place = (kind, key);
-        let old = match change {
-            Change { gone: true, .. } => self.objects.remove(&place),
-            Change { new: Some(new), .. } => self.objects.insert(place.clone(), new),
+        let kept = self.find_mut(kind, &key.namespace, &key.name);
+        let old = kept.map(|kept| kept.value()).transpose()?;
+        let new = match change {
+            Change { gone: true, .. } => None,
+            Change { new: Some(new), .. } => Some(new),
             Change { patch: Some(patch), .. } => {
-                let object = self
-                    .objects
-                    .get_mut(&place)
-                    .ok_or_else(|| format!("{} is changed and was never there", place.1))?;
-                let old = object.clone();
-                apply(object, patch);
-                Some(old)
+                let known = old.as_ref().ok_or_else(|| format!("{key} is changed and was never there"))?;
+                let mut new = known.clone();
+                apply(&mut new, patch);
+                Some(new)
             }
             Change { new: None, patch: None, gone: false, .. } => {
-                return Err(format!("a change of {} that changes nothing", place.1));
+                return Err(format!("a change of {key} that changes nothing"));
             }
         };
-        Ok((place.0, place.1, old))
+        match &new {
+            Some(new) => self.insert(kind, &key, new),
+            None => self.remove(kind, &key),
+        }
+        Ok(Followed { kind, key, old, new })
     }
 
-    /// Follows a patch, where nobody asks what was before.
+    /// Follows a report without reading its object, where it holds no wish whatever the object says. Says whether it did.
     ///
     /// # Errors
     /// As [`Recorded::follow`].
-    pub fn follow_patch(&mut self, change: Change) -> Result<(), String> {
-        let kind = find_kind(&change.kind).ok_or_else(|| format!("kind {:?} is not known", change.kind))?;
-        let place = (kind, ObjectKey::new(change.ns.as_str(), change.name.as_str()));
-        let object = self.objects.get_mut(&place);
-        let object = object.ok_or_else(|| format!("{} is changed and was never there", place.1))?;
-        apply(object, change.patch.unwrap_or_default());
-        Ok(())
+    pub fn note(&mut self, report: &Report) -> Result<bool, String> {
+        let kind = self.require_kind(&report.kind)?;
+        let Some(kept) = self.find_mut(kind, &report.ns, &report.name) else {
+            return Err(format!("{}/{} is changed and was never there", report.ns, report.name));
+        };
+        let is_plain = match kind {
+            Kind::Claim(_) => !report.names_holders && !(report.names_resource && kept.is_mixed),
+            Kind::Resource(_) => !(report.names_holders && kept.is_mixed),
+            Kind::Class(_)
+            | Kind::Quota
+            | Kind::ClusterQuota
+            | Kind::Limits
+            | Kind::Profile
+            | Kind::Namespace => !report.names_holders,
+        };
+        if is_plain {
+            kept.add(kind, report.patch.get())?;
+        }
+        Ok(is_plain)
     }
 
-    /// The object at a place.
-    pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<&Value> {
-        self.objects.get(&(kind, key.clone()))
+    fn insert(&mut self, kind: Kind, key: &ObjectKey, object: &Value) {
+        let of_kind = self.objects.entry(kind).or_default();
+        let there = of_kind.entry(key.namespace.clone()).or_default();
+        there.insert(key.name.clone(), Kept::new(kind, object));
     }
 
-    /// All of a kind, with their places.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (&ObjectKey, &Value)> {
-        self.objects.iter().filter(move |((k, _), _)| *k == kind).map(|((_, key), value)| (key, value))
+    fn remove(&mut self, kind: Kind, key: &ObjectKey) {
+        if let Some(there) = self.objects.get_mut(&kind).and_then(|of_kind| of_kind.get_mut(&key.namespace)) {
+            there.remove(&key.name);
+        }
+    }
+
+    fn find_mut(&mut self, kind: Kind, namespace: &str, name: &str) -> Option<&mut Kept> {
+        self.objects.get_mut(&kind)?.get_mut(namespace)?.get_mut(name)
+    }
+
+    fn require_kind(&mut self, name: &str) -> Result<Kind, String> {
+        if let Some(kind) = self.kinds.get(name) {
+            return Ok(*kind);
+        }
+        let kind = find_kind(name).ok_or_else(|| format!("kind {name:?} is not known"))?;
+        self.kinds.insert(name.to_owned(), kind);
+        Ok(kind)
+    }
+
+    /// The object at a place; nothing where it is not there or cannot be read.
+    pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<Value> {
+        self.objects.get(&kind)?.get(&key.namespace)?.get(&key.name)?.value().ok()
+    }
+
+    /// All of a kind that have a word somewhere and can be read, with their places, in order.
+    pub fn mentioning(&self, kind: Kind, word: &str) -> impl Iterator<Item = (ObjectKey, Value)> {
+        let kept = self.of(kind).filter(move |(_, _, kept)| kept.mentions(word));
+        kept.filter_map(|(namespace, name, kept)| {
+            Some((ObjectKey::new(namespace.clone(), name.clone()), kept.value().ok()?))
+        })
+    }
+
+    fn of(&self, kind: Kind) -> impl Iterator<Item = (&Name, &Name, &Kept)> {
+        let of_kind = self.objects.get(&kind).into_iter().flatten();
+        of_kind.flat_map(|(namespace, there)| there.iter().map(move |(name, kept)| (namespace, name, kept)))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.objects.len()
+        self.objects.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.len() == 0
     }
 
-    /// All of them, in order.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
-        self.objects.values()
+    /// All of them that can be read, by kind and place.
+    pub fn values(&self) -> impl Iterator<Item = Value> {
+        self.objects.keys().flat_map(|kind| self.of(*kind)).filter_map(|(_, _, kept)| kept.value().ok())
     }
 
-    /// All of them as the engine reads them.
+    /// All of them as the engine reads them, by kind and place.
     ///
     /// # Errors
     /// The first that cannot be read.
     pub fn to_objects(&self) -> Result<Vec<Object>, String> {
-        self.objects.iter().map(|((kind, _), value)| to_object(*kind, value)).collect()
+        let kinds = self.objects.keys();
+        let kept = kinds.flat_map(|kind| self.of(*kind).map(move |(_, _, kept)| (*kind, kept)));
+        kept.map(|(kind, kept)| into_object(kind, kept.value()?)).collect()
     }
 }
 
@@ -121,8 +276,16 @@ fn place(object: &Value) -> Result<(Kind, ObjectKey), String> {
 ///
 /// # Errors
 /// Its metadata cannot be read.
-pub fn to_object(kind: Kind, value: &Value) -> Result<Object, String> {
-    let mut body = value.as_object().cloned().unwrap_or_default();
+pub fn to_object(kind: Kind, value: impl Borrow<Value>) -> Result<Object, String> {
+    into_object(kind, value.borrow().clone())
+}
+
+/// As [`to_object`], of a value that nobody else needs.
+pub(crate) fn into_object(kind: Kind, value: Value) -> Result<Object, String> {
+    let mut body = match value {
+        Value::Object(body) => body,
+        _ => Map::new(),
+    };
     let metadata = body.remove("metadata").unwrap_or_default();
     body.remove("apiVersion");
     body.remove("kind");
@@ -148,20 +311,11 @@ pub struct Moment {
 pub fn moment(path: &Path, until: Option<u64>) -> Result<Moment, ReadError> {
     let mut reader = Reader::open(path)?;
     let mut objects = Recorded::default();
-    while let Some(line) = reader.next_line()? {
-        if until.zip(line.at()).is_some_and(|(until, at)| at > until) {
+    while let Some(glance) = reader.next_glance()? {
+        if until.zip(glance.at()).is_some_and(|(until, at)| at > until) {
             break;
         }
-        let taken = match line {
-            Line::Obj { o } => objects.put(o).map(drop),
-            Line::Ev(change) => objects.follow(change).map(drop),
-            Line::Header(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) | Line::End(_) => Ok(()),
-        };
-        taken.map_err(|why| ReadError::Damaged {
-            file: path.display().to_string(),
-            line: reader.count(),
-            why,
-        })?;
+        objects.take(glance).map_err(|why| reader.damaged_here(why))?;
     }
     Ok(Moment { header: reader.header().clone(), objects, interrupted: reader.was_interrupted() })
 }

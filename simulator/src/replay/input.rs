@@ -7,8 +7,7 @@ use conductor::model::{Kind, Object};
 use serde_json::Value;
 
 /// The object without what the engine wrote.
-pub(super) fn wishes(kind: Kind, recorded: &Value) -> Value {
-    let mut object = recorded.clone();
+pub(super) fn wishes(kind: Kind, mut object: Value) -> Value {
     let bound_to = object.pointer("/status/resourceRef/name").cloned();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -128,9 +127,9 @@ mod tests {
             "spec": {"engine": "mysql", "resourceName": "db"}, "status": {"resourceRef": {"name": "db"}},
         });
         let wished = json!({"metadata": {"name": "x", "finalizers": ["mine"]}, "spec": {"engine": "mysql"}});
-        assert_eq!(wishes(Kind::Claim(TYPE), &claim), wished);
+        assert_eq!(wishes(Kind::Claim(TYPE), claim), wished);
         let named = json!({"metadata": {"name": "x"}, "spec": {"resourceName": "db"}});
-        assert_eq!(wishes(Kind::Claim(TYPE), &named), named, "the author's own word stays");
+        assert_eq!(wishes(Kind::Claim(TYPE), named.clone()), named, "the author's own word stays");
     }
 
     #[test]
@@ -153,6 +152,6 @@ mod tests {
             {"namespace": "a", "name": "z"},
         ]}});
         let refs = json!([{"namespace": "a", "name": "y"}, {"namespace": "a", "name": "z"}]);
-        assert_eq!(wishes(Kind::Resource(TYPE), &resource)["spec"]["claimRefs"], refs);
+        assert_eq!(wishes(Kind::Resource(TYPE), resource)["spec"]["claimRefs"], refs);
     }
 }

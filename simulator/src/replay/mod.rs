@@ -2,9 +2,9 @@
 //! the live engine decided is only held against what this one decides.
 //!
 //! ```text
-//! recording -> order (revisions) -> input (wishes) -> stage (world, engine) -> verify -> document
-//!                     |                                                          ^
-//!                     +--> decisions of the live engine --------------------------+
+//! recording -> feed (a thread) -> order (revisions) -> input (wishes) -> stage (world, engine) -> verify -> document
+//!                                    |                                                          ^
+//!                                    +--> decisions of the live engine --------------------------+
 //! ```
 //!
 //! *Followed* (the rule): where the two decide differently, the difference is noted, and the replay goes on from what
@@ -12,18 +12,25 @@
 //! resource takes as long as it usually took; that is the mode for "what would have happened".
 
 mod document;
+mod feed;
 mod input;
 mod order;
 mod series;
 mod stage;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 pub use document::{Agreement, Divergence, Explanation, Percentiles, Replay, Sample, Waiting};
 
 use crate::plan::{API_VERSION, Options as PlanOptions, Plan, Planned};
-use crate::record::{Change, Decision, Line, ReadError, Reader, Recorded, Verdict, to_object};
+use crate::record::{
+    Change, Decision, Followed, Glance, Line, ReadError, Reader, Recorded, Report, Verdict, into_object,
+};
+use crate::world::Telling;
 use conductor::engine::Config;
 use conductor::model::{Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+use feed::Feed;
 use order::{Group, Ordered};
 use serde_json::Value;
 use stage::Stage;
@@ -47,6 +54,16 @@ pub struct Options {
     pub closed: bool,
     /// Objects that take the place of recorded ones from the beginning: other profiles, classes, quotas.
     pub overlay: Vec<Object>,
+}
+
+/// How much is done for every line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Care {
+    /// No more than can change anything.
+    Least,
+    /// Every line is read whole, and the engine hears of each of its writes twice, as on a cluster: what the other is
+    /// held against.
+    Most,
 }
 
 /// One step of a replay, for whoever looks on.
@@ -79,16 +96,25 @@ pub fn replay(path: &Path, options: &Options) -> Result<Replay, ReadError> {
 pub fn replay_with(
     path: &Path,
     options: &Options,
+    look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
+) -> Result<Replay, ReadError> {
+    play(path, options, Care::Least, look)
+}
+
+fn play(
+    path: &Path,
+    options: &Options,
+    care: Care,
     mut look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
 ) -> Result<Replay, ReadError> {
-    let mut player = Player::open(path, options)?;
+    let mut player = Player::open(path, options, care)?;
     while let Some(group) = player.lines.next()? {
         if options.until.is_some_and(|until| group.at > until) {
             break;
         }
         let (at, what, decisions, agrees) = player.play(group)?;
         let progress =
-            Progress { at, what: &what, live: &decisions, agrees, lines: player.lines.reader().count() };
+            Progress { at, what: &what, live: &decisions, agrees, lines: player.lines.feed().count() };
         let stage = &player.stage;
         look(&progress, &|| series::sample(stage, at));
     }
@@ -117,27 +143,23 @@ struct Player<'a> {
 
 impl<'a> Player<'a> {
     /// Reads the beginning: everything up to the revision of the last list is how the cluster was found.
-    fn open(path: &Path, options: &'a Options) -> Result<Player<'a>, ReadError> {
+    fn open(path: &Path, options: &'a Options, care: Care) -> Result<Player<'a>, ReadError> {
         let file = path.display().to_string();
         let reader = Reader::open(path)?;
         let header = reader.header().clone();
         let base = header.kinds.values().filter_map(|r| r.parse().ok()).max().unwrap_or(0);
-        let mut lines = Ordered::new(reader);
+        let mut lines = Ordered::new(Feed::new(reader, care == Care::Most));
         let mut truth = Recorded::default();
         let mut first = None;
         while let Some(group) = lines.next()? {
-            let is_base = group.lines.iter().all(|l| matches!(l, Line::Obj { .. })) || group.revision <= base;
+            let is_object = |line: &Glance| matches!(line, Glance::Line(Line::Obj { .. }));
+            let is_base = group.lines.iter().all(is_object) || group.revision <= base;
             if !is_base {
                 first = Some(group);
                 break;
             }
             for line in group.lines {
-                let taken = match line {
-                    Line::Obj { o } => truth.put(o).map(drop),
-                    Line::Ev(change) => truth.follow(change).map(drop),
-                    _ => Ok(()),
-                };
-                taken.map_err(|why| damaged(&file, &lines, why))?;
+                truth.take(line).map_err(|why| damaged(&file, &lines, why))?;
             }
         }
         let mut objects = truth.to_objects().map_err(|why| damaged(&file, &lines, why))?;
@@ -151,7 +173,8 @@ impl<'a> Player<'a> {
             makes_parts: false,
             ..Config::default()
         };
-        let mut stage = Stage::start(objects, config, Time(header.began));
+        let telling = if care == Care::Most { Telling::Twice } else { Telling::Once };
+        let mut stage = Stage::start(objects, config, Time(header.began), telling);
         stage.latency_ms = options.closed.then_some(LATENCY_MS);
         let other_version = header.recorder != env!("CARGO_PKG_VERSION");
         let mut player = Player {
@@ -186,7 +209,14 @@ impl<'a> Player<'a> {
         self.stage.advance(Time(self.began.saturating_add_unsigned(at)));
         self.sample(at);
         let (mut what, mut decisions, mut agrees) = (String::new(), Vec::new(), true);
-        for line in group.lines {
+        for glance in group.lines {
+            let line = match glance {
+                Glance::Line(line) => line,
+                Glance::Report(report) => {
+                    what = self.report(report, at)?;
+                    continue;
+                }
+            };
             match line {
                 Line::Ev(change) => what = self.change(change, at)?,
                 Line::Gap { .. } => {
@@ -230,22 +260,31 @@ impl<'a> Player<'a> {
         self.last = at;
     }
 
+    /// A change of what the engine writes; mostly it is only kept.
+    fn report(&mut self, report: Report, at: u64) -> Result<String, ReadError> {
+        let noted = self.truth.note(&report);
+        if noted.map_err(|why| damaged(&self.file, &self.lines, why))? {
+            self.events += 1;
+            return Ok(String::new());
+        }
+        let change = report.into_change().map_err(|why| damaged(&self.file, &self.lines, why))?;
+        self.change(change, at)
+    }
+
     fn change(&mut self, change: Change, at: u64) -> Result<String, ReadError> {
         self.events += 1;
-        if input::is_report(&change) {
-            let followed = self.truth.follow_patch(change);
-            return followed.map(|()| String::new()).map_err(|why| damaged(&self.file, &self.lines, why));
-        }
-        let name = format!("{} {}/{}", change.kind, change.ns, change.name);
-        let (kind, key, old) =
-            self.truth.follow(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
-        let wish = match (&old, self.truth.get(kind, &key)) {
+        let is_report = input::is_report(&change);
+        let followed = self.truth.follow(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
+        let Followed { kind, key, old, new } = followed;
+        let wish = match (old, new) {
+            _ if is_report => None,
             (None, None) => None,
-            (_, None) => gone(&mut self.stage, kind, &key),
+            (Some(_), None) => gone(&mut self.stage, kind, &key),
             (None, Some(new)) => arrive(&mut self.stage, &mut self.came, kind, new, at),
             (Some(old), Some(new)) => edited(&mut self.stage, kind, &key, old, new),
         };
         let Some(what) = wish else { return Ok(String::new()) };
+        let name = format!("{} {}/{}", kind.name(), key.namespace, key.name);
         self.inputs += 1;
         self.verifier.wished(at, name.clone());
         Ok(format!("{name} {what}"))
@@ -298,20 +337,21 @@ impl<'a> Player<'a> {
     fn held_by(&self, ty: TypeId, uid: &str) -> Vec<ObjectKey> {
         let simulated = self.stage.world.objects().filter(|o| o.kind == Kind::Resource(ty));
         let simulated = simulated.filter(|o| stage::holders(o).contains(uid)).map(crate::world::key_of);
-        let recorded = self.truth.of(Kind::Resource(ty)).filter(|(_, value)| names(value, uid));
-        simulated.chain(recorded.map(|(key, _)| key.clone())).collect()
+        let recorded = self.truth.mentioning(Kind::Resource(ty), uid).filter(|(_, value)| names(value, uid));
+        simulated.chain(recorded.map(|(key, _)| key)).collect()
     }
 
     /// Whom a resource names, in the replay or in the recording.
     fn holders_of(&self, ty: TypeId, key: &ObjectKey) -> Vec<String> {
         let simulated = self.stage.world.get(Kind::Resource(ty), key).map(stage::holders).unwrap_or_default();
-        let recorded = self.truth.get(Kind::Resource(ty), key).into_iter().flat_map(uids);
-        simulated.into_iter().chain(recorded.map(str::to_owned)).collect()
+        let recorded = self.truth.get(Kind::Resource(ty), key);
+        let recorded = recorded.iter().flat_map(uids).map(str::to_owned);
+        simulated.into_iter().chain(recorded).collect()
     }
 
     /// As it was recorded, or gone; without a word to the engine, which is started anew after.
     fn set_right(&mut self, kind: Kind, key: &ObjectKey) {
-        match self.truth.get(kind, key).and_then(|value| to_object(kind, value).ok()) {
+        match self.truth.get(kind, key).and_then(|value| into_object(kind, value).ok()) {
             Some(object) => drop(self.stage.world.put(object)),
             None => {
                 let _ = self.stage.world.edit(kind, key, |o| o.metadata.finalizers = None);
@@ -323,6 +363,8 @@ impl<'a> Player<'a> {
     fn finish(mut self) -> Replay {
         self.series.push(series::sample(&self.stage, self.last));
         let live: BTreeMap<Uid, Verdict> = self.truth_at_end();
+        // What is not asked again makes room for the plan.
+        self.truth = Recorded::default();
         for claim in self.stage.engine.state().claims() {
             let live = live.get(&claim.meta.uid);
             self.verifier.check_end(claim, live, &self.stage, self.last, self.began);
@@ -331,17 +373,19 @@ impl<'a> Player<'a> {
             simulated: Percentiles::of(self.served()),
             live: Percentiles::of(std::mem::take(&mut self.served_live)),
         };
-        let plan = self.plan();
         let (agreement, divergences) = self.verifier.finish();
+        let writes = self.stage.writes;
+        let feed = self.lines.feed();
+        let plan = plan(self.stage, &feed.header().system_namespace);
         Replay {
             api_version: API_VERSION,
             kind: "Replay",
-            recorder: self.lines.reader().header().recorder.clone(),
+            recorder: feed.header().recorder.clone(),
             duration_ms: self.last,
-            interrupted: self.lines.reader().was_interrupted(),
+            interrupted: feed.was_interrupted(),
             events: self.events,
             inputs: self.inputs,
-            writes: self.stage.writes,
+            writes,
             gaps: self.gaps,
             agreement,
             divergences,
@@ -350,14 +394,6 @@ impl<'a> Player<'a> {
             end: plan.summary,
             digest: plan.digest,
         }
-    }
-
-    fn plan(&self) -> Plan {
-        let options = PlanOptions {
-            system_namespace: Name::from(self.lines.reader().header().system_namespace.as_str()),
-            absent_phase_is_available: false,
-        };
-        Planned::new(self.stage.world.objects().cloned().collect(), &options).plan()
     }
 
     /// How long each claim that came during the replay waited for its resource.
@@ -373,8 +409,9 @@ impl<'a> Player<'a> {
     /// How each claim stands in the recording at its end, as far as it is served.
     fn truth_at_end(&self) -> BTreeMap<Uid, Verdict> {
         let mut found = BTreeMap::new();
-        for resource in self.truth.values() {
-            for uid in uids(resource) {
+        let kinds = TypeId::all().map(Kind::Resource);
+        for (_, resource) in kinds.flat_map(|kind| self.truth.mentioning(kind, "claimRefs")) {
+            for uid in uids(&resource) {
                 let name = resource.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
                 found.insert(Uid::from(uid), Verdict::Bind { resource: name.to_owned() });
             }
@@ -383,18 +420,25 @@ impl<'a> Player<'a> {
     }
 }
 
+/// A plan over what the cluster holds in the end.
+fn plan(stage: Stage, system_namespace: &str) -> Plan {
+    let options =
+        PlanOptions { system_namespace: Name::from(system_namespace), absent_phase_is_available: false };
+    Planned::new(stage.into_objects(), &options).plan()
+}
+
 /// Somebody made an object; nothing where it was the live engine.
 fn arrive(
     stage: &mut Stage,
     came: &mut BTreeMap<Uid, u64>,
     kind: Kind,
-    new: &Value,
+    new: Value,
     at: u64,
 ) -> Option<&'static str> {
-    if input::is_made(kind, new) {
+    if input::is_made(kind, &new) {
         return None;
     }
-    let object = to_object(kind, &input::wishes(kind, new)).ok()?;
+    let object = into_object(kind, input::wishes(kind, new)).ok()?;
     if let (Kind::Claim(_), Some(uid)) = (kind, &object.metadata.uid) {
         came.insert(Uid::from(uid.as_str()), at);
     }
@@ -402,8 +446,9 @@ fn arrive(
     Some("comes")
 }
 
-fn edited(stage: &mut Stage, kind: Kind, key: &ObjectKey, old: &Value, new: &Value) -> Option<&'static str> {
+fn edited(stage: &mut Stage, kind: Kind, key: &ObjectKey, old: Value, new: Value) -> Option<&'static str> {
     let mut wished = None;
+    let is_doomed = input::is_deleting(&new) && !input::is_deleting(&old);
     let (mut was, mut is) = (input::wishes(kind, old), input::wishes(kind, new));
     for wishes in [&mut was, &mut is] {
         if let Some(metadata) = wishes.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -411,11 +456,11 @@ fn edited(stage: &mut Stage, kind: Kind, key: &ObjectKey, old: &Value, new: &Val
         }
     }
     if was != is {
-        let object = to_object(kind, &is).ok()?;
+        let object = into_object(kind, is).ok()?;
         stage.edit(kind, key, |known| input::wish(known, &object));
         wished = Some("is edited");
     }
-    if input::is_deleting(new) && !input::is_deleting(old) {
+    if is_doomed {
         stage.delete(kind, key);
         wished = Some("is to be deleted");
     }
@@ -439,7 +484,7 @@ fn names(resource: &Value, uid: &str) -> bool {
 }
 
 fn damaged(file: &str, lines: &Ordered, why: String) -> ReadError {
-    ReadError::Damaged { file: file.to_owned(), line: lines.reader().count(), why }
+    ReadError::Damaged { file: file.to_owned(), line: lines.feed().count(), why }
 }
 
 fn find_resource_kind(name: &str) -> Option<Kind> {

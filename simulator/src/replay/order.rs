@@ -1,7 +1,8 @@
 //! The order in which things happened. Kinds are watched side by side, so a recording may have a binding before the
 //! claim that it is of; the API's revisions say which came first. Only a short stretch is held back to be sorted.
 
-use crate::record::{Line, ReadError, Reader};
+use super::feed::Feed;
+use crate::record::{Glance, Line, ReadError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -14,12 +15,12 @@ pub(super) struct Group {
     /// The revision by which it is sorted; that of its neighbour where it has none of its own.
     pub revision: u64,
     pub at: u64,
-    pub lines: Vec<Line>,
+    pub lines: Vec<Glance>,
 }
 
 /// Lines in the order of revisions.
 pub(super) struct Ordered {
-    reader: Reader,
+    feed: Feed,
     held: BTreeMap<(u64, u64), Group>,
     open: Option<Group>,
     newest: u64,
@@ -29,12 +30,12 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub fn new(reader: Reader) -> Ordered {
-        Ordered { reader, held: BTreeMap::new(), open: None, newest: 0, revision: 0, number: 0, ended: false }
+    pub fn new(feed: Feed) -> Ordered {
+        Ordered { feed, held: BTreeMap::new(), open: None, newest: 0, revision: 0, number: 0, ended: false }
     }
 
-    pub fn reader(&self) -> &Reader {
-        &self.reader
+    pub fn feed(&self) -> &Feed {
+        &self.feed
     }
 
     /// The next group; nothing after the last.
@@ -48,7 +49,7 @@ impl Ordered {
             if self.ended {
                 return Ok(None);
             }
-            match self.reader.next_line()? {
+            match self.feed.next()? {
                 Some(line) => self.take(line),
                 None => {
                     self.close();
@@ -58,11 +59,11 @@ impl Ordered {
         }
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: Glance) {
         let at = line.at().unwrap_or(self.newest);
         self.newest = self.newest.max(at);
         match (&line, &mut self.open) {
-            (Line::Dec(_) | Line::Ext(_), Some(open)) => open.lines.push(line),
+            (Glance::Line(Line::Dec(_) | Line::Ext(_)), Some(open)) => open.lines.push(line),
             _ => {
                 self.close();
                 self.revision = revision(&line).unwrap_or(self.revision);
@@ -79,8 +80,12 @@ impl Ordered {
     }
 }
 
-fn revision(line: &Line) -> Option<u64> {
-    let Line::Ev(change) = line else { return None };
+fn revision(line: &Glance) -> Option<u64> {
+    let change = match line {
+        Glance::Report(report) => return report.revision,
+        Glance::Line(Line::Ev(change)) => change,
+        Glance::Line(_) => return None,
+    };
     let object = change.new.as_ref().or(change.patch.as_ref())?;
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str)?.parse().ok()
 }

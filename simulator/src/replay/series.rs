@@ -2,42 +2,65 @@
 
 use super::document::Sample;
 use super::stage::Stage;
-use conductor::engine::Binding;
-use conductor::model::{Kind, Object, Quantity};
+use conductor::engine::Stand;
+use conductor::model::{Kind, Object, ObjectKey, Quantity};
 use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The resources that are held, and all, by class, kept with every change: looking at all of them each time would
+/// take longer than what happens in between.
+#[derive(Debug, Default)]
+pub(super) struct Holdings {
+    known: BTreeMap<(Kind, ObjectKey), (String, bool)>,
+    classes: BTreeMap<String, (usize, usize)>,
+}
+
+impl Holdings {
+    /// An object is there, new or changed.
+    pub fn see(&mut self, object: &Object) {
+        let Kind::Resource(_) = object.kind else { return };
+        let class = object.body.pointer("/spec/class").and_then(Value::as_str).unwrap_or_default();
+        let refs = object.body.pointer("/spec/claimRefs").and_then(Value::as_array);
+        let is_held = refs.is_some_and(|refs| !refs.is_empty());
+        let key = crate::world::key_of(object);
+        self.forget(object.kind, &key);
+        let figures = self.classes.entry(class.to_owned()).or_default();
+        figures.0 += usize::from(is_held);
+        figures.1 += 1;
+        self.known.insert((object.kind, key), (class.to_owned(), is_held));
+    }
+
+    /// An object is gone.
+    pub fn forget(&mut self, kind: Kind, key: &ObjectKey) {
+        let Kind::Resource(_) = kind else { return };
+        let Some((class, was_held)) = self.known.remove(&(kind, key.clone())) else { return };
+        if let Some(figures) = self.classes.get_mut(&class) {
+            figures.0 -= usize::from(was_held);
+            figures.1 -= 1;
+            if figures.1 == 0 {
+                self.classes.remove(&class);
+            }
+        }
+    }
+}
 
 /// The state now.
 pub(super) fn sample(stage: &Stage, at: u64) -> Sample {
-    let mut sample = Sample { at, ..Sample::default() };
-    let state = stage.engine.state();
-    for claim in state.claims() {
-        match stage.engine.binding(&claim.meta.uid) {
-            Some(Binding::Bound { .. } | Binding::Assumed { .. }) => sample.bound += 1,
-            Some(Binding::Provisioning { .. }) => sample.provisioning += 1,
-            Some(Binding::Lost { .. }) => sample.lost += 1,
-            Some(Binding::Waiting(refused)) => {
-                sample.waiting += 1;
-                let reason = refused.as_ref().map_or("Scheduling", |r| r.reason);
-                *sample.reasons.entry(reason.to_owned()).or_default() += 1;
+    let mut sample = Sample { at, classes: stage.holdings.classes.clone(), ..Sample::default() };
+    for (stand, count) in stage.engine.count_claims() {
+        match stand {
+            Stand::Bound => sample.bound += count,
+            Stand::Provisioning => sample.provisioning += count,
+            Stand::Lost => sample.lost += count,
+            Stand::Waiting(reason) => {
+                sample.waiting += count;
+                *sample.reasons.entry(reason.unwrap_or("Scheduling").to_owned()).or_default() += count;
             }
-            Some(Binding::Leaving) | None => {}
+            Stand::Leaving => {}
         }
     }
-    for object in stage.world.objects() {
-        match object.kind {
-            Kind::Resource(_) => {}
-            Kind::Quota | Kind::ClusterQuota => {
-                sample.quotas.insert(crate::world::key_of(object).to_string(), used(object));
-                continue;
-            }
-            _ => continue,
-        }
-        let class = object.body.pointer("/spec/class").and_then(|c| c.as_str()).unwrap_or_default();
-        let held =
-            object.body.pointer("/spec/claimRefs").and_then(|r| r.as_array()).is_some_and(|r| !r.is_empty());
-        let figures = sample.classes.entry(class.to_owned()).or_default();
-        figures.0 += usize::from(held);
-        figures.1 += 1;
+    for quota in [Kind::Quota, Kind::ClusterQuota].into_iter().flat_map(|kind| stage.world.of(kind)) {
+        sample.quotas.insert(crate::world::key_of(quota).to_string(), used(quota));
     }
     sample
 }

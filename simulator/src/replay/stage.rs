@@ -1,13 +1,14 @@
 //! The cluster and the engine of a replay: wishes go in, the engine's writes land at once, time is virtual. What the
 //! engine decides is read off its writes, in the same words as the recording's.
 
+use super::series::Holdings;
 use crate::record::Verdict;
-use crate::world::World;
+use crate::world::{Telling, World};
 use conductor::action::{Action, Change, Write};
 use conductor::api::names::PROVISIONED_FOR;
 use conductor::api::reasons::{self, bound};
 use conductor::engine::{Binding, Config, Engine};
-use conductor::event::Event;
+use conductor::event::{Answer, Event};
 use conductor::model::{ClaimPhase, Kind, Name, Object, ObjectKey, Time, Uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,6 +21,10 @@ pub(super) struct Stage {
     pub now: Time,
     wakes: BTreeSet<Time>,
     pub writes: u64,
+    /// How often the engine hears of its own writes.
+    telling: Telling,
+    /// The resources that are held, by class.
+    pub holdings: Holdings,
     /// What was decided about each claim, in order, with the time.
     pub decided: BTreeMap<Uid, Vec<(Verdict, Time)>>,
     /// Resources that were made and are not ready yet, with the time at which they will be.
@@ -30,8 +35,8 @@ pub(super) struct Stage {
 
 impl Stage {
     /// An engine on a cluster that holds `objects`.
-    pub fn start(objects: Vec<Object>, config: Config, now: Time) -> Stage {
-        let mut world = World::new();
+    pub fn start(objects: Vec<Object>, config: Config, now: Time, telling: Telling) -> Stage {
+        let mut world = World::thrifty();
         for object in objects {
             world.put(object);
         }
@@ -42,6 +47,8 @@ impl Stage {
             now,
             wakes: BTreeSet::new(),
             writes: 0,
+            telling,
+            holdings: Holdings::default(),
             decided: BTreeMap::new(),
             making: BTreeMap::new(),
             latency_ms: None,
@@ -58,9 +65,18 @@ impl Stage {
     }
 
     fn list(&mut self) {
+        self.holdings = Holdings::default();
         let mut events: Vec<Event> = self.world.objects().cloned().map(Event::Seen).collect();
+        self.world.fold();
         events.push(Event::Synced);
         self.deliver(events);
+    }
+
+    /// What the cluster holds, when nothing else is asked any more.
+    pub fn into_objects(self) -> Vec<Object> {
+        let Stage { world, engine, decided, .. } = self;
+        drop((engine, decided));
+        world.into_objects().collect()
     }
 
     /// Lets time pass, waking the engine whenever it asked to be, and making what is being made.
@@ -122,9 +138,20 @@ impl Stage {
     fn deliver(&mut self, events: Vec<Event>) {
         let mut pending = VecDeque::from(events);
         while let Some(event) = pending.pop_front() {
+            self.look_at(&event);
             for action in self.engine.handle(event, self.now) {
                 pending.extend(self.carry_out(action));
             }
+        }
+    }
+
+    /// Keeps count of the resources that are held.
+    fn look_at(&mut self, event: &Event) {
+        match event {
+            Event::Seen(object) => self.holdings.see(object),
+            Event::Answered { answer: Answer::Written(object), .. } => self.holdings.see(object),
+            Event::Gone(gone) => self.holdings.forget(gone.kind, &gone.key),
+            _ => {}
         }
     }
 
@@ -139,7 +166,7 @@ impl Stage {
             action => {
                 self.writes += u64::from(action.write_id().is_some());
                 self.note(&action);
-                self.world.carry_out(&action)
+                self.world.carry_out_telling(&action, self.telling)
             }
         }
     }

@@ -2,7 +2,7 @@
 //! decided about them. What follows from an edit is the engine's to say.
 
 use super::target::{FieldPath, Target};
-use conductor::model::{Kind, Object};
+use conductor::model::{Kind, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -147,6 +147,17 @@ impl Edit {
             })?,
         };
         Ok(Edit::Set { target, path, value })
+    }
+
+    /// Where the object is that it speaks of.
+    pub(super) fn place(&self) -> (Kind, ObjectKey) {
+        match self {
+            Edit::Apply(object) => (object.kind, crate::world::key_of(object)),
+            Edit::Set { target, .. } | Edit::Lose(target) | Edit::Delete(target) => {
+                (target.kind, target.key.clone())
+            }
+            Edit::Copies { like, .. } => (like.kind, like.key.clone()),
+        }
     }
 
     /// Makes the edit.

@@ -1,9 +1,9 @@
 //! An edited class against every claim: what changes now, and what would change for the claims that the class
 //! has served already if each had to be served anew. Resources that exist keep what they were made from.
 
-use super::{Edit, EditError, PlanFigures};
-use crate::diff::{Difference, Side, diff};
-use crate::plan::{API_VERSION, Options, Planned};
+use super::{Edit, EditError, PlanFigures, Questions};
+use crate::diff::Difference;
+use crate::plan::{API_VERSION, Options, Plan};
 use conductor::model::{Kind, Object, TypeId};
 use serde::Serialize;
 use serde_json::Value;
@@ -51,11 +51,16 @@ pub fn class_impact(
         return Err(EditError::NoTarget { text: class.kind.name().to_owned() });
     };
     let name = class.metadata.name.clone().unwrap_or_default();
-    let edit = Edit::Apply(Box::new(class.clone()));
-    let mine = claims_of(&objects, &name, options);
-    let unserved = served_anew(&objects, ty, &name, &mine);
-    let (now, before, after) = both(objects, &edit, options)?;
-    let (anew, _, _) = both(unserved, &edit, options)?;
+    let edit = [Edit::Apply(Box::new(class.clone()))];
+    let as_is = Questions::new(objects.clone(), options);
+    let mine = claims_of(as_is.plan(), &name);
+    let applied = as_is.edited(&edit)?;
+    let (before, after) = (PlanFigures::from(as_is.plan()), PlanFigures::from(&applied.plan));
+    let now = as_is.differs(&applied);
+    // One state makes room for the other.
+    drop((as_is, applied));
+    let unserved = Questions::new(served_anew(&objects, ty, &name, &mine), options);
+    let anew = unserved.differs(&unserved.edited(&edit)?);
     Ok(ClassImpact {
         api_version: API_VERSION,
         kind: "ClassImpact",
@@ -69,23 +74,9 @@ pub fn class_impact(
 }
 
 /// The claims that count under a class, by namespace and name.
-fn claims_of(objects: &[Object], class: &str, options: &Options) -> BTreeSet<(String, String)> {
-    let plan = Planned::new(objects.to_vec(), options).plan();
+fn claims_of(plan: &Plan, class: &str) -> BTreeSet<(String, String)> {
     let mine = plan.claims.iter().filter(|c| c.class.as_deref() == Some(class) && !c.leaving);
     mine.map(|c| (c.namespace.to_string(), c.name.to_string())).collect()
-}
-
-fn both(
-    objects: Vec<Object>,
-    edit: &Edit,
-    options: &Options,
-) -> Result<(Difference, PlanFigures, PlanFigures), EditError> {
-    let mut edited = objects.clone();
-    edit.make(&mut edited)?;
-    let (before, after) = (Planned::new(objects, options), Planned::new(edited, options));
-    let (was, is) = (before.plan(), after.plan());
-    let difference = diff(Side { planned: &before, plan: &was }, Side { planned: &after, plan: &is });
-    Ok((difference, PlanFigures::from(&was), PlanFigures::from(&is)))
 }
 
 /// The state in which the claims of a class have nothing yet, and nothing of the class is left to be had.

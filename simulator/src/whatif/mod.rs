@@ -7,30 +7,35 @@
 //!   +-> edits -> state' -> plan-+
 //! ```
 //!
+//! [`Questions`] plans the state once for any number of edits.
+//!
 //! Not here: reading files, tables. Time does not pass; that is replay's.
 
 mod edit;
 mod fit;
 mod impact;
+mod questions;
 mod size;
 mod target;
 
 pub use edit::{Edit, EditError};
 pub use fit::{Fit, FitPlace, fit};
 pub use impact::{ClassImpact, class_impact};
+pub use questions::{Edited, Questions};
 pub use size::{Size, size};
 pub use target::{FieldPath, Target};
 
-use crate::diff::{Difference, Side, diff};
-use crate::plan::{API_VERSION, Options, Plan, Planned, Summary};
-use conductor::model::Object;
+use crate::diff::Difference;
+use crate::plan::{Options, Plan, Summary};
+use conductor::model::{Kind, Object, ObjectKey};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What would change, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIf {
-    /// [`API_VERSION`].
+    /// [`crate::plan::API_VERSION`].
     pub api_version: &'static str,
     /// `WhatIf`.
     pub kind: &'static str,
@@ -66,40 +71,19 @@ impl From<&Plan> for PlanFigures {
 /// # Errors
 /// The first edit that cannot be made.
 pub fn what_if(objects: Vec<Object>, edits: &[Edit], options: &Options) -> Result<WhatIf, EditError> {
-    let edited = edited(&objects, edits)?;
-    let ((before, was), (after, is)) = plan_both(objects, edited, options);
-    let difference = diff(Side { planned: &before, plan: &was }, Side { planned: &after, plan: &is });
-    Ok(WhatIf {
-        api_version: API_VERSION,
-        kind: "WhatIf",
-        edits: edits.iter().map(ToString::to_string).collect(),
-        before: PlanFigures::from(&was),
-        after: PlanFigures::from(&is),
-        difference,
-    })
+    require_makeable(&objects, edits)?;
+    Questions::new(objects, options).what_if(edits)
 }
 
-/// Two states planned side by side: neither waits for the other.
-fn plan_both(
-    before: Vec<Object>,
-    after: Vec<Object>,
-    options: &Options,
-) -> ((Planned, Plan), (Planned, Plan)) {
-    let planned = |objects: Vec<Object>| {
-        let planned = Planned::new(objects, options);
-        let plan = planned.plan();
-        (planned, plan)
-    };
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| planned(after));
-        let before = planned(before);
-        let after = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (before, after)
-    })
-}
-
-fn edited(objects: &[Object], edits: &[Edit]) -> Result<Vec<Object>, EditError> {
-    let mut edited = objects.to_vec();
-    edits.iter().try_for_each(|edit| edit.make(&mut edited))?;
-    Ok(edited)
+/// Tells of an edit that cannot be made before anything is planned.
+fn require_makeable(objects: &[Object], edits: &[Edit]) -> Result<(), EditError> {
+    let named: BTreeSet<(Kind, ObjectKey)> = edits.iter().map(Edit::place).collect();
+    let is_named = |o: &&Object| named.contains(&(o.kind, crate::world::key_of(o)));
+    let mut concerned: Vec<Object> = objects.iter().filter(is_named).cloned().collect();
+    if edits.iter().try_for_each(|edit| edit.make(&mut concerned)).is_ok() {
+        return Ok(());
+    }
+    // Which others there are is told, too.
+    let mut all = objects.to_vec();
+    edits.iter().try_for_each(|edit| edit.make(&mut all))
 }

@@ -1,8 +1,8 @@
 //! How many resources more, so that nothing waits for one: copies of a resource are added until no more claims
 //! would be served by another. The answer is searched for by halving: more resources never serve fewer claims.
 
-use super::{Edit, EditError, Target};
-use crate::plan::{API_VERSION, Options, Outcome, Plan, Planned};
+use super::{Edit, EditError, Questions, Target};
+use crate::plan::{API_VERSION, Options, Outcome, Plan};
 use conductor::model::Object;
 use serde::Serialize;
 
@@ -42,10 +42,9 @@ pub struct Waiting {
 /// # Errors
 /// There is no such resource.
 pub fn size(objects: &[Object], like: &Target, options: &Options) -> Result<Size, EditError> {
+    let questions = Questions::new(objects.to_vec(), options);
     let with = |count: usize| -> Result<Plan, EditError> {
-        let mut more = objects.to_vec();
-        Edit::Copies { like: like.clone(), count }.make(&mut more)?;
-        Ok(Planned::new(more, options).plan())
+        Ok(questions.edited(&[Edit::Copies { like: like.clone(), count }])?.plan)
     };
     let before = with(0)?;
     let most = waiting(&before).count();

@@ -3,19 +3,28 @@
 
 mod parts;
 mod publish;
+mod stored;
 
-use conductor::action::{Action, Change, PartAction};
+pub(crate) use stored::Stored;
+
+use conductor::action::{Action, PartAction, Write};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Slot, WriteId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// A thrifty world keeps about so many objects as they are, and folds the others.
+const OPEN_MAX: usize = 1_024;
 
 /// All objects, by kind and place.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    objects: BTreeMap<(Kind, ObjectKey), Object>,
+    objects: BTreeMap<(Kind, ObjectKey), Stored>,
+    /// What was stored last, where what was not is folded.
+    recent: Option<VecDeque<(Kind, ObjectKey)>>,
     parts: BTreeMap<PartKey, Part>,
     part_kinds: BTreeSet<PartKind>,
     /// Why kinds that are not served are not, where it is not that they are not installed.
@@ -24,6 +33,15 @@ pub struct World {
     side: BTreeMap<(Slot, ObjectKey), Value>,
     revision: u64,
     uids: u64,
+}
+
+/// Whether a watch repeats what the answer to a write has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// It does, as a cluster's does.
+    Twice,
+    /// It does not: the author of all writes learns nothing from it.
+    Once,
 }
 
 /// What a write did to the world: the answer to its author, and what a watch would show.
@@ -41,12 +59,33 @@ impl World {
         World::default()
     }
 
+    /// An empty world that keeps objects which nobody has touched for a while folded: for as many as a cluster has.
+    pub fn thrifty() -> World {
+        World { recent: Some(VecDeque::new()), ..World::default() }
+    }
+
+    /// An empty world that counts revisions from one on.
+    pub fn starting_at(revision: u64) -> World {
+        World { revision, ..World::default() }
+    }
+
+    /// Counts a revision, as if something had changed.
+    pub fn advance(&mut self) -> u64 {
+        self.revision = self.revision.saturating_add(1);
+        self.revision
+    }
+
+    /// Forgets an object without a word to anybody.
+    pub fn forget(&mut self, kind: Kind, key: &ObjectKey) {
+        self.objects.remove(&(kind, key.clone()));
+    }
+
     /// Puts an object in, new or in place of another, as a user's apply would. Keeps the UID of an
     /// object that is there. Returns what a watch would show.
     pub fn put(&mut self, mut object: Object) -> Event {
         let key = key_of(&object);
         if object.metadata.uid.is_none() {
-            let known = self.objects.get(&(object.kind, key.clone())).and_then(|o| o.metadata.uid.clone());
+            let known = self.get(object.kind, &key).and_then(|o| o.metadata.uid.clone());
             object.metadata.uid = Some(known.unwrap_or_else(|| {
                 self.uids += 1;
                 format!("uid-{:06}", self.uids)
@@ -56,20 +95,55 @@ impl World {
     }
 
     fn store(&mut self, key: ObjectKey, mut object: Object) -> Event {
-        self.revision += 1;
+        self.advance();
         object.metadata.resource_version = Some(self.revision.to_string());
-        self.objects.insert((object.kind, key), object.clone());
-        Event::Seen(object)
+        let (place, seen) = ((object.kind, key), Event::Seen(object.clone()));
+        self.objects.insert(place.clone(), Stored::new(object));
+        self.note_recent(place);
+        seen
+    }
+
+    /// Folds what was stored longest ago, where that is wanted. One that was stored again since is opened again when
+    /// it is needed.
+    fn note_recent(&mut self, place: (Kind, ObjectKey)) {
+        let Some(recent) = &mut self.recent else { return };
+        recent.push_back(place);
+        if recent.len() > OPEN_MAX
+            && let Some(oldest) = recent.pop_front()
+            && let Some(stored) = self.objects.get_mut(&oldest)
+        {
+            stored.fold();
+        }
+    }
+
+    /// Folds everything that was opened only to be looked at, where that is wanted.
+    pub fn fold(&mut self) {
+        if let Some(recent) = &mut self.recent {
+            recent.clear();
+            self.objects.values_mut().for_each(Stored::fold);
+        }
     }
 
     /// The object at a place.
     pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<&Object> {
-        self.objects.get(&(kind, key.clone()))
+        self.objects.get(&(kind, key.clone())).map(Stored::open)
     }
 
     /// Every object, in order.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.objects.values()
+        self.objects.values().map(Stored::open)
+    }
+
+    /// Every object of a kind, in order.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        let first = (kind, ObjectKey::new("", ""));
+        let of_kind = self.objects.range(first..).take_while(move |((k, _), _)| *k == kind);
+        of_kind.map(|(_, stored)| stored.open())
+    }
+
+    /// Every object, in order, when the world is needed no more.
+    pub fn into_objects(self) -> impl Iterator<Item = Object> {
+        self.objects.into_values().map(Stored::into_object)
     }
 
     /// The revision of the last change.
@@ -95,9 +169,8 @@ impl World {
 
     /// Stores a changed object, or lets it go if it is being deleted and nothing holds it.
     fn settle(&mut self, key: ObjectKey, object: Object) -> Event {
-        let finalized = object.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
-        if object.metadata.deletion_timestamp.is_some() && finalized {
-            self.revision += 1;
+        if is_let_go(&object) {
+            self.advance();
             self.objects.remove(&(object.kind, key.clone()));
             let uid = object.metadata.uid.unwrap_or_default();
             return Event::Gone(Gone { kind: object.kind, key, uid: uid.into() });
@@ -108,6 +181,11 @@ impl World {
     /// Carries out what was asked for, and tells what its author and a watch would hear of it. Notes and alarms
     /// are not the world's business.
     pub fn carry_out(&mut self, action: &Action) -> Vec<Event> {
+        self.carry_out_telling(action, Telling::Twice)
+    }
+
+    /// As [`World::carry_out`], where `telling` says whether a watch repeats what an answer has shown.
+    pub fn carry_out_telling(&mut self, action: &Action, telling: Telling) -> Vec<Event> {
         match action {
             Action::Read { kind, key } => {
                 let (kind, key) = (*kind, key.clone());
@@ -128,7 +206,7 @@ impl World {
             | Action::Withdraw { .. }
             | Action::Tell(_)
             | Action::WakeAt(_) => {
-                let Some((id, outcome)) = self.apply(action) else { return Vec::new() };
+                let Some((id, outcome)) = self.land(action, telling) else { return Vec::new() };
                 std::iter::once(Event::Answered { id, answer: outcome.answer }).chain(outcome.seen).collect()
             }
         }
@@ -136,21 +214,12 @@ impl World {
 
     /// Carries out a write, create or delete. Other actions change nothing and have no answer here.
     pub fn apply(&mut self, action: &Action) -> Option<(WriteId, Outcome)> {
+        self.land(action, Telling::Twice)
+    }
+
+    fn land(&mut self, action: &Action, telling: Telling) -> Option<(WriteId, Outcome)> {
         match action {
-            Action::Write(write) => {
-                let found = self.get(write.kind, &write.key).cloned();
-                let outcome = match found {
-                    None => Outcome::refused(Answer::Missing),
-                    Some(object) if object.metadata.uid.as_deref() != Some(&*write.uid) => {
-                        Outcome::refused(Answer::Conflict)
-                    }
-                    Some(object) if write.revision.is_some_and(|r| revision_of(&object) != r.to_string()) => {
-                        Outcome::refused(Answer::Conflict)
-                    }
-                    Some(object) => self.change(&write.key, object, &write.change),
-                };
-                Some((write.id, outcome))
-            }
+            Action::Write(write) => Some((write.id, self.write(write, telling))),
             Action::Create { id, object } => Some((*id, self.create(object))),
             Action::Delete { id, kind, key, uid, revision } => {
                 let found = self.get(*kind, key);
@@ -164,10 +233,8 @@ impl World {
                     }
                     Some(_) => {
                         let seen = self.delete(*kind, key);
-                        let answer = match self.get(*kind, key) {
-                            Some(object) => Answer::Written(Box::new(object.clone())),
-                            None => Answer::Deleted,
-                        };
+                        let left = self.objects.get_mut(&(*kind, key.clone()));
+                        let answer = left.map_or(Answer::Deleted, |left| Answer::Written(left.share()));
                         Outcome { answer, seen }
                     }
                 };
@@ -187,19 +254,34 @@ impl World {
         }
     }
 
-    fn change(&mut self, key: &ObjectKey, mut object: Object, change: &Change) -> Outcome {
-        let before = object.clone();
-        patch(&mut object, &change.merge_patch());
-        if object == before {
-            return Outcome { answer: Answer::Written(Box::new(before)), seen: None };
+    fn write(&mut self, write: &Write, telling: Telling) -> Outcome {
+        let place = (write.kind, write.key.clone());
+        let Some(stored) = self.objects.get_mut(&place) else { return Outcome::refused(Answer::Missing) };
+        let object = stored.open_mut();
+        let is_meant = object.metadata.uid.as_deref() == Some(&*write.uid)
+            && write.revision.is_none_or(|r| revision_of(object) == r.to_string());
+        if !is_meant {
+            return Outcome::refused(Answer::Conflict);
         }
-        count_generation(&before, &mut object);
-        let event = self.settle(key.clone(), object);
-        let answer = match &event {
-            Event::Seen(object) => Answer::Written(Box::new(object.clone())),
-            _ => Answer::Deleted,
-        };
-        Outcome { answer, seen: Some(event) }
+        let touched = patch(object, write.change.merge_patch());
+        if !touched.any {
+            return Outcome { answer: Answer::Written(stored.share()), seen: None };
+        }
+        if touched.declared {
+            object.metadata.generation = Some(object.metadata.generation.unwrap_or(0) + 1);
+        }
+        self.revision = self.revision.saturating_add(1);
+        if is_let_go(object) {
+            let uid = object.metadata.uid.as_deref().unwrap_or_default().into();
+            self.objects.remove(&place);
+            let seen = Event::Gone(Gone { kind: place.0, key: place.1, uid });
+            return Outcome { answer: Answer::Deleted, seen: Some(seen) };
+        }
+        object.metadata.resource_version = Some(self.revision.to_string());
+        let seen = matches!(telling, Telling::Twice).then(|| Event::Seen(object.clone()));
+        let answer = Answer::Written(stored.share());
+        self.note_recent(place);
+        Outcome { answer, seen }
     }
 
     fn create(&mut self, object: &Object) -> Outcome {
@@ -209,7 +291,7 @@ impl World {
         }
         let event = self.put(object.clone());
         let answer = match &event {
-            Event::Seen(object) => Answer::Written(Box::new(object.clone())),
+            Event::Seen(object) => Answer::Written(Arc::new(object.clone())),
             _ => Answer::Deleted,
         };
         Outcome { answer, seen: Some(event) }
@@ -228,6 +310,12 @@ pub fn key_of(object: &Object) -> ObjectKey {
     ObjectKey::new(text(&object.metadata.namespace), text(&object.metadata.name))
 }
 
+/// Whether an object is being deleted and nothing holds it.
+fn is_let_go(object: &Object) -> bool {
+    let finalized = object.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
+    object.metadata.deletion_timestamp.is_some() && finalized
+}
+
 /// Everything but metadata and status counts as a new generation, as with an API server.
 fn count_generation(before: &Object, object: &mut Object) {
     let declared = |object: &Object| {
@@ -244,39 +332,65 @@ fn revision_of(object: &Object) -> String {
     object.metadata.resource_version.clone().unwrap_or_default()
 }
 
+/// What a patch has changed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touched {
+    /// Anything at all.
+    any: bool,
+    /// Anything but metadata and status.
+    declared: bool,
+}
+
 /// Applies a merge patch to metadata's finalizers and to the body, the only parts that changes touch.
-fn patch(object: &mut Object, patch: &Value) {
-    for (field, value) in patch.as_object().into_iter().flatten() {
+fn patch(object: &mut Object, patch: Value) -> Touched {
+    let mut touched = Touched::default();
+    let Value::Object(patch) = patch else { return touched };
+    for (field, value) in patch {
         if field == "metadata" {
             let finalizers = value.get("finalizers").and_then(Value::as_array);
             let texts = finalizers
                 .map(|f| f.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect::<Vec<_>>());
-            object.metadata.finalizers = texts.filter(|f| !f.is_empty());
+            let texts = texts.filter(|f| !f.is_empty());
+            touched.any |= object.metadata.finalizers != texts;
+            object.metadata.finalizers = texts;
         } else {
             if !object.body.is_object() {
                 object.body = Value::Object(serde_json::Map::new());
+                touched = Touched { any: true, declared: true };
             }
-            merge(&mut object.body[field.as_str()], value);
+            let is_status = field == "status";
+            let is_new = object.body.get(&field).is_none();
+            let changed = merge(&mut object.body[field.as_str()], value) || is_new;
+            touched.any |= changed;
+            touched.declared |= changed && !is_status;
         }
     }
+    touched
 }
 
-/// RFC 7396: objects are merged, null removes, everything else replaces.
-fn merge(target: &mut Value, patch: &Value) {
+/// RFC 7396: objects are merged, null removes, everything else replaces. Says whether anything changed.
+fn merge(target: &mut Value, patch: Value) -> bool {
     let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
+        let changed = *target != patch;
+        *target = patch;
+        return changed;
     };
-    if !target.is_object() {
+    let mut changed = !target.is_object();
+    if changed {
         *target = Value::Object(serde_json::Map::new());
     }
     if let Value::Object(target) = target {
         for (key, value) in patch {
-            if value.is_null() {
-                target.remove(key);
-            } else {
-                merge(target.entry(key.clone()).or_insert(Value::Null), value);
-            }
+            changed |= match (value, target.get_mut(&key)) {
+                (Value::Null, None) => false,
+                (Value::Null, Some(_)) => target.remove(&key).is_some(),
+                (value, Some(known)) => merge(known, value),
+                (value, None) => {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                    true
+                }
+            };
         }
     }
+    changed
 }

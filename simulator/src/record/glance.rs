@@ -1,0 +1,218 @@
+//! A line read only as far as it must be: most changes are reports of what the engine itself wrote, and to tell one
+//! takes the names of its fields. What cannot be told at a glance is read whole; nothing is refused here.
+
+use super::line::{Change, Line};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A line, as far as it was read.
+#[derive(Debug)]
+pub enum Glance {
+    /// A change of nothing but what the engine writes.
+    Report(Report),
+    /// Any other line, whole.
+    Line(Line),
+}
+
+/// A patch of what the engine writes: whether it holds a wish all the same depends on the object.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Milliseconds since the recording began.
+    pub at: u64,
+    /// The kind.
+    pub kind: String,
+    /// Where it is; empty where it lives in no namespace.
+    pub ns: String,
+    /// Its name.
+    pub name: String,
+    /// Which life of that name.
+    pub uid: String,
+    /// The revision that it leads to, where it says so.
+    pub revision: Option<u64>,
+    /// The merge patch, as it stands in the file.
+    pub patch: Box<RawValue>,
+    /// Whether the status names a resource, which a name in the spec is held against.
+    pub names_resource: bool,
+    /// Whether the references of a resource are written, every one of them a holder's.
+    pub names_holders: bool,
+}
+
+impl Glance {
+    /// When it happened, where that is said.
+    pub fn at(&self) -> Option<u64> {
+        match self {
+            Glance::Report(report) => Some(report.at),
+            Glance::Line(line) => line.at(),
+        }
+    }
+}
+
+impl Report {
+    /// The whole change.
+    ///
+    /// # Errors
+    /// The patch cannot be read.
+    pub fn into_change(self) -> Result<Change, String> {
+        let Report { at, kind, ns, name, uid, patch, .. } = self;
+        let patch = serde_json::from_str(patch.get()).map_err(|error| format!("unreadable: {error}"))?;
+        Ok(Change { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false })
+    }
+}
+
+/// The report in a line; nothing where it is not certainly one, or cannot be read.
+pub(super) fn report(line: &[u8]) -> Option<Report> {
+    if !line.starts_with(br#"{"t":"ev","#) {
+        return None;
+    }
+    let sketch: Sketch<'_> = serde_json::from_slice(line).ok()?;
+    let Sketch { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false, .. } = sketch else {
+        return None;
+    };
+    let Patch { metadata, status, spec } = serde_json::from_str(patch.get()).ok()?;
+    let revision = metadata.and_then(|metadata| metadata.resource_version);
+    Some(Report {
+        at,
+        kind: kind.into_owned(),
+        ns: ns.into_owned(),
+        name: name.into_owned(),
+        uid: uid.into_owned(),
+        revision: revision.and_then(|revision| revision.parse().ok()),
+        patch: patch.to_owned(),
+        names_resource: status.is_some_and(|Status { names_resource }| names_resource),
+        names_holders: spec.is_some(),
+    })
+}
+
+/// A change without a look into its objects. The same fields are required as of the whole line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sketch<'a> {
+    #[serde(rename = "t")]
+    _t: IgnoredAny,
+    at: u64,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    ns: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(default)]
+    new: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    patch: Option<&'a RawValue>,
+    #[serde(default)]
+    gone: bool,
+}
+
+/// A patch of these fields and no other is the engine's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patch<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    metadata: Option<Metadata<'a>>,
+    #[serde(default, deserialize_with = "present")]
+    status: Option<Status>,
+    #[serde(default, deserialize_with = "present")]
+    spec: Option<Holders>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata<'a> {
+    #[serde(borrow, default, rename = "resourceVersion")]
+    resource_version: Option<&'a str>,
+    #[serde(default, rename = "generation")]
+    _generation: IgnoredAny,
+}
+
+/// A field that is null is not one that is absent: it takes something away.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+struct Status {
+    names_resource: bool,
+}
+
+impl<'de> Deserialize<'de> for Status {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Status, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Status;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a status")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Status, A::Error> {
+                let mut status = Status { names_resource: false };
+                while let Some((field, IgnoredAny)) = map.next_entry::<StatusField, IgnoredAny>()? {
+                    status.names_resource |= matches!(field, StatusField::ResourceRef);
+                }
+                Ok(status)
+            }
+        }
+        from.deserialize_map(Fields)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier)]
+enum StatusField {
+    #[serde(rename = "resourceRef")]
+    ResourceRef,
+    #[serde(other)]
+    Other,
+}
+
+/// A spec of which nothing is written but references to claims that hold the resource.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Holders {
+    #[serde(rename = "claimRefs")]
+    _claim_refs: HeldRefs,
+}
+
+struct HeldRefs;
+
+impl<'de> Deserialize<'de> for HeldRefs {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<HeldRefs, D::Error> {
+        struct Refs;
+        impl<'de> Visitor<'de> for Refs {
+            type Value = HeldRefs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("references of holders")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut refs: A) -> Result<HeldRefs, A::Error> {
+                while let Some(HeldRef { uid, .. }) = refs.next_element::<HeldRef<'de>>()? {
+                    if uid.is_empty() {
+                        return Err(serde::de::Error::custom("a reservation"));
+                    }
+                }
+                Ok(HeldRefs)
+            }
+        }
+        from.deserialize_seq(Refs)
+    }
+}
+
+/// `reserved` is not among the fields: such a reference keeps an administrator's wish.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeldRef<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(rename = "namespace", default)]
+    _namespace: IgnoredAny,
+    #[serde(rename = "name", default)]
+    _name: IgnoredAny,
+    #[serde(rename = "requests", default)]
+    _requests: IgnoredAny,
+}
