@@ -148,6 +148,12 @@ impl Names {
         }
     }
 
+    /// The names as they are on record. What cannot be a name there stands for none: made here, it is safe.
+    pub fn read(id: &str, database: &str, user: Option<&str>) -> Names {
+        let user = user.and_then(|user| Identifier::read_user(user).ok());
+        Names::new(id, Identifier::read(database).ok()).with_user(user.as_ref())
+    }
+
     /// The same, with users of a name that was chosen.
     #[must_use]
     pub fn with_user(mut self, user: Option<&Identifier>) -> Names {

@@ -204,6 +204,16 @@ impl House {
         .await
     }
 
+    /// Waits until a record tells something, and gives it.
+    pub async fn record_tells(&self, id: &str, part: &str) -> String {
+        until(&format!("the record of {id} tells {part:?}"), async || {
+            let record = self.record(id).await?;
+            let told = record.data.pointer("/status/conditions/0/message").and_then(Value::as_str)?;
+            told.contains(part).then(|| told.to_owned())
+        })
+        .await
+    }
+
     /// Asks for a change of a login, and waits until it has been carried out and published.
     pub async fn rotate(&self, id: &str, token: &str) {
         let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: token}}}));

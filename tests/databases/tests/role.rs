@@ -1,9 +1,9 @@
 //! Extra logins on a claim's database, on real servers and a real API server, for both engines: what they may and may
 //! not do, also with what comes later; and that another namespace gets one by the owner's grant and no longer than that.
 
-use conductor::api::database::ROTATE;
 use conductor::database::sql::Dialect;
-use conductor_databases::{House, Login, RealServer};
+use conductor::provider::command;
+use conductor_databases::{House, Login, RealServer, SYSTEM};
 use conductor_live::until;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -64,6 +64,20 @@ async fn login(house: &House, dialect: Dialect, namespace: &str, name: &str) -> 
         house.published(namespace, name).await.map(|keys| Login::new(dialect, keys))
     })
     .await
+}
+
+/// Has the login of role `analytics/reports` changed as `conductor rotate role` does, and gives the new one.
+async fn rotate(house: &House, dialect: Dialect, is_hard: bool) -> Login {
+    let role = ("analytics", "reports");
+    let note = command::rotate_role(&house.client, SYSTEM, role, is_hard).await.expect("it has a login");
+    assert_eq!((note.kind.as_str(), note.waits_for), ("DatabaseRole", None));
+    let roles = house.api_in("DatabaseRole", role.0);
+    until("the change is done", async || {
+        let role = roles.get_opt(role.1).await.ok()??;
+        (role.data["status"]["rotationDone"] == note.value).then_some(())
+    })
+    .await;
+    login(house, dialect, role.0, role.1).await
 }
 
 /// Users of roles that the server has, and marks of them.
@@ -156,6 +170,13 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
         role(&house, "analytics", "reports", "ReadWrite").await;
         let told = stands(&house, ("analytics", "reports"), "False", "NotGranted").await;
         assert!(told.contains("make a DatabaseGrant in shop"), "{told}");
+        for (role, why) in
+            [("reports", "has no login to change: no grant"), ("absent", "there is no DatabaseRole")]
+        {
+            let refused = command::rotate_role(&house.client, SYSTEM, ("analytics", role), true).await;
+            let refused = refused.expect_err("there is no login").to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
         house.turn.namespace("shop").await;
         grant(&house, "ReadOnly").await;
         house.claim("shop", "orders", "main", json!({})).await;
@@ -168,19 +189,16 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
         let granted = login(&house, dialect, "analytics", "reports").await;
         owner.run("CREATE TABLE t (v INT)").await.expect("it owns it");
         granted.run("INSERT INTO t VALUES (1)").await.expect("it is granted");
-        // Its login changes as every other does.
-        let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "hard-1"}}}));
-        let roles = house.api_in("DatabaseRole", "analytics");
-        roles.patch("reports", &PatchParams::default(), &note).await.expect("it is there");
-        until("the change is done", async || {
-            let role = roles.get_opt("reports").await.ok()??;
-            (role.data["status"]["rotationDone"] == "hard-1").then_some(())
-        })
-        .await;
-        let changed = login(&house, dialect, "analytics", "reports").await;
-        assert_ne!(changed.get("username"), granted.get("username"));
+        // Its login changes as every other does: first so that the one before stays, then so that nothing does.
+        let softly = rotate(&house, dialect, false).await;
+        assert_ne!(softly.get("username"), granted.get("username"));
+        softly.run("SELECT v FROM t").await.expect("the new one works");
+        granted.run("SELECT v FROM t").await.expect("who has not heard yet still gets in");
+        let changed = rotate(&house, dialect, true).await;
+        assert_eq!(changed.get("username"), granted.get("username"));
         changed.run("SELECT v FROM t").await.expect("the new one works");
-        refused(&granted).await;
+        granted.run("SELECT 1").await.expect_err("its password is another");
+        refused(&softly).await;
         // Withdrawn: the login ends, the Secret and the users go, and the role says why.
         let grants = house.api_in("DatabaseGrant", "shop");
         grants.delete("analytics", &DeleteParams::default()).await.expect("it is there");
