@@ -153,9 +153,10 @@ impl Provider {
         assignment: Option<&Assignment>,
         book: &mut Book,
     ) -> Result<Next, Trouble> {
-        let case = self.open(record, assignment).await?;
+        let mut case = self.open(record, assignment).await?;
         book.compare_with(&case.server);
         let mut session = self.pool.session(&case.access).await?;
+        case.wanted.dialect = session.dialect();
         let walked = self.walk(case, &mut session, book).await;
         if let Err(Trouble::Refused(_)) = &walked {
             session.discard();

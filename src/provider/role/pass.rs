@@ -161,10 +161,11 @@ impl Roles {
     }
 
     /// Step after step.
-    async fn walk(&self, case: Case) -> Result<Next, Trouble> {
+    async fn walk(&self, mut case: Case) -> Result<Next, Trouble> {
         let mut book = Book::open(&self.provider.desk, self.owners(&case)?).await?;
         book.compare_with(&case.server);
         let mut session = self.provider.pool.session(&case.access).await?;
+        case.wanted.dialect = session.dialect();
         let mut seen = session.survey_role(&case.wanted).await?;
         for _ in 0..STEPS_MAX {
             let step = match case.serves {

@@ -114,6 +114,7 @@ impl House {
         let engine = match server.plan.dialect {
             Dialect::Postgresql => "postgresql",
             Dialect::Mariadb => "mariadb",
+            Dialect::Mysql => "mysql",
         };
         self.turn
             .put(json!({

@@ -1,15 +1,13 @@
-//! Extra logins on a claim's database, on real servers and a real API server, for both engines: what they may and may
+//! Extra logins on a claim's database, on real servers and a real API server, for every engine: what they may and may
 //! not do, also with what comes later; and that another namespace gets one by the owner's grant and no longer than that.
 
 use conductor::database::sql::Dialect;
 use conductor::provider::command;
-use conductor_databases::{House, Login, RealServer, SYSTEM};
+use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-
-const BOTH: [Dialect; 2] = [Dialect::Postgresql, Dialect::Mariadb];
 
 /// Waits until a login does not work any more, and gives what the server says.
 async fn refused(login: &Login) -> String {
@@ -84,8 +82,8 @@ async fn rotate(house: &House, dialect: Dialect, is_hard: bool) -> Login {
 async fn left(server: &RealServer) -> Vec<String> {
     let text = match server.plan.dialect {
         Dialect::Postgresql => "SELECT rolname FROM pg_roles WHERE rolname LIKE 'r\\_%'",
-        Dialect::Mariadb => {
-            "SELECT CAST(user AS CHAR) FROM mysql.global_priv WHERE user LIKE 'r\\_%' \
+        Dialect::Mariadb | Dialect::Mysql => {
+            "SELECT CAST(user AS CHAR) FROM mysql.user WHERE user LIKE 'r\\_%' \
              UNION ALL SELECT name FROM conductor.marks WHERE name LIKE 'r\\_%'"
         }
     };
@@ -94,7 +92,7 @@ async fn left(server: &RealServer) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_writes_rows() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
@@ -162,7 +160,7 @@ async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_wri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_that() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({})).await;
@@ -220,7 +218,7 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_conductors_is_never_touched_for_a_role() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({})).await;
@@ -251,7 +249,7 @@ async fn what_is_not_conductors_is_never_touched_for_a_role() {
         let admin = Login::admin(&server.access());
         let theirs = match dialect {
             Dialect::Postgresql => format!("CREATE ROLE {user} LOGIN PASSWORD 'theirs'"),
-            Dialect::Mariadb => format!("CREATE USER {user}@'%' IDENTIFIED BY 'theirs'"),
+            Dialect::Mariadb | Dialect::Mysql => format!("CREATE USER {user}@'%' IDENTIFIED BY 'theirs'"),
         };
         admin.run(&theirs).await.expect("the administrator makes it");
         let controller = house.controller();
@@ -263,8 +261,8 @@ async fn what_is_not_conductors_is_never_touched_for_a_role() {
             Dialect::Postgresql => {
                 format!("SELECT rolname FROM pg_roles WHERE rolname = '{user}' AND rolcanlogin")
             }
-            Dialect::Mariadb => {
-                format!("SELECT CAST(user AS CHAR) FROM mysql.global_priv WHERE user = '{user}'")
+            Dialect::Mariadb | Dialect::Mysql => {
+                format!("SELECT CAST(user AS CHAR) FROM mysql.user WHERE user = '{user}'")
             }
         };
         assert_eq!(admin.run(&still).await, Ok(vec![user]));

@@ -192,6 +192,7 @@ impl Input {
         let (engine, is_postgresql) = match dialect {
             Dialect::Postgresql => ("postgresql", true),
             Dialect::Mariadb => ("mariadb", false),
+            Dialect::Mysql => ("mysql", false),
         };
         let list = |name: &str| if is_postgresql { json!([name]) } else { json!([]) };
         Input {

@@ -9,7 +9,7 @@ pub fn heard(dialect: Dialect, log: &str) -> Vec<String> {
     for line in log.trim_end_matches('\n').split('\n') {
         let begun = match dialect {
             Dialect::Postgresql => line.split_once("LOG:  statement: ").map(|(_, text)| text),
-            Dialect::Mariadb => line.split_once(" Query\t").map(|(_, text)| text),
+            Dialect::Mariadb | Dialect::Mysql => line.split_once(" Query\t").map(|(_, text)| text),
         };
         match begun {
             Some(text) => {
@@ -35,7 +35,7 @@ pub fn heard(dialect: Dialect, log: &str) -> Vec<String> {
 fn is_rest(dialect: Dialect, line: &str) -> bool {
     match dialect {
         Dialect::Postgresql => line.starts_with('\t'),
-        Dialect::Mariadb => {
+        Dialect::Mariadb | Dialect::Mysql => {
             !["Connect\t", "Quit\t", "Init DB\t", "Prepare\t", "Reset"].iter().any(|word| line.contains(word))
         }
     }

@@ -109,6 +109,7 @@ fn verifier(dialect: Dialect) -> &'static str {
         Dialect::Postgresql => {
             "SCRAM-SHA-256$4096:c2FsdHNhbHRzYWx0c2FsdA==$SV/kVhXaPHeR3OkmSdUs/r/Gm1Vq6Z4FlKy0r8XLh2s=:iyMFmoNMkkOKZ6zvk3sF0Hq5BMV1hTHJYQvdMkhHHr4="
         }
+        Dialect::Mysql => "$A$005$abcdefghijklmnopqrstYy1cVJ5jT.fk4HyAGlowRhOkI55As4SAesbspXHQvFD",
         Dialect::Mariadb => "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7",
     }
 }
@@ -245,7 +246,7 @@ async fn tell_everything(dialect: Dialect) {
 async fn stranger(admin: &Login, access: &Access) -> Access {
     let make = match admin.dialect {
         Dialect::Postgresql => "CREATE ROLE stranger LOGIN PASSWORD 'nothing'",
-        Dialect::Mariadb => "CREATE USER stranger@'%' IDENTIFIED BY 'nothing'",
+        Dialect::Mariadb | Dialect::Mysql => "CREATE USER stranger@'%' IDENTIFIED BY 'nothing'",
     };
     admin.run(make).await.expect("the administrator makes it");
     let home = if admin.dialect == Dialect::Postgresql { "postgres" } else { "information_schema" };
@@ -260,7 +261,7 @@ async fn catalogue(admin: &Login) -> Vec<String> {
              UNION ALL SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_toast_temp%' \
              AND nspname NOT LIKE 'pg_temp%' UNION ALL SELECT 'extension ' || extname FROM pg_extension ORDER BY 1"
         }
-        Dialect::Mariadb => {
+        Dialect::Mariadb | Dialect::Mysql => {
             "SELECT CONCAT('user ', user, '@', host) FROM mysql.user \
              UNION ALL SELECT CONCAT('database ', schema_name) FROM information_schema.schemata ORDER BY 1"
         }
@@ -285,7 +286,7 @@ impl Line {
                 tokio::spawn(connection);
                 Line::Postgresql(client)
             }
-            Dialect::Mariadb => {
+            Dialect::Mariadb | Dialect::Mysql => {
                 let options = mysql_async::OptsBuilder::default()
                     .ip_or_hostname(access.host.clone())
                     .tcp_port(access.port)
