@@ -85,24 +85,36 @@ Several may run: one leads, the others stand by with everything seen. Health is 
 
 Exit codes: 0 stopped when asked to; 1 lost the lease or cannot go on, start it again; 2 usage, or no cluster.")]
     Run(RunArguments),
-    /// Change the login of a claim's database now, instead of when its time comes
+    /// Change the login of a claim's database, or of a DatabaseRole, now instead of when its time comes
     #[command(
         arg_required_else_help = true,
+        args_conflicts_with_subcommands = true,
+        subcommand_negates_reqs = true,
+        disable_help_subcommand = true,
         after_help = "Examples:
   conductor rotate team-a/orders                       a new login; the one before stays valid for a while
   conductor rotate team-a/orders --hard                after a leak: every session and older password ends
+  conductor rotate role analytics/reports              the same for the login of a DatabaseRole
+  conductor rotate role analytics/reports --hard -o json
 
-Exit codes: 0 asked for; 2 usage, no such database in use, or the cluster cannot be asked."
+The user that is not in use gets the new password, and applications find it in their Secret. The request is a note on
+the record or the role; where the server is away it says so, and the login changes when the server is back.
+status.rotationDone tells when it is done: kubectl get ldb -n conductor-system, kubectl get dbrole -n analytics.
+
+Exit codes: 0 asked for; 2 usage, no such login in use, or the cluster cannot be asked."
     )]
     Rotate(RotateArguments),
-    /// Have a database back that is in quarantine since its claim was deleted
+    /// Have the database of a claim back that was deleted, until its quarantine is over
     #[command(
         arg_required_else_help = true,
         after_help = "Examples:
   conductor undelete team-a/orders                     it is kept, with its data
   kubectl apply -f claim.yaml                          the same claim again: it gets its database back
 
-Exit codes: 0 asked for; 2 usage, nothing in quarantine, or the cluster cannot be asked."
+The request is a note on the record of the database (kubectl get ldb -n conductor-system) and counts from the moment that
+it is written, also while the server is away: nothing is dropped then, and it is carried out when the server is back.
+
+Exit codes: 0 asked for; 2 usage, nothing to have back, or the cluster cannot be asked."
     )]
     Undelete(UndeleteArguments),
     /// List claims, resources, classes or quotas of a cluster
@@ -274,21 +286,52 @@ pub enum LogFormat {
     Json,
 }
 
-/// Arguments of `rotate`.
+/// What every request by a note takes.
 #[derive(Args, Debug)]
-pub struct RotateArguments {
-    /// The claim
-    #[arg(value_name = "NS/NAME")]
-    pub claim: String,
+pub struct NoteArguments {
     /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
+    /// Namespace of one that is given by its name only; the kubeconfig's where it is not given
     #[arg(long, short, value_name = "NS")]
     pub namespace: Option<String>,
+    /// A line for people, or JSON for scripts
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+/// Arguments of `rotate`.
+#[derive(Args, Debug)]
+pub struct RotateArguments {
+    /// What else than a claim
+    #[command(subcommand)]
+    pub what: Option<RotateWhat>,
+    /// The claim
+    #[arg(value_name = "NS/NAME", required = true)]
+    pub claim: Option<String>,
+    /// Where, and how it is told
+    #[command(flatten)]
+    pub note: NoteArguments,
     /// End every session and every older password too
     #[arg(long)]
     pub hard: bool,
+}
+
+/// What else than a claim has a login.
+#[derive(Subcommand, Debug)]
+pub enum RotateWhat {
+    /// The login of a DatabaseRole
+    Role {
+        /// The role
+        #[arg(value_name = "NS/NAME")]
+        role: String,
+        /// Where, and how it is told
+        #[command(flatten)]
+        note: NoteArguments,
+        /// End every session and every older password too
+        #[arg(long)]
+        hard: bool,
+    },
 }
 
 /// Arguments of `undelete`.
@@ -297,12 +340,9 @@ pub struct UndeleteArguments {
     /// The claim that it was made for
     #[arg(value_name = "NS/NAME")]
     pub claim: String,
-    /// Which cluster
+    /// Where, and how it is told
     #[command(flatten)]
-    pub cluster: ClusterArguments,
-    /// Namespace of a claim that is given by its name only; the kubeconfig's where it is not given
-    #[arg(long, short, value_name = "NS")]
-    pub namespace: Option<String>,
+    pub note: NoteArguments,
 }
 
 /// Arguments of `get`.

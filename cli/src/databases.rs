@@ -1,36 +1,78 @@
-//! `conductor rotate` and `conductor undelete`: a note on the record of a claim's database, for whoever leads.
+//! `conductor rotate` and `conductor undelete`: a note on the record of a claim's database, or on a role, for whoever
+//! leads.
 
-use crate::args::{RotateArguments, UndeleteArguments};
+use crate::args::{Format, NoteArguments, RotateArguments, RotateWhat, UndeleteArguments};
 use crate::sim::split;
 use crate::{cluster, output};
-use anyhow::Result;
-use conductor::provider::command;
+use anyhow::{Context, Result};
+use conductor::provider::command::{self, Note};
 use std::io::Write;
 
 /// `conductor rotate`.
 pub fn rotate(arguments: &RotateArguments) -> Result<()> {
-    let record = cluster::block_on(async {
-        let (client, namespace) = cluster::connect(&arguments.cluster).await?;
-        let namespace = arguments.namespace.as_ref().unwrap_or(&namespace);
-        let claim = split(&arguments.claim, namespace)?;
-        Ok(command::rotate(&client, &arguments.cluster.system_namespace, claim, arguments.hard).await?)
+    let RotateArguments { what, claim, note, hard } = arguments;
+    let (named, note, is_hard, is_role) = match what {
+        Some(RotateWhat::Role { role, note, hard }) => (role, note, *hard, true),
+        None => (claim.as_ref().context("which claim? Write NS/NAME")?, note, *hard, false),
+    };
+    let asked = cluster::block_on(async {
+        let (client, namespace) = cluster::connect(&note.cluster).await?;
+        let named = split(named, note.namespace.as_ref().unwrap_or(&namespace))?;
+        let system = &note.cluster.system_namespace;
+        Ok(match is_role {
+            true => command::rotate_role(&client, system, named, is_hard).await?,
+            false => command::rotate(&client, system, named, is_hard).await?,
+        })
     })?;
-    say(&format!("asked for another login: {record}"))
+    say(note.output, &asked, &format!("asked for another login: {}", asked.name))
 }
 
 /// `conductor undelete`.
 pub fn undelete(arguments: &UndeleteArguments) -> Result<()> {
-    let record = cluster::block_on(async {
-        let (client, namespace) = cluster::connect(&arguments.cluster).await?;
-        let namespace = arguments.namespace.as_ref().unwrap_or(&namespace);
-        let claim = split(&arguments.claim, namespace)?;
-        Ok(command::undelete(&client, &arguments.cluster.system_namespace, claim).await?)
+    let note = &arguments.note;
+    let asked = cluster::block_on(async {
+        let (client, namespace) = cluster::connect(&note.cluster).await?;
+        let claim = split(&arguments.claim, note.namespace.as_ref().unwrap_or(&namespace))?;
+        Ok(command::undelete(&client, &note.cluster.system_namespace, claim).await?)
     })?;
-    say(&format!("asked back: {record}; make the claim again to use it"))
+    say(note.output, &asked, &format!("asked back: {}; make the claim again to use it", asked.name))
 }
 
-fn say(line: &str) -> Result<()> {
+/// What was asked for, and what it waits for where it cannot be had at once.
+fn say(format: Format, asked: &Note, line: &str) -> Result<()> {
     let mut out = output::stdout();
-    writeln!(out, "{line}")?;
+    match format {
+        Format::Json => output::json(&mut out, asked)?,
+        Format::Table => writeln!(out, "{line}")?,
+    }
+    if let Some(why) = &asked.waits_for {
+        output::complain(&format!(
+            "not yet: {why}. The note stays, and is carried out when the server is well."
+        ));
+    }
     Ok(out.flush()?)
+}
+
+/// The arguments of both are checked where they are written.
+#[cfg(test)]
+mod tests {
+    use crate::args::{Arguments, Command, RotateWhat};
+    use clap::Parser;
+
+    #[test]
+    fn a_claim_and_a_role_are_told_apart() {
+        let read = |words: &[&str]| Arguments::try_parse_from(words).map(|read| read.command);
+        let Ok(Command::Rotate(claim)) = read(&["conductor", "rotate", "shop/orders", "--hard"]) else {
+            panic!("a claim can be named");
+        };
+        assert_eq!(
+            (claim.claim.as_deref(), claim.hard, claim.what.is_none()),
+            (Some("shop/orders"), true, true)
+        );
+        let role = ["conductor", "rotate", "role", "analytics/reports", "--hard", "-o", "json"];
+        let Ok(Command::Rotate(role)) = read(&role) else { panic!("a role can be named") };
+        let Some(RotateWhat::Role { role, hard, .. }) = role.what else { panic!("it is a role") };
+        assert_eq!((role.as_str(), hard), ("analytics/reports", true));
+        assert!(read(&["conductor", "rotate", "role"]).is_err(), "a role has a name");
+    }
 }

@@ -13,6 +13,11 @@ pub fn print(arguments: &ServersArguments) -> Result<()> {
     let text = read(&arguments.config)?;
     let fleet = Fleet::read(&config_of(&text)).with_context(|| arguments.config.display().to_string())?;
     let servers = fleet.to_servers(&arguments.system_namespace);
+    for label in fleet.on_demand.keys() {
+        output::complain(&format!(
+            "{label} has no host: it is made on demand, which takes conductor run --database-config"
+        ));
+    }
     let mut out = output::stdout();
     match arguments.output {
         CrdFormat::Json => {

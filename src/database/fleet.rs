@@ -49,6 +49,23 @@ pub struct Fleet {
     pub rotation_minutes: i32,
     /// Servers, by label.
     pub instances: BTreeMap<String, Instance>,
+    /// What is made on demand, by label: instances without a host.
+    pub on_demand: BTreeMap<String, OnDemand>,
+}
+
+/// A server that is made for its first claim, shared by its label, and gone with its last where its policy is Delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnDemand {
+    /// The shape of the class that it is made from.
+    pub shape: Option<String>,
+    /// Storage, in gigabytes.
+    pub storage_gb: Option<u64>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What runs there.
+    pub engine: String,
+    /// What becomes of it.
+    pub policy: ReclaimPolicy,
 }
 
 /// One server.
@@ -106,15 +123,21 @@ impl Fleet {
             )
             .in_field("authSource"));
         }
-        let mut instances = BTreeMap::new();
+        let (mut instances, mut on_demand) = (BTreeMap::new(), BTreeMap::new());
         for (label, fields) in sections.iter().filter(|(label, _)| !label.is_empty() && *label != PASSWORDS) {
-            instances.insert(label.clone(), Instance::read(label, fields, &top)?);
+            let is_given = |name: &str| fields.get(name).is_some_and(|text| !text.is_empty());
+            // A Secret without a host is a host that was forgotten.
+            match is_given("host") || is_given("passwordSecretRef") {
+                true => drop(instances.insert(label.clone(), Instance::read(label, fields, &top)?)),
+                false => drop(on_demand.insert(label.clone(), OnDemand::read(label, fields, &top)?)),
+            }
         }
         Ok(Fleet {
             password_length: number("minPasswordLength", 15, (15, 99))?,
             has_complex_passwords: complexity,
             rotation_minutes: number("passwordRotationPeriod", 60, (60, 1440))?,
             instances,
+            on_demand,
         })
     }
 
@@ -189,54 +212,160 @@ pub fn config_of(text: &str) -> String {
 
 type Fields = BTreeMap<String, String>;
 
-impl Instance {
-    fn read(label: &str, fields: &Fields, top: &Fields) -> Result<Instance, FieldError> {
+/// What a section says, with the defaults of the file behind it.
+struct Section<'a> {
+    label: &'a str,
+    fields: &'a Fields,
+    top: &'a Fields,
+}
+
+impl<'a> Section<'a> {
+    fn read(label: &'a str, fields: &'a Fields, top: &'a Fields) -> Result<Section<'a>, FieldError> {
         check_label(label)?;
         if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
             let fix = format!("use one of {}", FIELDS.join(", "));
             return Err(ValueError::new(unknown, "is not known", fix).in_field(label));
         }
-        let say = |name: &str, default: &str| {
-            fields.get(name).or_else(|| top.get(default)).filter(|text| !text.is_empty()).cloned()
-        };
-        let require = |name: &str, default: &str| {
-            let missing =
-                || ValueError::new("", "is missing", "write it").in_field(format!("{label}.{name}"));
-            say(name, default).ok_or_else(missing)
-        };
-        let of_number = |name: &str, text: &str, problem: &str| {
-            ValueError::new(text, problem, "write a number").in_field(format!("{label}.{name}"))
-        };
-        if let Some(policy) = say("deletePolicy", "defaultDeletionPolicy") {
-            // What becomes of an instance that was made on demand; those of a file are there already.
-            choose(&policy.to_lowercase(), &["delete", "orphan"], &format!("{label}.deletePolicy"))?;
-        }
-        let port = say("port", "defaultMasterPort").unwrap_or_else(|| "5432".to_owned());
-        let storage = say("minStorageGB", "defaultMinStorageGB");
-        let storage =
-            storage.map(|text| text.parse().map_err(|_| of_number("minStorageGB", &text, "is no number")));
+        Ok(Section { label, fields, top })
+    }
+
+    fn say(&self, name: &str, default: &str) -> Option<String> {
+        self.fields.get(name).or_else(|| self.top.get(default)).filter(|text| !text.is_empty()).cloned()
+    }
+
+    fn require(&self, name: &str, default: &str) -> Result<String, FieldError> {
+        let missing =
+            || ValueError::new("", "is missing", "write it").in_field(format!("{}.{name}", self.label));
+        self.say(name, default).ok_or_else(missing)
+    }
+
+    fn wrong(&self, name: &str, text: &str, problem: &str) -> FieldError {
+        ValueError::new(text, problem, "write a number").in_field(format!("{}.{name}", self.label))
+    }
+
+    fn shape(&self) -> Result<Option<String>, FieldError> {
+        self.say("shape", "defaultShape").map(|shape| check_shape(self.label, shape)).transpose()
+    }
+
+    fn storage_gb(&self) -> Result<Option<u64>, FieldError> {
+        let storage = self.say("minStorageGB", "defaultMinStorageGB");
+        let number =
+            |text: String| text.parse().map_err(|_| self.wrong("minStorageGB", &text, "is no number"));
+        storage.map(number).transpose()
+    }
+
+    /// What becomes of an instance that was made on demand, where nothing is on it any more.
+    fn deletes(&self) -> Result<bool, FieldError> {
+        let policy = self.say("deletePolicy", "defaultDeletionPolicy").unwrap_or_else(|| "delete".to_owned());
+        let field = format!("{}.deletePolicy", self.label);
+        Ok(choose(&policy.to_lowercase(), &["delete", "orphan"], &field)? == "delete")
+    }
+}
+
+impl Instance {
+    fn read(label: &str, fields: &Fields, top: &Fields) -> Result<Instance, FieldError> {
+        let section = Section::read(label, fields, top)?;
+        // It is there already, so that means nothing for it; it is read all the same.
+        section.deletes()?;
+        let port = section.say("port", "defaultMasterPort").unwrap_or_else(|| "5432".to_owned());
         Ok(Instance {
-            username: require("username", "defaultMasterUsername")?,
-            host: require("host", "")?,
+            username: section.require("username", "defaultMasterUsername")?,
+            host: section.require("host", "")?,
             port: port
                 .parse()
                 .ok()
                 .filter(|port| *port != 0)
-                .ok_or_else(|| of_number("port", &port, "is no port"))?,
+                .ok_or_else(|| section.wrong("port", &port, "is no port"))?,
             ssl_mode: choose(
-                &say("sslMode", "defaultSslMode").unwrap_or_else(|| "disable".to_owned()),
+                &section.say("sslMode", "defaultSslMode").unwrap_or_else(|| "disable".to_owned()),
                 &["disable", "require", "verify-full"],
                 &format!("{label}.sslMode"),
             )?,
-            secret: require("passwordSecretRef", "")?,
-            secret_key: say("passwordSecretKey", "").unwrap_or_else(|| "password".to_owned()),
-            shape: say("shape", "defaultShape").map(|shape| check_shape(label, shape)).transpose()?,
-            storage_gb: storage.transpose()?,
-            version: say("engineVersion", "defaultEngineVersion"),
-            engine: engine(label, say("type", ""))?,
-            policy: policy(label, say("reclaimPolicy", "defaultReclaimPolicy"))?,
+            secret: section.require("passwordSecretRef", "")?,
+            secret_key: section.say("passwordSecretKey", "").unwrap_or_else(|| "password".to_owned()),
+            shape: section.shape()?,
+            storage_gb: section.storage_gb()?,
+            version: section.say("engineVersion", "defaultEngineVersion"),
+            engine: engine(label, section.say("type", ""))?,
+            policy: policy(label, section.say("reclaimPolicy", "defaultReclaimPolicy"))?,
         })
     }
+}
+
+impl OnDemand {
+    fn read(label: &str, fields: &Fields, top: &Fields) -> Result<OnDemand, FieldError> {
+        let section = Section::read(label, fields, top)?;
+        let policy = policy(label, section.say("reclaimPolicy", "defaultReclaimPolicy"))?;
+        Ok(OnDemand {
+            shape: section.shape()?,
+            storage_gb: section.storage_gb()?,
+            version: section.say("engineVersion", "defaultEngineVersion"),
+            engine: engine(label, section.say("type", ""))?,
+            policy: if section.deletes()? { policy } else { ReclaimPolicy::Retain },
+        })
+    }
+
+    /// The class that makes it: all that another class of its shape says, under its own label.
+    ///
+    /// # Errors
+    /// There is no class of its shape and engine.
+    pub fn to_class(&self, namespace: &str, label: &str, patterns: &[Pattern]) -> Result<Value, FieldError> {
+        let OnDemand { shape, storage_gb, version, engine, policy } = self;
+        let fits =
+            |pattern: &&Pattern| pattern.shape == *shape && is_engine(pattern.engine.as_deref(), engine);
+        let pattern = patterns.iter().find(fits).ok_or_else(|| {
+            let (has, labels) = match shape {
+                Some(shape) => (shape.as_str(), format!("labels {{shape: {shape}}}")),
+                None => ("", "no label shape".to_owned()),
+            };
+            let fix =
+                format!("make a RelationalDatabaseClass with engine {engine} and {labels}, or write a host");
+            ValueError::new(has, "has no class to make an instance from", fix)
+                .in_field(format!("{label}.shape"))
+        })?;
+        let mut class = pattern.fields.clone();
+        class["apiVersion"] = Value::from("storage.conductor.io/v1alpha1");
+        class["kind"] = Value::from("RelationalDatabaseClass");
+        class["metadata"] = json!({"name": label, "namespace": namespace});
+        class["labels"] = json!({"instance": label});
+        if let Some(shape) = shape {
+            class["labels"]["shape"] = Value::from(shape.clone());
+        }
+        class["reclaimPolicy"] = json!(policy);
+        if let Some(version) = version {
+            class["version"] = Value::from(version.clone());
+        }
+        if let Some(storage) = storage_gb {
+            class["capacity"] = json!({"storage": format!("{storage}G")});
+        }
+        if class.get("sharing").is_none() {
+            class["sharing"] = json!({"maxClaims": CLAIMS_DEFAULT});
+        }
+        Ok(class)
+    }
+}
+
+/// Claims that share an instance that was made on demand, where its class does not say.
+const CLAIMS_DEFAULT: i32 = 100;
+
+/// A class that others can be made after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// The shape that it makes.
+    pub shape: Option<String>,
+    /// The engine that it makes, where it says.
+    pub engine: Option<String>,
+    /// Everything that it says.
+    pub fields: Value,
+}
+
+fn is_engine(of_class: Option<&str>, wanted: &str) -> bool {
+    let plain = |text: &str| match text.to_lowercase().as_str() {
+        "mysql" | "mariadb" => "mariadb".to_owned(),
+        "postgres" | "postgresql" => "postgresql".to_owned(),
+        other => other.to_owned(),
+    };
+    of_class.is_none_or(|engine| plain(engine) == plain(wanted))
 }
 
 fn engine(label: &str, text: Option<String>) -> Result<String, FieldError> {
@@ -429,6 +558,31 @@ athena.hostapp:
         assert_eq!(server["spec"]["offer"]["labels"]["shape"], "small");
         assert_eq!(server["spec"]["offer"]["capacity"]["storage"], "20G");
         assert_eq!(server["spec"]["databases"]["reclaimPolicy"], "Delete");
+    }
+
+    #[test]
+    fn a_label_without_a_host_becomes_a_class_after_one_of_its_shape() {
+        let text = "defaultShape: small\ndefaultMinStorageGB: 20\n\
+            a:\n  reclaimPolicy: delete\n  engineVersion: 15\n\
+            b:\n  reclaimPolicy: delete\n  deletePolicy: orphan\n  shape: large\n  type: MySQL\n\
+            c:\n  passwordSecretRef: s\n  username: root\n";
+        let error = Fleet::read(text).expect_err("a host was forgotten").to_string();
+        assert!(error.contains("c.host"), "{error}");
+        let fleet = Fleet::read(text.split("c:").next().expect("the rest")).expect("it can be read");
+        assert!(fleet.instances.is_empty() && fleet.to_servers("s").is_empty());
+        let pattern = |shape: &str, engine: Option<&str>| Pattern {
+            shape: Some(shape.to_owned()),
+            engine: engine.map(str::to_owned),
+            fields: json!({"template": {"kind": shape}, "labels": {"shape": shape}, "reclaimPolicy": "Retain"}),
+        };
+        let patterns =
+            [pattern("small", Some("mysql")), pattern("small", None), pattern("large", Some("postgres"))];
+        let class = fleet.on_demand["a"].to_class("s", "a", &patterns).expect("there is one");
+        expect_test::expect![[r#"{"apiVersion":"storage.conductor.io/v1alpha1","capacity":{"storage":"20G"},"kind":"RelationalDatabaseClass","labels":{"instance":"a","shape":"small"},"metadata":{"name":"a","namespace":"s"},"reclaimPolicy":"Delete","sharing":{"maxClaims":100},"template":{"kind":"small"},"version":"15"}"#]]
+            .assert_eq(&class.to_string());
+        assert_eq!(fleet.on_demand["b"].policy, ReclaimPolicy::Retain, "an orphan is kept");
+        let told = fleet.on_demand["b"].to_class("s", "b", &patterns).expect_err("none is large").to_string();
+        assert!(told.contains("b.shape: `large` has no class") && told.contains("engine mariadb"), "{told}");
     }
 
     #[test]

@@ -98,14 +98,18 @@ impl Asked {
         if self.is_kept {
             parameters["reclaimPolicy"] = Value::from("Retain");
         }
+        // A class may say it in other words, and is compared by those.
+        let engine = instance.engine.as_deref().filter(|_| instance.is_on_demand).unwrap_or(self.engine);
         let mut spec = json!({
-            "engine": self.engine,
+            "engine": engine,
             "selector": {"matchLabels": labels},
             // The Secret with the keys of this front is written beside it.
             "connection": {"secretName": format!("{}-conductor", self.secret)},
             "parameters": parameters,
         });
-        if self.host.is_some() || self.port.is_some() {
+        if instance.is_on_demand {
+            spec["class"] = Value::from(instance.name.clone());
+        } else if self.host.is_some() || self.port.is_some() {
             spec["resourceName"] = Value::from(instance.name.clone());
         }
         if let Some(version) = &instance.version {
@@ -140,13 +144,17 @@ impl Asked {
     }
 }
 
-/// A server that says under which label it can be had.
+/// A server that says under which label it can be had, or a class that makes one of that label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// Its name, and that of the resource that it offers.
+    /// Its name, and that of the resource that it offers; or the name of the class.
     pub name: String,
+    /// Whether it is a class: its first claim has the server made, the others share that, and it goes with the last.
+    pub is_on_demand: bool,
     /// Its label.
     pub label: String,
+    /// Its engine, where it says.
+    pub engine: Option<String>,
     /// Its shape, where it says.
     pub shape: Option<String>,
     /// Its storage, where it says.
@@ -160,7 +168,7 @@ pub struct Instance {
 }
 
 /// The instance for what is asked: of the longest label that the asked one begins with, whole segments only, the first
-/// by name that fits.
+/// by name that fits; servers that are there before classes that make one.
 ///
 /// # Errors
 /// Why none fits, and what to do about it.
@@ -178,7 +186,7 @@ pub fn choose<'a>(asked: &Asked, instances: &'a [Instance]) -> Result<&'a Instan
     };
     let mut best: Vec<&Instance> =
         matched.into_iter().filter(|instance| instance.label.len() == longest).collect();
-    best.sort_by(|one, other| one.name.cmp(&other.name));
+    best.sort_by_key(|instance| (instance.is_on_demand, &instance.name));
     let why: Vec<String> = best.iter().filter_map(|instance| find_misfit(asked, instance)).collect();
     let fits = best.into_iter().find(|instance| find_misfit(asked, instance).is_none());
     fits.ok_or_else(|| why.join("; "))
@@ -188,9 +196,10 @@ fn known(instances: &[Instance]) -> String {
     let mut labels: Vec<&str> = instances.iter().map(|instance| instance.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();
+    let fix = "register a DatabaseServer that offers the label instance, or a class with it that makes one on demand";
     match labels.is_empty() {
-        true => "no DatabaseServer offers itself with the label instance".to_owned(),
-        false => format!("there are {}", labels.join(", ")),
+        true => format!("there is none at all; {fix}"),
+        false => format!("there are {}; {fix}", labels.join(", ")),
     }
 }
 
@@ -199,8 +208,18 @@ fn known(instances: &[Instance]) -> String {
 fn find_misfit(asked: &Asked, instance: &Instance) -> Option<String> {
     let of = format!("instance {} ({})", instance.label, instance.name);
     let misfit = |field: &str, wanted: String, has: String| {
-        Some(format!("spec.{field}: {of} has {has}, not {wanted}"))
+        Some(format!("spec.{field}: {of} has {has}, not {wanted}{}", fix(field)))
     };
+    if let Some(has) = instance.engine.as_deref().and_then(|text| engine(text).ok())
+        && has != asked.engine
+    {
+        return misfit("Type", asked.engine.to_owned(), has.to_owned());
+    }
+    if instance.is_on_demand && (asked.host.is_some() || asked.port.is_some()) {
+        return Some(format!(
+            "spec.Host, spec.Port: {of} is made on demand and has no address yet: leave them out"
+        ));
+    }
     if let Some(host) = asked.host.as_ref().filter(|host| **host != instance.host) {
         return misfit("Host", host.clone(), instance.host.clone());
     }
@@ -217,6 +236,16 @@ fn find_misfit(asked: &Asked, instance: &Instance) -> Option<String> {
     match has < least {
         true => Some(format!("spec.MinStorageGB: {of} has less than {wanted} GB of storage")),
         false => None,
+    }
+}
+
+/// What to do about a host or a port that no instance has: a claim cannot bring its own.
+fn fix(field: &str) -> &'static str {
+    match field {
+        "Host" | "Port" => {
+            "; only registered servers can be named, because the administrator's password is sent there: leave it out, or ask for a DatabaseServer with it"
+        }
+        _ => "",
     }
 }
 

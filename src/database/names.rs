@@ -148,6 +148,12 @@ impl Names {
         }
     }
 
+    /// The names as they are on record. What cannot be a name there stands for none: made here, it is safe.
+    pub fn read(id: &str, database: &str, user: Option<&str>) -> Names {
+        let user = user.and_then(|user| Identifier::read_user(user).ok());
+        Names::new(id, Identifier::read(database).ok()).with_user(user.as_ref())
+    }
+
     /// The same, with users of a name that was chosen.
     #[must_use]
     pub fn with_user(mut self, user: Option<&Identifier>) -> Names {
@@ -184,9 +190,10 @@ pub(super) fn plain_name(text: String) -> Identifier {
     Identifier(text)
 }
 
-/// Forty hexadecimal digits: a UID may hold anything, and two must never share a name.
+/// Twenty-six hexadecimal digits: a UID may hold anything, two must never share a name, and MySQL has users of no more
+/// than 32 characters.
 pub(super) fn digest(id: &str) -> String {
-    Sha256::digest(id.as_bytes()).iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(id.as_bytes()).iter().take(13).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What stands on everything that is ours: whose it is, and one word on how far it has come.
@@ -241,6 +248,7 @@ mod tests {
             for name in [&names.owner, &names.database, &names.quarantined, names.user(User::A), names.user(User::B)] {
                 prop_assert!(Identifier::read(name.as_str()).is_ok(), "{name}");
             }
+            prop_assert!(names.user(User::A).as_str().len() <= 32, "MySQL has no longer ones");
             prop_assert_eq!(one == two, names == Names::new(&two, None));
         }
 

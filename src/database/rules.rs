@@ -123,7 +123,7 @@ impl Wanted {
         check_chosen(&names, claim_spec)?;
         let schemas = both(&rules.schemas, schemas, "schemas", Identifier::read)?;
         let extensions = both(&rules.extensions, extensions, "extensions", Identifier::read_extension)?;
-        if dialect == Dialect::Mariadb && !(schemas.is_empty() && extensions.is_empty()) {
+        if dialect != Dialect::Postgresql && !(schemas.is_empty() && extensions.is_empty()) {
             return Err(ValueError::new("", "is for PostgreSQL only", "leave it out")
                 .in_field("spec.parameters.schemas, extensions"));
         }

@@ -18,6 +18,8 @@ pub enum Dialect {
     Postgresql,
     /// MariaDB.
     Mariadb,
+    /// MySQL, from 8.0 on. It speaks the protocol of MariaDB: which of the two it is, a server tells when it is spoken to.
+    Mysql,
 }
 
 impl Dialect {
@@ -25,7 +27,7 @@ impl Dialect {
     pub fn renames(self) -> bool {
         match self {
             Dialect::Postgresql => true,
-            Dialect::Mariadb => false,
+            Dialect::Mariadb | Dialect::Mysql => false,
         }
     }
 
@@ -33,7 +35,7 @@ impl Dialect {
     pub fn word(self) -> &'static str {
         match self {
             Dialect::Postgresql => "postgresql",
-            Dialect::Mariadb => "mysql",
+            Dialect::Mariadb | Dialect::Mysql => "mysql",
         }
     }
 
@@ -41,7 +43,7 @@ impl Dialect {
     pub fn name(self, name: &Identifier) -> String {
         match self {
             Dialect::Postgresql => quote(name.as_str(), '"'),
-            Dialect::Mariadb => quote(name.as_str(), '`'),
+            Dialect::Mariadb | Dialect::Mysql => quote(name.as_str(), '`'),
         }
     }
 
@@ -54,7 +56,7 @@ impl Dialect {
                 format!(" E{}", quote(&text.replace('\\', "\\\\"), '\''))
             }
             Dialect::Postgresql => quote(&text, '\''),
-            Dialect::Mariadb => quote(&text.replace('\\', "\\\\"), '\''),
+            Dialect::Mariadb | Dialect::Mysql => quote(&text.replace('\\', "\\\\"), '\''),
         }
     }
 }
@@ -71,6 +73,8 @@ pub enum At {
     Server,
     /// The claim's database.
     Inside,
+    /// The administrator's own database; what comes back are statements, which are sent one by one.
+    EachRow,
 }
 
 /// Statements that are sent together: on PostgreSQL all of them happen or none.
@@ -105,7 +109,7 @@ pub struct Extras<'a> {
 pub fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
     match wanted.dialect {
         Dialect::Postgresql => postgresql::statements(step, wanted, extras),
-        Dialect::Mariadb => mariadb::statements(step, wanted, extras),
+        Dialect::Mariadb | Dialect::Mysql => mariadb::statements(step, wanted, extras),
     }
 }
 

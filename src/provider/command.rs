@@ -1,17 +1,22 @@
-//! What people ask of one database by hand: another login now, or a database back from quarantine. Both only leave a
-//! note on its record; whoever leads carries it out.
+//! What people ask by hand: another login now, for a claim or for a role, or a database back whose claim is gone. All of
+//! them only leave a note; whoever leads carries it out, and where a server is away, when it is back.
 
 use super::clock;
-use crate::api::database::logical::{DatabasePhase, LogicalDatabase};
+use super::role::roles;
+use super::world;
+use crate::api::database::logical::{DatabasePhase, LogicalDatabase, ServerRef};
+use crate::api::database::role::DatabaseRole;
+use crate::api::database::server::ServerStatus;
 use crate::api::database::{ROTATE, UNDELETE};
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
+use serde::Serialize;
 use serde_json::json;
 
 /// Why it cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// No record fits.
+    /// Nothing fits.
     #[error("{0}")]
     NotFound(String),
     /// The API does not answer, or refuses.
@@ -19,8 +24,25 @@ pub enum Refused {
     Api(#[from] kube::Error),
 }
 
-/// Asks for another login for a claim's database; gives the record's name. A hard change also ends every session and
-/// every older password.
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Note {
+    /// The kind of the object that the note is on.
+    pub kind: String,
+    /// Where that is.
+    pub namespace: String,
+    /// What it is called.
+    pub name: String,
+    /// The annotation.
+    pub annotation: &'static str,
+    /// What it says.
+    pub value: String,
+    /// Why it cannot be carried out right now, in the words of the server's status.
+    pub waits_for: Option<String>,
+}
+
+/// Asks for another login for a claim's database. A hard change also ends every session and every older password.
 ///
 /// # Errors
 /// The claim has no database that is in use, or the cluster cannot be asked.
@@ -29,63 +51,139 @@ pub async fn rotate(
     system_namespace: &str,
     (namespace, name): (&str, &str),
     is_hard: bool,
-) -> Result<String, Refused> {
-    let record = find(client, system_namespace, (namespace, name), DatabasePhase::Ready).await?;
+) -> Result<Note, Refused> {
+    let records = records_of(client, system_namespace, (namespace, name)).await?;
+    let record = records.into_iter().rev().find(|record| phase(record) == Some(DatabasePhase::Ready));
     let record = record.ok_or_else(|| {
         Refused::NotFound(format!(
             "claim {namespace}/{name} has no database in use on a server of Conductor's: see kubectl get ldb -n {system_namespace}"
         ))
     })?;
-    let word = if is_hard { "hard" } else { "soft" };
-    note(client, system_namespace, &record, ROTATE, &format!("{word}-{}", clock::now().0)).await
+    on_record(client, system_namespace, &record, ROTATE, token(is_hard)).await
 }
 
-/// Asks for a claim's database back from quarantine; gives the record's name.
+/// Asks for another login for a role, as [`rotate`] does for a claim.
 ///
 /// # Errors
-/// There is none in quarantine, or the cluster cannot be asked.
+/// There is no such role, it has no login, or the cluster cannot be asked.
+pub async fn rotate_role(
+    client: &Client,
+    system_namespace: &str,
+    (namespace, name): (&str, &str),
+    is_hard: bool,
+) -> Result<Note, Refused> {
+    let api: Api<DatabaseRole> = Api::namespaced(client.clone(), namespace);
+    let role = api.get_opt(name).await?.ok_or_else(|| {
+        let see = format!("see kubectl get dbrole -n {namespace}");
+        Refused::NotFound(format!("there is no DatabaseRole {namespace}/{name}: {see}"))
+    })?;
+    let status = role.status.clone().unwrap_or_default();
+    let (Some(made_on), Some(_)) = (&status.made_on, &status.username) else {
+        let told =
+            status.conditions.unwrap_or_default().into_iter().next().map(|condition| condition.message);
+        let told = told.unwrap_or_else(|| "no controller has looked at it yet".to_owned());
+        return Err(Refused::NotFound(format!(
+            "DatabaseRole {namespace}/{name} has no login to change: {told}"
+        )));
+    };
+    let waits_for = trouble_of(client, system_namespace, &made_on.server).await?;
+    note(client, &roles(), (namespace, name), role.uid(), (ROTATE, token(is_hard)), waits_for).await
+}
+
+/// Asks for the database of a claim that is gone back: from quarantine, or before it has begun, or from what is kept.
+///
+/// # Errors
+/// There is none, its claim is there and has it, or the cluster cannot be asked.
 pub async fn undelete(
     client: &Client,
     system_namespace: &str,
     (namespace, name): (&str, &str),
-) -> Result<String, Refused> {
-    let record = find(client, system_namespace, (namespace, name), DatabasePhase::Quarantined).await?;
-    let record = record.ok_or_else(|| {
-        Refused::NotFound(format!(
-            "no database of claim {namespace}/{name} is in quarantine: what is dropped is gone"
-        ))
-    })?;
-    note(client, system_namespace, &record, UNDELETE, "true").await
+) -> Result<Note, Refused> {
+    let claims: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &world::claims());
+    let claim = claims.get_opt(name).await?.filter(|claim| claim.metadata.deletion_timestamp.is_none());
+    let in_use = claim.and_then(|claim| claim.uid());
+    let records = records_of(client, system_namespace, (namespace, name)).await?;
+    let (theirs, gone): (Vec<_>, Vec<_>) =
+        records.into_iter().partition(|record| Some(&record.spec.claim.uid) == in_use.as_ref());
+    match (gone.into_iter().next_back(), theirs.is_empty()) {
+        (Some(record), _) => on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await,
+        (None, false) => Err(Refused::NotFound(format!(
+            "claim {namespace}/{name} is there and has its database: there is nothing to have back"
+        ))),
+        (None, true) => Err(Refused::NotFound(format!(
+            "no database of claim {namespace}/{name} is on record: what is dropped is gone; see kubectl get ldb -n {system_namespace}"
+        ))),
+    }
 }
 
-/// The newest record of a claim's database in a phase.
-async fn find(
+fn token(is_hard: bool) -> String {
+    format!("{}-{}", if is_hard { "hard" } else { "soft" }, clock::now().0)
+}
+
+fn phase(record: &LogicalDatabase) -> Option<DatabasePhase> {
+    record.status.as_ref().and_then(|status| status.phase)
+}
+
+/// The records of a claim's databases that have been there, the newest last.
+async fn records_of(
     client: &Client,
     system_namespace: &str,
     (namespace, name): (&str, &str),
-    phase: DatabasePhase,
-) -> Result<Option<LogicalDatabase>, Refused> {
+) -> Result<Vec<LogicalDatabase>, Refused> {
     let api: Api<LogicalDatabase> = Api::namespaced(client.clone(), system_namespace);
     let records = api.list(&ListParams::default()).await?;
+    let created_at = |record: &LogicalDatabase| record.status.as_ref().and_then(|s| s.created_at.clone());
     let is_meant = |record: &LogicalDatabase| {
-        record.spec.claim.namespace == namespace
-            && record.spec.claim.name == name
-            && record.status.as_ref().and_then(|status| status.phase) == Some(phase)
+        let claim = &record.spec.claim;
+        claim.namespace == namespace && claim.name == name && created_at(record).is_some()
     };
     let mut found: Vec<LogicalDatabase> = records.into_iter().filter(is_meant).collect();
-    found.sort_by_key(|record| record.status.as_ref().and_then(|status| status.created_at.clone()));
-    Ok(found.pop())
+    found.sort_by_key(created_at);
+    Ok(found)
+}
+
+async fn on_record(
+    client: &Client,
+    system_namespace: &str,
+    record: &LogicalDatabase,
+    key: &'static str,
+    value: String,
+) -> Result<Note, Refused> {
+    let waits_for = trouble_of(client, system_namespace, &record.spec.server).await?;
+    let (kind, name) = (ApiResource::erase::<LogicalDatabase>(&()), record.name_any());
+    note(client, &kind, (system_namespace, &name), record.uid(), (key, value), waits_for).await
+}
+
+/// What a server says is wrong with it, where something is.
+async fn trouble_of(
+    client: &Client,
+    system_namespace: &str,
+    server: &ServerRef,
+) -> Result<Option<String>, Refused> {
+    let (kind, name) = (server.kind.word(), &server.name);
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), system_namespace, &world::servers(server.kind));
+    let Some(found) = api.get_opt(name).await? else {
+        return Ok(Some(format!("there is no {kind} {name}: make it again")));
+    };
+    let status: ServerStatus =
+        found.data.get("status").and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default();
+    let wrong =
+        status.conditions.unwrap_or_default().into_iter().find(|condition| condition.status != "True");
+    Ok(wrong.map(|condition| format!("{kind} {name}: {}", condition.message)))
 }
 
 async fn note(
     client: &Client,
-    system_namespace: &str,
-    record: &LogicalDatabase,
-    key: &str,
-    value: &str,
-) -> Result<String, Refused> {
-    let api: Api<LogicalDatabase> = Api::namespaced(client.clone(), system_namespace);
-    let patch = Patch::Merge(json!({"metadata": {"uid": record.uid(), "annotations": {key: value}}}));
-    api.patch(&record.name_any(), &PatchParams::default(), &patch).await?;
-    Ok(record.name_any())
+    kind: &ApiResource,
+    (namespace, name): (&str, &str),
+    uid: Option<String>,
+    (annotation, value): (&'static str, String),
+    waits_for: Option<String>,
+) -> Result<Note, Refused> {
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, kind);
+    let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {annotation: &value}}}));
+    api.patch(name, &PatchParams::default(), &patch).await?;
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    Ok(Note { kind: kind.kind.clone(), namespace, name, annotation, value, waits_for })
 }

@@ -7,7 +7,7 @@ use crate::database::names::Names;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
 };
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -61,6 +61,11 @@ impl Desk {
         T: Clone + DeserializeOwned + Debug,
     {
         answer(tokio::time::timeout(WITHIN, api.get_opt(name)).await)
+    }
+
+    pub async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, Trouble> {
+        let listed = answer(tokio::time::timeout(WITHIN, api.list(&ListParams::default())).await)?;
+        Ok(listed.items)
     }
 
     pub async fn create<T>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble>

@@ -234,7 +234,7 @@ async fn give_out_again(provider: &Provider, found: &DynamicObject) -> Result<()
 fn resource(server: &Server, of: &Offer, health: &Health, named: &str) -> Value {
     let engine = match server.dialect {
         Dialect::Postgresql => "postgresql",
-        Dialect::Mariadb => "mysql",
+        Dialect::Mariadb | Dialect::Mysql => "mysql",
     };
     let mut capacity = json!(of.capacity.clone().unwrap_or_default());
     if capacity.get("connections").is_none() && health.connections_max > 0 {

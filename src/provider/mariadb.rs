@@ -1,4 +1,5 @@
-//! A session on a MariaDB server, with the manners of the one for PostgreSQL.
+//! A session on a MariaDB or MySQL server, with the manners of the one for PostgreSQL. Which of the two it is, the server
+//! says as it greets.
 
 use super::access::Access;
 use super::pool::Health;
@@ -15,14 +16,21 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// "There is no such thread": nobody was logged in who could be ended.
 const NO_SUCH_THREAD: u16 = 1094;
-/// What an administrator needs, and how the server spells it.
-const RIGHTS: [&str; 7] = ["SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "CREATE USER"];
+/// What an administrator needs, and how the server spells it. Without the last two, it would see no sessions but its own
+/// and end none, and be told of neither.
+const RIGHTS: [&str; 9] =
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "CREATE USER", "PROCESS", "CONNECTION ADMIN"];
+/// MySQL before it has neither roles nor the hashes that are used.
+const MYSQL_FIRST: u16 = 8;
+/// From here on it is MariaDB: MySQL counts its versions otherwise.
+const MARIADB_FIRST: u16 = 10;
 
 /// An open session. Dropped, it closes.
 #[derive(Debug)]
 pub(super) struct MariadbSession {
     conn: Conn,
     place: String,
+    dialect: Dialect,
     is_open: bool,
     /// Whether there is a place for marks.
     is_prepared: bool,
@@ -60,7 +68,16 @@ impl MariadbSession {
         let opened = tokio::time::timeout(CONNECT_WITHIN, Conn::new(options)).await;
         let conn = opened.map_err(|_| silent(&place, CONNECT_WITHIN))?;
         let conn = conn.map_err(|error| trouble(&place, &error))?;
-        Ok(MariadbSession { conn, place, is_open: true, is_prepared: false })
+        let dialect = match conn.server_version().0 {
+            MARIADB_FIRST.. => Dialect::Mariadb,
+            _ => Dialect::Mysql,
+        };
+        Ok(MariadbSession { conn, place, dialect, is_open: true, is_prepared: false })
+    }
+
+    /// Which of the two it is.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     pub fn is_open(&self) -> bool {
@@ -98,11 +115,9 @@ impl MariadbSession {
         let grants: Vec<String> =
             grants.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
         let version = row[0].clone().unwrap_or_default();
-        let mut missing = lacks(&grants, row[2].as_deref().unwrap_or_default());
-        if !version.contains("MariaDB") {
-            missing.push(format!(
-                "it is MySQL {version}, and databases are made on MariaDB and PostgreSQL only"
-            ));
+        let mut missing = lacks(&grants, row[2].as_deref().unwrap_or_default(), self.dialect);
+        if self.dialect == Dialect::Mysql {
+            missing.extend(self.misfits(&version).await?);
         }
         if row[1].as_deref().is_some_and(|read_only| !["0", "OFF"].contains(&read_only)) {
             missing.push("it is read-only: name the primary, or run SET GLOBAL read_only = 0".to_owned());
@@ -113,7 +128,7 @@ impl MariadbSession {
         }
         self.prepare().await?;
         let asked = "SELECT (SELECT CAST(COUNT(*) AS CHAR) FROM `conductor`.`marks` WHERE kind = 'database'), \
-            (SELECT CAST(CAST(COALESCE(SUM(data_length + index_length), 0) / 1048576 AS INTEGER) AS CHAR) \
+            (SELECT CAST(CAST(COALESCE(SUM(data_length + index_length), 0) / 1048576 AS SIGNED) AS CHAR) \
              FROM information_schema.tables), \
             (SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.processlist), CAST(@@max_connections AS CHAR)";
         let row = self.send(asked).await?.into_iter().next().unwrap_or_default();
@@ -128,10 +143,26 @@ impl MariadbSession {
             missing,
         })
     }
+
+    /// What keeps databases from being made on a MySQL server.
+    async fn misfits(&mut self, version: &str) -> Result<Vec<String>, Trouble> {
+        let mut misfits = Vec::new();
+        if self.conn.server_version().0 < MYSQL_FIRST {
+            misfits.push(format!(
+                "it is MySQL {version}, and databases are made on MySQL from 8.0 on: upgrade it"
+            ));
+        }
+        let row = self.send("SHOW VARIABLES LIKE 'partial_revokes'").await?.into_iter().next();
+        if row.is_some_and(|row| row[1].as_deref() == Some("ON")) {
+            // Names of databases in grants mean something else then.
+            misfits.push("partial_revokes is on: run SET PERSIST partial_revokes = OFF".to_owned());
+        }
+        Ok(misfits)
+    }
 }
 
 /// Which rights on everything are missing, and the grant that gives each. `account` is `name@host`.
-fn lacks(grants: &[String], account: &str) -> Vec<String> {
+fn lacks(grants: &[String], account: &str, dialect: Dialect) -> Vec<String> {
     let (name, host) = account.rsplit_once('@').unwrap_or((account, "%"));
     let account = format!("{}@{}", Dialect::Mariadb.text(name), Dialect::Mariadb.text(host));
     let global: Vec<&String> = grants.iter().filter(|grant| grant.contains(" ON *.* ")).collect();
@@ -140,10 +171,15 @@ fn lacks(grants: &[String], account: &str) -> Vec<String> {
         is_all
             || global.iter().any(|grant| {
                 let rights = grant.trim_start_matches("GRANT ").split(" ON ").next().unwrap_or_default();
-                rights.split(", ").any(|one| one == right)
+                rights.split(',').any(|one| one.trim() == right)
             })
     };
-    let missing = RIGHTS.into_iter().filter(|right| !has(right)).map(|right| {
+    let spelled = |right: &'static str| match (right, dialect) {
+        ("CONNECTION ADMIN", Dialect::Mysql) => "CONNECTION_ADMIN",
+        (right, _) => right,
+    };
+    let is_missing = |right: &&str| !has(right) && !(right.starts_with("CONNECTION") && has("SUPER"));
+    let missing = RIGHTS.into_iter().map(spelled).filter(is_missing).map(|right| {
         format!("the administrator lacks {right}: run GRANT {right} ON *.* TO {account} WITH GRANT OPTION")
     });
     let may_give = global.iter().any(|grant| grant.contains("WITH GRANT OPTION"));
@@ -193,11 +229,18 @@ mod tests {
     #[test]
     fn a_missing_right_is_named_with_the_grant_that_gives_it() {
         let all = "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION".to_owned();
-        assert_eq!(lacks(&[all], "root@localhost"), Vec::<String>::new());
-        let some = "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP ON *.* TO `a`@`%`".to_owned();
-        let missing = lacks(&[some, "GRANT ALL PRIVILEGES ON `x`.* TO `a`@`%`".to_owned()], "a@%");
-        assert_eq!(missing.len(), 2);
+        assert_eq!(lacks(&[all], "root@localhost", Dialect::Mariadb), Vec::<String>::new());
+        let some = "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, PROCESS ON *.* TO `a`@`%`".to_owned();
+        let grants = [some.clone(), "GRANT ALL PRIVILEGES ON `x`.* TO `a`@`%`".to_owned()];
+        let missing = lacks(&grants, "a@%", Dialect::Mariadb);
+        assert_eq!(missing.len(), 3);
         assert!(missing[0].contains("GRANT CREATE USER ON *.* TO 'a'@'%'"), "{missing:?}");
-        assert!(missing[1].contains("WITH GRANT OPTION"), "{missing:?}");
+        assert!(missing[1].contains("GRANT CONNECTION ADMIN ON"), "{missing:?}");
+        assert!(missing[2].contains("WITH GRANT OPTION"), "{missing:?}");
+        // MySQL lists what it calls dynamic apart, and without spaces.
+        let more = "GRANT CONNECTION_ADMIN,ROLE_ADMIN ON *.* TO `a`@`%` WITH GRANT OPTION".to_owned();
+        let missing = lacks(&[some, more], "a@%", Dialect::Mysql);
+        assert_eq!(missing.len(), 1);
+        assert!(missing[0].contains("CREATE USER"), "{missing:?}");
     }
 }

@@ -7,7 +7,7 @@
 //! servers --> looked at every half minute --> their status, and what they offer
 //! roles, grants --> queue of roles --> one worker per role: as a database, for another application's login
 //! DatabaseClaims --> queue of fronts --> a claim of the same name, and a Secret with the keys of the front
-//! configuration of a fleet --> servers
+//! configuration of a fleet --> servers, and classes that make them on demand
 //! ```
 //!
 //! Deliberately absent: decisions; retries of writes; anything that prints a password.
@@ -16,6 +16,7 @@ mod access;
 mod book;
 mod clock;
 pub mod command;
+mod crypt;
 mod desk;
 mod figures;
 mod follow;

@@ -116,20 +116,24 @@ impl Provider {
         if outcome.is_ok() {
             self.figures.loaded(begun.elapsed());
         }
-        if let (Err(trouble), true) = (&outcome, assignment.is_some()) {
-            self.tell(&record, &mut book, trouble).await;
+        if let Err(trouble) = &outcome {
+            self.tell(&record, &mut book, trouble, assignment.is_some()).await;
         }
         outcome
     }
 
-    /// Where a pass could not go on, the record and the claim say why.
-    async fn tell(&self, record: &LogicalDatabase, book: &mut Book, trouble: &Trouble) {
+    /// Where a pass could not go on, the record says why, and so does the claim where there is one.
+    async fn tell(&self, record: &LogicalDatabase, book: &mut Book, trouble: &Trouble, is_claimed: bool) {
         if matches!(trouble, Trouble::Conflict | Trouble::NotLeading | Trouble::Api(_)) {
             return;
         }
-        let told = Told { phase: None, reason: trouble.reason(), message: trouble.to_string() };
+        let mut message = trouble.to_string();
         // What cannot be told now is told by the next pass.
-        let _ = book.tell(&self.desk, &trouble.to_string()).await;
+        match is_claimed {
+            true => drop(book.tell(&self.desk, &message).await),
+            false => message.push_str(meanwhile(&end_of(record))),
+        }
+        let told = Told { phase: None, reason: trouble.reason(), message };
         let _ = record::tell(&self.desk, record, told, book.state.as_ref()).await;
     }
 
@@ -149,9 +153,10 @@ impl Provider {
         assignment: Option<&Assignment>,
         book: &mut Book,
     ) -> Result<Next, Trouble> {
-        let case = self.open(record, assignment).await?;
+        let mut case = self.open(record, assignment).await?;
         book.compare_with(&case.server);
         let mut session = self.pool.session(&case.access).await?;
+        case.wanted.dialect = session.dialect();
         let walked = self.walk(case, &mut session, book).await;
         if let Err(Trouble::Refused(_)) = &walked {
             session.discard();
@@ -337,6 +342,17 @@ impl Provider {
             i64::MAX => Next::Rest,
             _ => Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
         })
+    }
+}
+
+/// What becomes of a database without a claim while its server is away.
+fn meanwhile(end: &End) -> &'static str {
+    match (end.policy, end.is_undeleted) {
+        (_, true) => "; it is asked back: nothing of it is dropped, and it is kept once the server is back",
+        (ReclaimPolicy::Retain, false) => "; it is kept",
+        (ReclaimPolicy::Delete, false) => {
+            "; nothing of it is dropped before the server is back, and conductor undelete has it back"
+        }
     }
 }
 

@@ -48,7 +48,9 @@ impl Line {
     async fn open(access: &Access) -> Result<Line, Trouble> {
         Ok(match access.dialect {
             Dialect::Postgresql => Line::Postgresql(PostgresSession::open(access).await?),
-            Dialect::Mariadb => Line::Mariadb(Box::new(MariadbSession::log_in(access).await?)),
+            Dialect::Mariadb | Dialect::Mysql => {
+                Line::Mariadb(Box::new(MariadbSession::log_in(access).await?))
+            }
         })
     }
 
@@ -143,7 +145,7 @@ impl Session {
     /// # Errors
     /// The server does not answer, or refuses.
     pub async fn survey(&mut self, names: &Names) -> Result<Seen, Trouble> {
-        let text = survey(self.access.dialect, names);
+        let text = survey(self.dialect(), names);
         let rows = self.prepared().await?.look(&text).await?;
         Ok(read_survey(names, &rows))
     }
@@ -165,6 +167,11 @@ impl Session {
         for batch in batches {
             match batch.at {
                 At::Server => drop(self.send(&batch.text).await?),
+                At::EachRow => {
+                    for row in self.send(&batch.text).await? {
+                        drop(self.send(row[0].as_deref().unwrap_or_default()).await?);
+                    }
+                }
                 At::Inside => {
                     let inside = self.access.inside(names.database.as_str());
                     drop(Line::open(&inside).await?.send(&batch.text).await?);
@@ -172,6 +179,14 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// What the server speaks, now that it has been spoken to.
+    pub fn dialect(&self) -> Dialect {
+        match &self.line {
+            Some(Line::Mariadb(session)) => session.dialect(),
+            Some(Line::Postgresql(_)) | None => self.access.dialect,
+        }
     }
 
     /// Closes it instead of giving it back: a server may look at rights only when somebody logs in.

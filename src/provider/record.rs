@@ -11,10 +11,10 @@ use crate::api::database::logical::{
     ClaimOfDatabase, DatabasePhase, LogicalDatabase, LogicalDatabaseSpec, LogicalDatabaseStatus,
     ResourceOfDatabase,
 };
-use crate::api::database::{API_VERSION, DATABASE_ID};
+use crate::api::database::{API_VERSION, DATABASE_ID, UNDELETE};
 use crate::api::status::Condition;
 use crate::database::ledger::Ledger;
-use crate::database::names::{Identifier, Names};
+use crate::database::names::Names;
 use crate::database::rules::chosen;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time as MetaTime};
 use k8s_openapi::jiff::Timestamp;
@@ -35,10 +35,7 @@ pub(super) struct Told {
 
 /// What a database and everything about it is called.
 pub(super) fn names_of(spec: &LogicalDatabaseSpec) -> Names {
-    // Both are checked where the record is written, and by its schema.
-    let read = |text: &str| Identifier::read(text).ok();
-    let user = spec.user_name.as_deref().and_then(read);
-    Names::new(&spec.id, read(&spec.database_name)).with_user(user.as_ref())
+    Names::read(&spec.id, &spec.database_name, spec.user_name.as_deref())
 }
 
 /// Writes the record of a new database.
@@ -106,11 +103,20 @@ pub(super) async fn hand_over(
     let claim = claim_of(&assignment.claim);
     let resource = &assignment.resource;
     let resource = ResourceOfDatabase { name: resource.name_any(), uid: resource.uid().unwrap_or_default() };
+    let (api, name, mut revision) = (desk.records(), record.name_any(), record.resource_version());
+    if record.data.pointer("/status/quarantinedAt").is_some() {
+        // First: the next end has a quarantine of its own, be it before this claim has ever been served.
+        let over: LogicalDatabase = desk.merge_status(&api, &name, json!({"quarantinedAt": null})).await?;
+        if !over.annotations().contains_key(UNDELETE) {
+            return Err(Trouble::Conflict);
+        }
+        revision = over.resource_version();
+    }
     let change = json!({
-        "metadata": {"resourceVersion": record.resource_version(), "annotations": {crate::api::database::UNDELETE: null}},
+        "metadata": {"resourceVersion": revision, "annotations": {UNDELETE: null}},
         "spec": {"claim": claim, "resource": resource},
     });
-    desk.merge(&desk.records(), &record.name_any(), change).await.map(drop)
+    desk.merge(&api, &name, change).await.map(drop)
 }
 
 /// Writes down that the database is there.
@@ -171,14 +177,17 @@ fn status(
         observed_generation: None,
     };
     let user = ledger.and_then(|ledger| ledger.active).map(|user| names.user(user).to_string());
-    let phase = told.phase.or(was.phase);
     LogicalDatabaseStatus {
-        phase,
+        phase: told.phase.or(was.phase),
         created_at: was.created_at,
         rotated_at: ledger.and_then(|ledger| ledger.rotated_at).map(clock::write),
         username: user,
+        // One of which nobody knows how it stands keeps the time that its quarantine is counted from.
         quarantined_at: was.quarantined_at.filter(|_| {
-            !matches!(phase, Some(DatabasePhase::Ready | DatabasePhase::Retained | DatabasePhase::Pending))
+            !matches!(
+                told.phase,
+                Some(DatabasePhase::Ready | DatabasePhase::Retained | DatabasePhase::Pending)
+            )
         }),
         rotation_done: ledger.and_then(|ledger| ledger.done.clone()),
         conditions: Some(vec![condition]),

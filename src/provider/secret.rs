@@ -1,5 +1,6 @@
 //! Passwords: made here from the system's randomness, shown to nobody, and turned into what servers keep instead.
 
+use super::crypt;
 use crate::database::sql::Dialect;
 use rand::RngExt;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -48,6 +49,13 @@ pub fn verifier(dialect: Dialect, password: &Password) -> String {
             let twice = Sha1::digest(Sha1::digest(password.expose().as_bytes()));
             let digits: String = twice.iter().map(|byte| format!("{byte:02X}")).collect();
             format!("*{digits}")
+        }
+        Dialect::Mysql => {
+            let (letters, mut rng) = ([LOWER, UPPER, DIGIT].concat(), rand::rng());
+            let salt: String =
+                (0..20).map(|_| char::from(letters[rng.random_range(0..letters.len())])).collect();
+            let digest = crypt::sha256(password.expose().as_bytes(), salt.as_bytes());
+            format!("$A$005${salt}{digest}")
         }
     }
 }

@@ -108,6 +108,7 @@ fn part<T: DeserializeOwned>(object: &DynamicObject, name: &str) -> Option<T> {
 pub(super) fn dialect(engine: ServerEngine) -> Dialect {
     match engine {
         ServerEngine::Postgresql => Dialect::Postgresql,
+        // Which of the two a server is, it says itself.
         ServerEngine::Mariadb | ServerEngine::Mysql => Dialect::Mariadb,
     }
 }
@@ -115,7 +116,7 @@ pub(super) fn dialect(engine: ServerEngine) -> Dialect {
 fn default_port(dialect: Dialect) -> u16 {
     match dialect {
         Dialect::Postgresql => 5432,
-        Dialect::Mariadb => 3306,
+        Dialect::Mariadb | Dialect::Mysql => 3306,
     }
 }
 
@@ -136,7 +137,7 @@ pub(super) async fn access(desk: &Desk, server: &Server) -> Result<Access, Troub
         username.ok_or_else(|| lacks("has no key username, and spec.admin.username names none"))?;
     let home = match dialect {
         Dialect::Postgresql => "postgres",
-        Dialect::Mariadb => "mysql",
+        Dialect::Mariadb | Dialect::Mysql => "mysql",
     };
     Ok(Access {
         dialect: *dialect,

@@ -59,6 +59,10 @@ pub(super) fn resources() -> ApiResource {
     kind("storage.conductor.io", "RelationalDatabase", "relationaldatabases")
 }
 
+pub(super) fn classes() -> ApiResource {
+    kind("storage.conductor.io", "RelationalDatabaseClass", "relationaldatabaseclasses")
+}
+
 pub(super) fn servers(of: ServerKind) -> ApiResource {
     match of {
         ServerKind::DatabaseServer => kind(GROUP, "DatabaseServer", "databaseservers"),

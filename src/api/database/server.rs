@@ -125,7 +125,7 @@ pub enum ServerEngine {
     Postgresql,
     /// MariaDB.
     Mariadb,
-    /// What speaks MySQL's protocol; today that must be MariaDB.
+    /// MySQL from 8.0 on, or MariaDB: the server says which.
     Mysql,
 }
 

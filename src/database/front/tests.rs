@@ -120,3 +120,41 @@ proptest! {
         let _ = asked(json!({"InstanceLabel": "a", "AppID": name, "DSNName": text, field: "x"}));
     }
 }
+
+#[test]
+fn a_class_makes_what_no_server_has_and_a_server_that_is_there_comes_first() {
+    let class = |name: &str, label: &str, shape: &str| Instance {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        shape: Some(shape.to_owned()),
+        engine: Some("postgres".to_owned()),
+        is_on_demand: true,
+        ..Instance::default()
+    };
+    let server = Instance { shape: Some("small".to_owned()), ..instance("athena") };
+    let instances = [class("a-class", "athena", "small"), class("b-class", "athena", "large"), server];
+    let choose = |more: Value| {
+        let mut spec = json!({"InstanceLabel": "athena.eu"});
+        spec.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+        let asked = asked(spec).expect("it can be read");
+        super::choose(&asked, &instances).map(|found| (found.name.clone(), asked.to_claim(found)))
+    };
+    let (name, claim) = choose(json!({})).expect("there is one");
+    assert_eq!((name.as_str(), claim.get("class")), ("athena", None));
+    let (name, claim) = choose(json!({"Shape": "large"})).expect("one can be made");
+    assert_eq!((name.as_str(), claim["class"].as_str()), ("b-class", Some("b-class")));
+    assert_eq!(claim["engine"], "postgres", "as the class says it");
+    assert_eq!(claim["selector"], json!({"matchLabels": {"instance": "athena", "shape": "large"}}));
+    for (more, told) in [
+        (json!({"Host": "elsewhere"}), "only registered servers can be named"),
+        (json!({"Host": "elsewhere"}), "is made on demand and has no address yet"),
+        (json!({"Shape": "huge"}), "spec.Shape"),
+        (
+            json!({"Type": "MySQL", "Shape": "large"}),
+            "spec.Type: instance athena (b-class) has postgresql, not mysql",
+        ),
+    ] {
+        let why = choose(more).expect_err(told);
+        assert!(why.contains(told), "{why}");
+    }
+}

@@ -1,8 +1,9 @@
-//! The statements for MariaDB. It has no comments on users and no DDL in transactions, so marks are rows of a table of
-//! ours, written before what they mark is made; and no owners of databases, so both users hold the rights themselves.
-//! A database cannot be renamed: in quarantine it keeps its name, and nobody can log in.
+//! The statements for MariaDB, and for MySQL where that is told otherwise. Neither has comments on users, nor DDL in
+//! transactions, so marks are rows of a table of ours, written before what they mark is made; nor owners of databases,
+//! so both users hold the rights themselves. A database cannot be renamed: in quarantine it keeps its name, and nobody
+//! can log in.
 
-use super::{Batch, Dialect, Extras};
+use super::{At, Batch, Dialect, Extras};
 use crate::database::names::{Identifier, User};
 use crate::database::plan::Step;
 use crate::database::rules::Wanted;
@@ -12,7 +13,7 @@ pub const MARKS_DATABASE: &str = "conductor";
 
 /// What every session of ours begins with: one reading of backslashes, and a place for marks.
 pub const PREPARE: [&str; 3] = [
-    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION'",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
     "CREATE DATABASE IF NOT EXISTS `conductor`",
     "CREATE TABLE IF NOT EXISTS `conductor`.`marks` (kind VARCHAR(16) NOT NULL, name VARCHAR(64) NOT NULL, \
      mark VARCHAR(512) NOT NULL, PRIMARY KEY (kind, name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
@@ -20,6 +21,8 @@ pub const PREPARE: [&str; 3] = [
 
 /// A hash that no password has: its user cannot log in even where it is not locked.
 const NO_PASSWORD: &str = "*0000000000000000000000000000000000000000";
+/// The same for MySQL.
+const NO_PASSWORD_MYSQL: &str = "$A$005$xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
 pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
     let names = &wanted.names;
@@ -27,7 +30,7 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
     match step {
         // Marks first, all at once: from here on whatever has these names is ours.
         Step::CreateOwner => vec![one(insert_marks(wanted))],
-        Step::CreateUser(user) => vec![create_user(names.user(*user))],
+        Step::CreateUser(user) => vec![create_user(wanted.dialect, names.user(*user))],
         Step::CreateDatabase => {
             vec![one(format!("CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4"))]
         }
@@ -43,11 +46,11 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         Step::SetPassword { user, generation } => {
             let user = names.user(*user);
             vec![
-                set_password(user, extras),
+                set_password(wanted.dialect, user, extras),
                 one(mark("user", user, &names.mark(&generation.to_string()).to_string())),
             ]
         }
-        Step::Revoke(user) => revoke(names.user(*user)),
+        Step::Revoke(user) => revoke(wanted.dialect, names.user(*user)),
         Step::DropDatabase { .. } => vec![one(format!("DROP DATABASE {database}"))],
         Step::DropUser(user) => vec![one(format!("DROP USER {}", account(names.user(*user))))],
         Step::DropOwner => {
@@ -107,24 +110,44 @@ pub(super) fn mark(kind: &str, on: &Identifier, mark: &str) -> String {
     format!("UPDATE `conductor`.`marks` SET mark = {mark} WHERE kind = '{kind}' AND name = {on}")
 }
 
-pub(super) fn create_user(user: &Identifier) -> Batch {
+pub(super) fn create_user(dialect: Dialect, user: &Identifier) -> Batch {
     let user = account(user);
-    one(format!(
-        "CREATE USER IF NOT EXISTS {user} IDENTIFIED VIA mysql_native_password USING '{NO_PASSWORD}' ACCOUNT LOCK"
-    ))
+    let nobodys = match dialect {
+        Dialect::Mysql => identified(dialect, NO_PASSWORD_MYSQL),
+        Dialect::Mariadb | Dialect::Postgresql => identified(dialect, NO_PASSWORD),
+    };
+    one(format!("CREATE USER IF NOT EXISTS {user} {nobodys} ACCOUNT LOCK"))
 }
 
-pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> Batch {
-    let hash = text(extras.verifier);
-    one(format!(
-        "ALTER USER {} IDENTIFIED VIA mysql_native_password USING {hash} ACCOUNT UNLOCK",
-        account(user)
-    ))
+pub(super) fn set_password(dialect: Dialect, user: &Identifier, extras: Extras<'_>) -> Batch {
+    one(format!("ALTER USER {} {} ACCOUNT UNLOCK", account(user), identified(dialect, extras.verifier)))
 }
 
-pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
-    let lock = format!("ALTER USER {} ACCOUNT LOCK", account(user));
-    vec![one(lock), one(format!("KILL HARD USER {}", account(user)))]
+/// By what the server keeps of a password: MySQL's own way is no hash of the password alone.
+fn identified(dialect: Dialect, verifier: &str) -> String {
+    let verifier = text(verifier);
+    match dialect {
+        Dialect::Mysql => format!("IDENTIFIED WITH caching_sha2_password AS {verifier}"),
+        Dialect::Mariadb | Dialect::Postgresql => {
+            format!("IDENTIFIED VIA mysql_native_password USING {verifier}")
+        }
+    }
+}
+
+pub(super) fn revoke(dialect: Dialect, user: &Identifier) -> Vec<Batch> {
+    let lock = one(format!("ALTER USER {} ACCOUNT LOCK", account(user)));
+    let end = match dialect {
+        // It ends sessions by number only: it is asked which, and writes the statements itself.
+        Dialect::Mysql => Batch {
+            at: At::EachRow,
+            text: format!(
+                "SELECT CONCAT('KILL CONNECTION ', id) FROM information_schema.processlist WHERE user = {}",
+                text(user.as_str())
+            ),
+        },
+        Dialect::Mariadb | Dialect::Postgresql => one(format!("KILL HARD USER {}", account(user))),
+    };
+    vec![lock, end]
 }
 
 /// The name of a database in a grant: an underscore stands for any character there.

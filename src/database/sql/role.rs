@@ -2,7 +2,7 @@
 //! of the database holds the rights, and default privileges give it those on what the owner makes later; on MariaDB
 //! each user has its rights on the whole database, later tables included.
 
-use super::survey::{count, is_true};
+use super::survey::{accounts, count, is_true};
 use super::{Batch, Dialect, Extras, Row, mariadb, postgresql};
 use crate::api::database::role::RoleAccess;
 use crate::database::names::{Identifier, User};
@@ -17,7 +17,7 @@ const WRITES: &str = "INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES";
 pub fn statements(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Vec<Batch> {
     match wanted.dialect {
         Dialect::Postgresql => on_postgresql(step, wanted, extras),
-        Dialect::Mariadb => on_mariadb(step, wanted, extras),
+        Dialect::Mariadb | Dialect::Mysql => on_mariadb(step, wanted, extras),
     }
 }
 
@@ -142,7 +142,7 @@ fn on_mariadb(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Vec<B
                 text(user.as_str()),
                 text(&fresh)
             );
-            vec![one(insert), create_user(user)]
+            vec![one(insert), create_user(wanted.dialect, user)]
         }
         RoleStep::SetAccess { user, generation } => {
             let user = wanted.user(*user);
@@ -160,9 +160,9 @@ fn on_mariadb(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Vec<B
         }
         RoleStep::Login(Step::SetPassword { user, generation }) => {
             let user = wanted.user(*user);
-            vec![set_password(user, extras), marked(user, *generation)]
+            vec![set_password(wanted.dialect, user, extras), marked(user, *generation)]
         }
-        RoleStep::Login(Step::Revoke(user)) => revoke(wanted.user(*user)),
+        RoleStep::Login(Step::Revoke(user)) => revoke(wanted.dialect, wanted.user(*user)),
         RoleStep::CreateGroup | RoleStep::SetUpGroup | RoleStep::Login(_) => Vec::new(),
     }
 }
@@ -183,6 +183,7 @@ pub fn survey(wanted: &WantedRole) -> String {
     let text = |name: &Identifier| wanted.dialect.text(name.as_str());
     let users = format!("{}, {}", text(wanted.user(User::A)), text(wanted.user(User::B)));
     let database = text(&wanted.database.database);
+    let (accounts, can_log_in) = accounts(wanted.dialect);
     match wanted.dialect {
         Dialect::Postgresql => format!(
             "SELECT 'role', r.rolname::text, r.rolcanlogin::text, shobj_description(r.oid, 'pg_authid'), \
@@ -192,13 +193,12 @@ pub fn survey(wanted: &WantedRole) -> String {
              FROM pg_database d WHERE d.datname = {database}",
             text(wanted.group())
         ),
-        Dialect::Mariadb => format!(
-            "SELECT 'role', CAST(g.user AS CHAR), \
-             IF(JSON_VALUE(g.priv, '$.account_locked') IN ('true', '1'), 'false', 'true'), \
+        Dialect::Mariadb | Dialect::Mysql => format!(
+            "SELECT 'role', CAST(g.user AS CHAR), {can_log_in}, \
              (SELECT m.mark FROM `conductor`.`marks` m WHERE m.kind = 'user' AND \
              m.name = CONVERT(g.user USING utf8mb4) COLLATE utf8mb4_bin), \
              CAST((SELECT COUNT(*) FROM information_schema.processlist p WHERE p.user = g.user) AS CHAR), NULL \
-             FROM mysql.global_priv g WHERE g.user IN ({users}) \
+             FROM {accounts} g WHERE g.user IN ({users}) \
              UNION ALL SELECT 'mark', m.name, NULL, m.mark, NULL, NULL \
              FROM `conductor`.`marks` m WHERE m.kind = 'user' AND m.name IN ({users}) \
              UNION ALL SELECT 'database', CAST(s.schema_name AS CHAR), 'true', NULL, NULL, NULL \

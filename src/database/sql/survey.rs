@@ -28,7 +28,8 @@ pub fn survey(dialect: Dialect, names: &Names) -> String {
              (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = d.datname)::text, \
              pg_get_userbyid(d.datdba)::text FROM pg_database d WHERE d.datname IN ({databases})"
         ),
-        Dialect::Mariadb => {
+        Dialect::Mariadb | Dialect::Mysql => {
+            let (accounts, can_log_in) = accounts(dialect);
             let marked = |kind: &str, name: &str| {
                 format!(
                     "(SELECT m.mark FROM `conductor`.`marks` m WHERE m.kind = '{kind}' AND \
@@ -39,16 +40,26 @@ pub fn survey(dialect: Dialect, names: &Names) -> String {
             let (owner, database) =
                 (dialect.text(names.owner.as_str()), dialect.text(names.database.as_str()));
             format!(
-                "SELECT 'role', CAST(g.user AS CHAR), \
-                 IF(JSON_VALUE(g.priv, '$.account_locked') IN ('true', '1'), 'false', 'true'), {of_user}, \
+                "SELECT 'role', CAST(g.user AS CHAR), {can_log_in}, {of_user}, \
                  CAST((SELECT COUNT(*) FROM information_schema.processlist p WHERE p.user = g.user) AS CHAR), NULL \
-                 FROM mysql.global_priv g WHERE g.user IN ({users}) \
+                 FROM {accounts} g WHERE g.user IN ({users}) \
                  UNION ALL SELECT 'database', CAST(s.schema_name AS CHAR), 'true', {of_database}, '0', NULL \
                  FROM information_schema.schemata s WHERE s.schema_name = {database} \
                  UNION ALL SELECT 'role', {owner}, 'false', m.mark, '0', NULL \
                  FROM `conductor`.`marks` m WHERE m.kind = 'database' AND m.name = {database}"
             )
         }
+    }
+}
+
+/// Where a server of MySQL's family keeps its users, and how it says whether one can log in.
+pub(super) fn accounts(dialect: Dialect) -> (&'static str, &'static str) {
+    match dialect {
+        Dialect::Mysql => ("mysql.user", "IF(g.account_locked = 'Y', 'false', 'true')"),
+        Dialect::Mariadb | Dialect::Postgresql => (
+            "mysql.global_priv",
+            "IF(JSON_VALUE(g.priv, '$.account_locked') IN ('true', '1'), 'false', 'true')",
+        ),
     }
 }
 

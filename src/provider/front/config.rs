@@ -1,16 +1,19 @@
 //! The configuration of a fleet, read again and again: a file, as it is mounted into a Pod, or a ConfigMap in the system
-//! namespace. Each instance becomes a DatabaseServer; one that is struck from it stays, for there may be databases on it.
+//! namespace. Each instance becomes a DatabaseServer, and each without a host a class that makes one on demand; one that
+//! is struck from it stays, for there may be databases on it.
 
+use super::pass::class_fields;
 use crate::api::database::FROM_CONFIGURATION;
-use crate::api::database::logical::{ServerKind, ServerRef};
-use crate::database::fleet::{Fleet, config_of};
+use crate::api::database::logical::ServerKind;
+use crate::database::fleet::{Fleet, Pattern, config_of};
+use crate::model::FieldError;
 use crate::provider::pass::Provider;
 use crate::provider::trouble::Trouble;
 use crate::provider::world;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::Api;
-use serde_json::Value;
+use kube::api::{Api, ApiResource, DynamicObject};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How often it is read: kubelet itself takes longer to bring a change.
@@ -38,17 +41,46 @@ pub(crate) async fn run(provider: Provider, source: String) {
     }
 }
 
-/// Writes the servers of a configuration that is not known yet; gives its text.
+/// Writes the servers and classes of a configuration that is not known yet; gives what they were made of.
 async fn follow(provider: &Provider, source: &str, known: &str) -> Result<Option<String>, Trouble> {
     let text = read(provider, source).await?;
-    if text == known {
+    let invalid = |error: FieldError| Trouble::Invalid(error.to_string());
+    let fleet = Fleet::read(&text).map_err(invalid)?;
+    let patterns = match fleet.on_demand.is_empty() {
+        true => Vec::new(),
+        false => patterns(provider).await?,
+    };
+    let made_of = format!("{text}{patterns:?}");
+    if made_of == known {
         return Ok(None);
     }
-    let fleet = Fleet::read(&text).map_err(|error| Trouble::Invalid(error.to_string()))?;
-    for server in fleet.to_servers(&provider.desk.namespace) {
-        put(provider, source, server).await?;
+    let namespace = &provider.desk.namespace;
+    for server in fleet.to_servers(namespace) {
+        put(provider, source, &world::servers(ServerKind::DatabaseServer), server).await?;
     }
-    Ok(Some(text))
+    let mut classless = None;
+    for (label, on_demand) in &fleet.on_demand {
+        match on_demand.to_class(namespace, label, &patterns).map_err(invalid) {
+            Ok(class) => put(provider, source, &world::classes(), class).await?,
+            Err(trouble) => classless = Some(trouble),
+        }
+    }
+    // One that cannot be made yet holds up no other, and is looked at again.
+    classless.map_or(Ok(Some(made_of)), Err)
+}
+
+/// The classes that others can be made after, by name: those that administrators wrote and that have no label yet.
+async fn patterns(provider: &Provider) -> Result<Vec<Pattern>, Trouble> {
+    let desk = &provider.desk;
+    let classes = desk.list(&desk.others(&world::classes(), &desk.namespace)).await?;
+    let ours = |class: &DynamicObject| class.annotations().contains_key(FROM_CONFIGURATION);
+    let read = |class: DynamicObject| {
+        let fields = class_fields(&class).filter(|_| !ours(&class))?;
+        let labels = fields.labels.clone().unwrap_or_default();
+        let (shape, engine) = (labels.get("shape").cloned(), fields.engine.clone());
+        (!labels.contains_key("instance")).then(|| Pattern { shape, engine, fields: json!(fields) })
+    };
+    Ok(classes.into_iter().filter_map(read).collect())
 }
 
 async fn read(provider: &Provider, source: &str) -> Result<String, Trouble> {
@@ -67,18 +99,23 @@ async fn read(provider: &Provider, source: &str) -> Result<String, Trouble> {
     text.ok_or_else(|| unread("it has no key config.yaml"))
 }
 
-/// One server. What somebody else made by that name stays as it is.
-async fn put(provider: &Provider, source: &str, mut server: Value) -> Result<(), Trouble> {
-    let name = server["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let reference = ServerRef { kind: ServerKind::DatabaseServer, name: name.clone() };
-    if let Some(found) = provider.world.server(&reference)
-        && !found.annotations().contains_key(FROM_CONFIGURATION)
-    {
+/// One server or class. What somebody else made by that name stays as it is.
+async fn put(
+    provider: &Provider,
+    source: &str,
+    kind: &ApiResource,
+    mut object: Value,
+) -> Result<(), Trouble> {
+    let desk = &provider.desk;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let api = desk.others(kind, &desk.namespace);
+    let found = desk.find(&api, &name).await?;
+    if found.is_some_and(|found| !found.annotations().contains_key(FROM_CONFIGURATION)) {
         return Err(Trouble::Invalid(format!(
-            "DatabaseServer {name} exists and is not from a configuration: remove one of the two"
+            "{} {name} exists and is not from a configuration: remove one of the two",
+            kind.kind
         )));
     }
-    server["metadata"]["annotations"][FROM_CONFIGURATION] = Value::from(source);
-    let api = provider.desk.others(&world::servers(ServerKind::DatabaseServer), &provider.desk.namespace);
-    provider.desk.apply(&api, &name, &server).await
+    object["metadata"]["annotations"][FROM_CONFIGURATION] = Value::from(source);
+    desk.apply(&api, &name, &object).await
 }

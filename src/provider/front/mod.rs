@@ -25,6 +25,8 @@ pub(super) use config::run as run_config;
 /// What changed.
 pub(super) enum FrontWake {
     Front(Arc<DynamicObject>),
+    /// What instances are made from.
+    Class,
     Everything,
     /// Something about databases.
     World(Wake),
@@ -46,6 +48,7 @@ pub(super) fn fronts() -> ApiResource {
 pub(super) struct Fronts {
     provider: Provider,
     fronts: Store<DynamicObject>,
+    classes: Store<DynamicObject>,
 }
 
 /// Turns DatabaseClaims into claims until it is dropped.
@@ -56,11 +59,17 @@ pub(super) async fn run(
 ) {
     follow::until_served(&provider.desk.client, &fronts(), &mut inbox).await;
     let mut tasks = JoinSet::new();
-    let told = Told { wakes: &wakes, change: FrontWake::Front, everything: || FrontWake::Everything };
-    let fronts = follow::follow(&provider.desk.client, fronts(), None, told, &mut tasks);
-    // It ends only when everything ends.
-    let _ = fronts.wait_until_ready().await;
-    Work::default().run(Fronts { provider, fronts }, inbox).await;
+    let mut follow = |kind, home: Option<&str>, change: fn(Arc<DynamicObject>) -> FrontWake| {
+        let told = Told { wakes: &wakes, change, everything: || FrontWake::Everything };
+        follow::follow(&provider.desk.client, kind, home, told, &mut tasks)
+    };
+    let fronts = follow(fronts(), None, FrontWake::Front);
+    let classes = follow(world::classes(), Some(&provider.desk.namespace), |_| FrontWake::Class);
+    for store in [&fronts, &classes] {
+        // It ends only when everything ends.
+        let _ = store.wait_until_ready().await;
+    }
+    Work::default().run(Fronts { provider, fronts, classes }, inbox).await;
 }
 
 impl Round for Fronts {
@@ -77,9 +86,9 @@ impl Round for Fronts {
                 self.known(format!("{}/{}", text("/spec/claim/namespace"), text("/spec/claim/name")))
             }
             FrontWake::World(Wake::Resource(_)) => BTreeSet::new(),
-            FrontWake::World(Wake::Server(..) | Wake::Everything) | FrontWake::Everything => {
-                self.fronts.state().into_iter().map(|front| key_of(&front)).collect()
-            }
+            FrontWake::World(Wake::Server(..) | Wake::Everything)
+            | FrontWake::Class
+            | FrontWake::Everything => self.fronts.state().into_iter().map(|front| key_of(&front)).collect(),
         }
     }
 

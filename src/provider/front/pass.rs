@@ -2,6 +2,7 @@
 //! it stands; and when it goes, so do they. What it asks for is read in `database::front`.
 
 use super::{Fronts, fronts};
+use crate::api::class::{ClassCapacity, ClassFields, RelationalDatabaseClassBody};
 use crate::api::database::front::{
     ConnectionInfo, DatabaseClaim, DatabaseClaimStatus, FRONT_GROUP, FRONT_VERSION,
 };
@@ -138,7 +139,7 @@ impl Fronts {
         }
     }
 
-    /// The servers that say under which label they can be had.
+    /// The servers that say under which label they can be had, and the classes that make one of a label.
     fn instances(&self) -> Vec<Instance> {
         let read = |(reference, object): (_, std::sync::Arc<DynamicObject>)| {
             let found = server::read(&reference, &object).ok();
@@ -162,10 +163,14 @@ impl Fronts {
                 storage: capacity.get("storage").and_then(|storage| Quantity::from_json(storage).ok()),
                 host: found.as_ref().map(|server| server.host.clone()).unwrap_or_default(),
                 port: found.as_ref().map(|server| server.port).unwrap_or_default(),
+                engine: found.as_ref().map(|server| server.dialect.word().to_owned()),
                 version: object.annotations().get(ENGINE_VERSION).cloned(),
+                is_on_demand: false,
             })
         };
-        self.provider.world.servers().into_iter().filter_map(read).collect()
+        let servers = self.provider.world.servers().into_iter().filter_map(read);
+        let classes = self.classes.state().into_iter().filter_map(|class| on_demand(&class));
+        servers.chain(classes).collect()
     }
 
     /// Writes the Secret, where that is not what is there. One that is somebody else's is left alone.
@@ -270,6 +275,32 @@ impl Fronts {
         let api = desk.others(&fronts(), &front.namespace().unwrap_or_default());
         desk.merge_status::<DynamicObject>(&api, &front.name_any(), change).await.map(drop)
     }
+}
+
+/// A class that makes instances of a label.
+fn on_demand(class: &DynamicObject) -> Option<Instance> {
+    let fields = class_fields(class).filter(|_| class.metadata.deletion_timestamp.is_none())?;
+    let labels = fields.labels.unwrap_or_default();
+    let most = match fields.capacity.unwrap_or_default().remove("storage") {
+        Some(ClassCapacity::Exactly(amount)) => Some(amount),
+        Some(ClassCapacity::Range(range)) => range.max,
+        None => None,
+    };
+    Some(Instance {
+        name: class.name_any(),
+        is_on_demand: true,
+        label: labels.get("instance")?.clone(),
+        shape: labels.get("shape").cloned(),
+        storage: most.and_then(|most| Quantity::from_json(&json!(most)).ok()),
+        engine: fields.engine,
+        ..Instance::default()
+    })
+}
+
+/// What a class says, in whichever form it is written.
+pub(super) fn class_fields(class: &DynamicObject) -> Option<ClassFields> {
+    let body: RelationalDatabaseClassBody = serde_json::from_value(class.data.clone()).ok()?;
+    Some(body.effective())
 }
 
 /// What a claim says that it waits for.

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 pub fn find_missing(dialect: Dialect) -> Option<String> {
     let programs: &[&str] = match dialect {
         Dialect::Postgresql => &["initdb", "postgres"],
-        Dialect::Mariadb => &["mariadb-install-db", "mariadbd"],
+        Dialect::Mariadb | Dialect::Mysql => &["mariadb-install-db", "mariadbd"],
     };
     let missing = programs.iter().find_map(|name| binary(name, package(dialect)).err());
     missing.or_else(|| RunAs::find(dialect).err()).map(|trouble| trouble.to_string())
@@ -23,7 +23,7 @@ pub fn find_missing(dialect: Dialect) -> Option<String> {
 pub(super) fn package(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgresql => "postgresql",
-        Dialect::Mariadb => "mariadb-server",
+        Dialect::Mariadb | Dialect::Mysql => "mariadb-server",
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn package(dialect: Dialect) -> &'static str {
 fn user_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgresql => "postgres",
-        Dialect::Mariadb => "mysql",
+        Dialect::Mariadb | Dialect::Mysql => "mysql",
     }
 }
 

@@ -176,7 +176,7 @@ async fn admin(
     let password = Password::make(32);
     let username = match dialect {
         Dialect::Postgresql => "postgres",
-        Dialect::Mariadb => "root",
+        Dialect::Mariadb | Dialect::Mysql => "root",
     };
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
     let owner = OwnerReference {

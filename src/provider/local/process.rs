@@ -49,7 +49,7 @@ impl Plan {
     pub fn access(&self) -> Access {
         let (username, database) = match self.dialect {
             Dialect::Postgresql => ("postgres", "postgres"),
-            Dialect::Mariadb => ("root", "mysql"),
+            Dialect::Mariadb | Dialect::Mysql => ("root", "mysql"),
         };
         Access {
             dialect: self.dialect,
@@ -145,7 +145,7 @@ impl Process {
 fn ending(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgresql => "-INT",
-        Dialect::Mariadb => "-TERM",
+        Dialect::Mariadb | Dialect::Mysql => "-TERM",
     }
 }
 
@@ -161,7 +161,7 @@ pub fn end_predecessor(dialect: Dialect, folder: &Path) {
     let data = data_in(folder);
     let note = match dialect {
         Dialect::Postgresql => data.join("postmaster.pid"),
-        Dialect::Mariadb => folder.join("pid"),
+        Dialect::Mariadb | Dialect::Mysql => folder.join("pid"),
     };
     let text = fs::read_to_string(note).unwrap_or_default();
     let Some(id) = text.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return };
@@ -192,7 +192,7 @@ fn spawn(plan: &Plan) -> Result<Process, Trouble> {
     user.can_enter(&plan.folder)?;
     let guard = match plan.dialect {
         Dialect::Postgresql => spawn_postgresql(plan, &user)?,
-        Dialect::Mariadb => spawn_mariadb(plan, &user)?,
+        Dialect::Mariadb | Dialect::Mysql => spawn_mariadb(plan, &user)?,
     };
     Ok(Process { guard })
 }

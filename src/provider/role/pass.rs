@@ -1,7 +1,7 @@
 //! One pass over one role: whether it gets its login, then step after step. Nothing is taken away on the word of a
 //! copy: that a grant or a claim is gone is asked live first.
 
-use super::status::{self, Told, made_on};
+use super::status::{self, Login, Told, made_on};
 use super::{Roles, claimed, grants, read_grant, roles};
 use crate::api::database::ROTATE;
 use crate::api::database::logical::{DatabasePhase, LogicalDatabaseSpec, LogicalDatabaseStatus};
@@ -19,7 +19,7 @@ use crate::provider::server::{self, Server};
 use crate::provider::trouble::Trouble;
 use crate::provider::{Access, clock, record, world};
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 use std::time::Duration;
 
 /// Steps of one pass; more, and something undoes what we do.
@@ -53,7 +53,7 @@ impl Roles {
         {
             let told = Told { is_ready: false, reason: trouble.reason(), message: trouble.to_string() };
             // What cannot be told now is told by the next pass.
-            let _ = status::tell(desk, &role, told, None).await;
+            let _ = status::tell(desk, &role, told, Login::AsBefore).await;
         }
         outcome
     }
@@ -86,7 +86,7 @@ impl Roles {
                     return Ok(Next::Rest);
                 }
                 let told = Told { is_ready: false, reason, message };
-                status::tell(desk, role, told, None).await.map(|()| Next::Rest)
+                status::tell(desk, role, told, Login::None).await.map(|()| Next::Rest)
             }
             // Served and without a record: the copies are behind.
             (Standing::Served, None, _) => Err(Trouble::Conflict),
@@ -121,11 +121,8 @@ impl Roles {
     /// Asks the API itself whether the login really ends.
     async fn confirm(&self, role: &DatabaseRole, claim: &(String, String)) -> Result<(), Trouble> {
         let desk = &self.provider.desk;
-        let api = desk.others(&grants(), &claim.0);
-        let listed = tokio::time::timeout(Duration::from_secs(15), api.list(&ListParams::default())).await;
-        let listed = listed.ok().and_then(Result::ok);
-        let listed = listed.ok_or_else(|| Trouble::Api("grants cannot be listed".to_owned()))?;
-        let granted: Vec<DatabaseGrantSpec> = listed.items.iter().filter_map(read_grant).collect();
+        let listed = desk.list(&desk.others(&grants(), &claim.0)).await?;
+        let granted: Vec<DatabaseGrantSpec> = listed.iter().filter_map(read_grant).collect();
         let found = desk.find(&desk.others(&world::claims(), &claim.0), &claim.1).await?;
         let found = found.filter(|claim| claim.metadata.deletion_timestamp.is_none());
         let record = found.as_ref().and_then(|claim| self.provider.world.record_of(&claim.uid()?));
@@ -164,10 +161,11 @@ impl Roles {
     }
 
     /// Step after step.
-    async fn walk(&self, case: Case) -> Result<Next, Trouble> {
+    async fn walk(&self, mut case: Case) -> Result<Next, Trouble> {
         let mut book = Book::open(&self.provider.desk, self.owners(&case)?).await?;
         book.compare_with(&case.server);
         let mut session = self.provider.pool.session(&case.access).await?;
+        case.wanted.dialect = session.dialect();
         let mut seen = session.survey_role(&case.wanted).await?;
         for _ in 0..STEPS_MAX {
             let step = match case.serves {
@@ -261,7 +259,7 @@ impl Roles {
     ) -> Result<Next, Trouble> {
         let message = why.unwrap_or_else(|| "its application can log in".to_owned());
         let told = Told { is_ready: true, reason: "Ready", message };
-        let login = book.state.as_ref().map(|ledger| (&case.wanted, ledger));
+        let login = book.state.as_ref().map_or(Login::None, |ledger| Login::Now(&case.wanted, ledger));
         status::tell(&self.provider.desk, &case.role, told, login).await?;
         let ms = until.0.saturating_sub(clock::now().0);
         Ok(Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
@@ -274,7 +272,7 @@ impl Roles {
             && let Some((reason, message)) = case.why.clone()
         {
             let told = Told { is_ready: false, reason, message };
-            status::tell(desk, &case.role, told, None).await?;
+            status::tell(desk, &case.role, told, Login::None).await?;
         }
         status::forget(desk, &case.role).await?;
         Ok(Next::Rest)

@@ -68,12 +68,22 @@ pub(super) async fn forget(desk: &Desk, role: &DatabaseRole) -> Result<(), Troub
     }
 }
 
+/// What is known of a role's login.
+pub(super) enum Login<'a> {
+    /// There is none.
+    None,
+    /// As it is written there: nobody could ask the server.
+    AsBefore,
+    /// As it is now.
+    Now(&'a WantedRole, &'a Ledger),
+}
+
 /// Writes down how the role stands, where that is not what is written there.
 pub(super) async fn tell(
     desk: &Desk,
     role: &DatabaseRole,
     told: Told<'_>,
-    login: Option<(&WantedRole, &Ledger)>,
+    login: Login<'_>,
 ) -> Result<(), Trouble> {
     let was = role.status.clone().unwrap_or_default();
     let word = if told.is_ready { "True" } else { "False" };
@@ -87,16 +97,25 @@ pub(super) async fn tell(
         last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
         observed_generation: role.metadata.generation,
     };
-    let ledger = login.map(|(_, ledger)| ledger);
-    let user = login.and_then(|(wanted, ledger)| Some(wanted.user(ledger.active?).to_string()));
+    let of_login = match login {
+        Login::None => DatabaseRoleStatus::default(),
+        Login::AsBefore => was.clone(),
+        Login::Now(wanted, ledger) => {
+            let user = ledger.active.map(|user| wanted.user(user).to_string());
+            DatabaseRoleStatus {
+                binding: user.is_some().then(|| RoleBinding { name: secret_name(role) }),
+                username: user,
+                rotated_at: ledger.rotated_at.map(clock::write),
+                rotation_done: ledger.done.clone(),
+                ..DatabaseRoleStatus::default()
+            }
+        }
+    };
     let status = DatabaseRoleStatus {
-        binding: user.is_some().then(|| RoleBinding { name: secret_name(role) }),
-        username: user,
-        rotated_at: ledger.and_then(|ledger| ledger.rotated_at).map(clock::write),
-        rotation_done: ledger.and_then(|ledger| ledger.done.clone()),
         made_on: None,
         conditions: Some(vec![condition]),
         observed_generation: role.metadata.generation,
+        ..of_login
     };
     if status == (DatabaseRoleStatus { made_on: None, ..was }) {
         return Ok(());

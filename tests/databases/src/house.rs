@@ -114,6 +114,7 @@ impl House {
         let engine = match server.plan.dialect {
             Dialect::Postgresql => "postgresql",
             Dialect::Mariadb => "mariadb",
+            Dialect::Mysql => "mysql",
         };
         self.turn
             .put(json!({
@@ -200,6 +201,16 @@ impl House {
         until(&format!("the record of {id} is {phase}"), async || {
             let record = self.record(id).await?;
             (record.data["status"]["phase"] == phase).then_some(record)
+        })
+        .await
+    }
+
+    /// Waits until a record tells something, and gives it.
+    pub async fn record_tells(&self, id: &str, part: &str) -> String {
+        until(&format!("the record of {id} tells {part:?}"), async || {
+            let record = self.record(id).await?;
+            let told = record.data.pointer("/status/conditions/0/message").and_then(Value::as_str)?;
+            told.contains(part).then(|| told.to_owned())
         })
         .await
     }

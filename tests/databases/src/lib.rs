@@ -3,11 +3,13 @@
 
 pub mod house;
 pub mod login;
+mod mysql;
 pub mod server;
 pub mod tap;
 pub mod trial;
 
 pub use house::{House, SYSTEM};
 pub use login::Login;
+pub use mysql::engines;
 pub use server::RealServer;
 pub use tap::{Cut, Said, Tap};

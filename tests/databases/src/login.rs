@@ -57,7 +57,7 @@ impl Login {
         let run = async {
             match self.dialect {
                 Dialect::Postgresql => self.run_postgresql(text).await,
-                Dialect::Mariadb => self.run_mariadb(text).await,
+                Dialect::Mariadb | Dialect::Mysql => self.run_mariadb(text).await,
             }
         };
         tokio::time::timeout(within, run).await.unwrap_or_else(|_| Err("no answer".to_owned()))

@@ -1,5 +1,6 @@
 //! A real server, started for a test and gone with it. Its log holds every statement, for those who scan it.
 
+use crate::mysql::Mysqld;
 use conductor::database::sql::Dialect;
 use conductor::provider::local::process::{Plan, Process};
 use conductor::provider::{Access, Password};
@@ -15,8 +16,33 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 pub struct RealServer {
     /// How it is run.
     pub plan: Plan,
-    process: Option<Process>,
+    process: Option<Running>,
     folder: PathBuf,
+}
+
+/// MySQL is no server that Conductor runs itself: that is the test's alone.
+#[derive(Debug)]
+enum Running {
+    Conductors(Process),
+    Mysql(Mysqld),
+}
+
+impl Running {
+    async fn start(plan: &Plan) -> Running {
+        match plan.dialect {
+            Dialect::Mysql => Running::Mysql(Mysqld::start(plan).await),
+            Dialect::Postgresql | Dialect::Mariadb => {
+                Running::Conductors(Process::start(plan.clone()).await.expect("the server starts"))
+            }
+        }
+    }
+
+    fn id(&self) -> u32 {
+        match self {
+            Running::Conductors(process) => process.id(),
+            Running::Mysql(process) => process.id(),
+        }
+    }
 }
 
 impl RealServer {
@@ -48,7 +74,7 @@ impl RealServer {
     ) -> RealServer {
         let logging: &[&str] = match dialect {
             Dialect::Postgresql => &["log_statement=all", "fsync=off", "full_page_writes=off"],
-            Dialect::Mariadb => &["--general-log=1", "--innodb-flush-log-at-trx-commit=0"],
+            Dialect::Mariadb | Dialect::Mysql => &["--general-log=1", "--innodb-flush-log-at-trx-commit=0"],
         };
         let more: Vec<String> = logging.iter().chain(more).map(|word| (*word).to_owned()).collect();
         let plan = Plan {
@@ -60,7 +86,7 @@ impl RealServer {
             cache_mebibytes: 32,
             more,
         };
-        let process = Process::start(plan.clone()).await.expect("the server starts");
+        let process = Running::start(&plan).await;
         RealServer { plan, process: Some(process), folder }
     }
 
@@ -80,7 +106,7 @@ impl RealServer {
     /// When it does not start.
     pub async fn restart(&mut self) {
         self.stop();
-        self.process = Some(Process::start(self.plan.clone()).await.expect("the server starts again"));
+        self.process = Some(Running::start(&self.plan).await);
     }
 
     /// Lets it hang, or go on: `STOP` and `CONT`.
@@ -103,7 +129,7 @@ impl RealServer {
     pub fn statements(&self) -> String {
         match self.plan.dialect {
             Dialect::Postgresql => read(&self.plan.log()),
-            Dialect::Mariadb => self.logs_in_data("log"),
+            Dialect::Mariadb | Dialect::Mysql => self.logs_in_data("log"),
         }
     }
 

@@ -222,7 +222,7 @@ async fn read_message(
             let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
             (head, length.saturating_sub(4))
         }
-        Dialect::Mariadb => {
+        Dialect::Mariadb | Dialect::Mysql => {
             let mut head = vec![0; 4];
             from.read_exact(&mut head).await?;
             let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;

@@ -129,6 +129,7 @@ impl Place {
         let engine = match server.plan.dialect {
             Dialect::Postgresql => "postgresql",
             Dialect::Mariadb => "mariadb",
+            Dialect::Mysql => "mysql",
         };
         house.turn.namespace(&self.namespace).await;
         house.turn.namespace(&self.system).await;

@@ -65,7 +65,9 @@ async fn neighbour(server: &RealServer) -> Login {
             admin.run(&format!("CREATE DATABASE \"n{name}\"")).await.expect("a database");
             format!("CREATE ROLE \"n{name}_a\" LOGIN")
         }
-        Dialect::Mariadb => format!("CREATE DATABASE `n{name}`; CREATE USER 'n{name}_a'@'%'"),
+        Dialect::Mariadb | Dialect::Mysql => {
+            format!("CREATE DATABASE `n{name}`; CREATE USER 'n{name}_a'@'%'")
+        }
     };
     admin.run(&make).await.expect("a user");
     let theirs = admin.at(&format!("n{name}"));
@@ -243,7 +245,7 @@ async fn laws(place: &Place, server: &RealServer, names: &Names, workflow: Workf
     let expected: Vec<String> = match (workflow, dialect) {
         (Workflow::Reclaim, _) => Vec::new(),
         (_, Dialect::Postgresql) => vec![d.clone(), d, a, b],
-        (_, Dialect::Mariadb) => vec![d, a, b],
+        (_, Dialect::Mariadb | Dialect::Mysql) => vec![d, a, b],
     };
     if found != expected {
         return Err(format!("I2, I5: the server has {found:?}, not {expected:?}"));
@@ -283,9 +285,9 @@ async fn there(server: &RealServer, stem: &str) -> Vec<String> {
             "SELECT datname FROM pg_database WHERE datname LIKE '{stem}%' \
              UNION ALL SELECT rolname FROM pg_roles WHERE rolname LIKE '{stem}%' ORDER BY 1"
         ),
-        Dialect::Mariadb => format!(
+        Dialect::Mariadb | Dialect::Mysql => format!(
             "SELECT CAST(schema_name AS CHAR) AS n FROM information_schema.schemata WHERE schema_name LIKE '{stem}%' \
-             UNION ALL SELECT CAST(user AS CHAR) FROM mysql.global_priv WHERE user LIKE '{stem}%' ORDER BY 1"
+             UNION ALL SELECT CAST(user AS CHAR) FROM mysql.user WHERE user LIKE '{stem}%' ORDER BY 1"
         ),
     };
     let found = Login::admin(&server.access()).run(&text).await.unwrap_or_else(|why| vec![why]);
@@ -312,7 +314,7 @@ async fn drop_all(admin: &Login, names: &Names) {
             format!("DROP DATABASE IF EXISTS \"{stem}\" WITH (FORCE)"),
             format!("DROP ROLE IF EXISTS \"{stem}_a\", \"{stem}_b\", \"{stem}\""),
         ],
-        Dialect::Mariadb => vec![
+        Dialect::Mariadb | Dialect::Mysql => vec![
             format!("DROP DATABASE IF EXISTS `{stem}`"),
             format!("DROP USER IF EXISTS '{stem}_a'@'%', '{stem}_b'@'%'"),
             format!("DELETE FROM conductor.marks WHERE name LIKE '{stem}%'"),
@@ -339,9 +341,9 @@ async fn no_orphans(house: &House, server: &RealServer) {
             "SELECT datname FROM pg_database WHERE datname LIKE 'c\\_%' \
              UNION SELECT rolname FROM pg_roles WHERE rolname LIKE 'c\\_%'"
         }
-        Dialect::Mariadb => {
+        Dialect::Mariadb | Dialect::Mysql => {
             "SELECT CAST(schema_name AS CHAR) FROM information_schema.schemata WHERE schema_name LIKE 'c\\_%' \
-             UNION SELECT CAST(user AS CHAR) FROM mysql.global_priv WHERE user LIKE 'c\\_%'"
+             UNION SELECT CAST(user AS CHAR) FROM mysql.user WHERE user LIKE 'c\\_%'"
         }
     };
     let found = Login::admin(&server.access()).run(text).await.expect("the administrator asks");

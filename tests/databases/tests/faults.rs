@@ -3,6 +3,7 @@
 
 use conductor::database::names::{Names, User};
 use conductor::database::sql::Dialect;
+use conductor::provider::command::undelete;
 use conductor_databases::{House, Login, RealServer, SYSTEM};
 use conductor_live::until;
 use kube::api::{Patch, PatchParams};
@@ -30,6 +31,53 @@ async fn a_server_that_is_down_is_told_of_on_the_claim_and_waited_for() {
         house.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it works");
         house.record_in(&id, "Retained").await;
         first.run("SELECT 1").await.expect_err("nobody logs in any more");
+        controller.stop().await.expect("it stops when asked to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_back_while_its_server_is_down_is_kept_and_had_back_when_the_server_is() {
+    for dialect in [Dialect::Postgresql, Dialect::Mariadb] {
+        let mut server = RealServer::start(dialect).await;
+        let house = House::enter().await;
+        // One goes before the server does and is in quarantine, the other while it is down, with no quarantine at all.
+        let rules = |minutes: i32| json!({"reclaimPolicy": "Delete", "quarantineMinutes": minutes});
+        house.register("slow", &server, rules(60)).await;
+        house.register("swift", &server, rules(0)).await;
+        let controller = house.controller();
+        let mut ids = Vec::new();
+        for name in ["slow", "swift"] {
+            ids.push(house.claim("app", name, name, json!({})).await);
+            let login = house.login(dialect, "app", name).await;
+            login.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
+        }
+        let in_use = undelete(&house.client, SYSTEM, ("app", "slow")).await.expect_err("it is in use");
+        assert!(in_use.to_string().contains("nothing to have back"), "{in_use}");
+        house.release("app", "slow").await;
+        house.record_in(&ids[0], "Quarantined").await;
+        server.stop();
+        house.server_tells("slow", "cannot be reached").await;
+        house.server_tells("swift", "cannot be reached").await;
+        house.release("app", "swift").await;
+        house.record_tells(&ids[1], "nothing of it is dropped before the server is back").await;
+        for (name, id) in ["slow", "swift"].into_iter().zip(&ids) {
+            let note = undelete(&house.client, SYSTEM, ("app", name)).await.expect("it is on record");
+            assert_eq!(note.name, format!("db-{id}"));
+            assert!(
+                note.waits_for.is_some_and(|why| why.contains("cannot be reached")),
+                "the server is down"
+            );
+            house.record_tells(id, "it is asked back").await;
+        }
+        server.restart().await;
+        for (name, id) in ["slow", "swift"].into_iter().zip(&ids) {
+            house.record_in(id, "Retained").await;
+            house.claim("app", name, name, json!({})).await;
+            let again = house.login(dialect, "app", name).await;
+            assert_eq!(again.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "{dialect:?} {name}");
+        }
+        let never = undelete(&house.client, SYSTEM, ("app", "never")).await.expect_err("there is none");
+        assert!(never.to_string().contains("what is dropped is gone"), "{never}");
         controller.stop().await.expect("it stops when asked to");
     }
 }

@@ -6,7 +6,7 @@ use conductor::database::sql::Dialect;
 use conductor::live::Options;
 use conductor_databases::{House, Login, RealServer, SYSTEM, house::options};
 use conductor_live::{Controller, until};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -148,6 +148,112 @@ async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_
     let _ = std::fs::remove_file(manifest);
 }
 
+/// A place that nobody registered, and that notices who comes.
+struct Listener(std::net::TcpListener);
+
+impl Listener {
+    fn start() -> Listener {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+        listener.set_nonblocking(true).expect("it can be asked");
+        Listener(listener)
+    }
+
+    fn port(&self) -> u16 {
+        self.0.local_addr().expect("it has an address").port()
+    }
+
+    fn was_called(&self) -> bool {
+        self.0.accept().is_ok()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_label_without_a_host_has_its_server_made_on_demand_shared_and_gone_with_the_last_claim() {
+    for (dialect, engine, word) in
+        [(Dialect::Postgresql, "postgresql", "Postgres"), (Dialect::Mariadb, "mariadb", "MySQL")]
+    {
+        let house = House::enter().await;
+        let folder = std::env::temp_dir().join(format!("conductor-demand-{}-{engine}", std::process::id()));
+        let text = format!("defaultShape: small\ndemand:\n  type: {word}\n  reclaimPolicy: delete\n");
+        let path = scratch("demand.yaml", &text);
+        let controller = Controller::start(
+            house.turn.controller_client(),
+            Options {
+                database_config: Some(path.to_str().expect("a plain path").to_owned()),
+                local_servers: Some(folder.clone()),
+                ..options()
+            },
+        );
+        let claim = |app: &str, more: Value| {
+            let mut spec = json!({"AppID": app, "Type": word, "InstanceLabel": "demand.eu", "Username": app});
+            spec.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+            spec
+        };
+        put(&house, "app", "one", claim("one", json!({}))).await;
+        told(&house, "one", "a class with it that makes one on demand").await;
+        // An administrator says how a small one is made; the label gets a class of its own.
+        let databases = json!({"quarantineMinutes": 0});
+        house
+            .turn
+            .put(json!({
+                "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClass",
+                "metadata": {"name": "small", "namespace": SYSTEM}, "engine": engine, "labels": {"shape": "small"},
+                "template": {"apiVersion": "database.conductor.io/v1alpha1", "kind": "LocalServer",
+                    "spec": {"engine": engine, "databases": databases}},
+            }))
+            .await;
+        let first = served(&house, "app", "one").await;
+        assert_eq!(first["matchedLabel"], "demand");
+        put(&house, "app", "two", claim("two", json!({"Shape": "small"}))).await;
+        let second = served(&house, "app", "two").await;
+        let port = |status: &Value| status["connectionInfo"][0]["port"].clone();
+        assert_eq!(port(&first), port(&second), "a label is one server");
+        assert_eq!(count(&folder), 1);
+        for (name, spec, what) in [
+            ("shape", claim("x", json!({"Shape": "huge"})), "spec.Shape"),
+            ("host", claim("y", json!({"Host": "127.0.0.1"})), "is made on demand and has no address yet"),
+        ] {
+            put(&house, "app", name, spec).await;
+            told(&house, name, what).await;
+        }
+        let login = async |name: &str| {
+            let keys = house.published("app", name).await.expect("it is published");
+            let keys = keys.into_iter().map(|(key, value)| match key.as_str() {
+                "databaseName" => ("database".to_owned(), value),
+                _ => (key, value),
+            });
+            Login::new(dialect, keys.collect())
+        };
+        let (one, two) = (login("one").await, login("two").await);
+        one.run("CREATE TABLE t (v INT)").await.expect("the login works");
+        two.run("CREATE TABLE t (v INT)").await.expect("so does the other");
+        assert!(two.at(one.get("database")).run("SELECT v FROM t").await.is_err(), "{dialect:?}");
+        // The last one takes the server along; the one before does not.
+        for (name, left) in [("one", 1), ("two", 0)] {
+            fronts(&house, "app").delete(name, &DeleteParams::default()).await.expect("it is there");
+            until("its claim is gone", async || house.turn.claim("app", name).await.is_none().then_some(()))
+                .await;
+            until(&format!("{left} servers are left"), async || (count(&folder) == left).then_some(())).await;
+            if left == 1 {
+                two.run("SELECT v FROM t").await.expect("the other goes on");
+            }
+        }
+        until("the resource is gone", async || {
+            let api = house.api("LocalServer");
+            api.list(&ListParams::default()).await.ok()?.items.is_empty().then_some(())
+        })
+        .await;
+        controller.stop().await.expect("it stops when asked to");
+        let _ = std::fs::remove_dir_all(&folder);
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// How many servers have data in a folder.
+fn count(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map(Iterator::count).unwrap_or(0)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_them() {
     let server = RealServer::start(Dialect::Postgresql).await;
@@ -164,12 +270,13 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
             access.username, server.plan.port
         )
     };
+    let listener = Listener::start();
     let path = scratch("config.yaml", &instance("atlas", "  shape: small\n  minStorageGB: 20\n"));
     let config = Some(path.to_str().expect("a plain path").to_owned());
     let controller =
         Controller::start(house.turn.controller_client(), Options { database_config: config, ..options() });
     put(&house, "app", "unknown", json!({"AppID": "a", "InstanceLabel": "athena"})).await;
-    told(&house, "unknown", "there are atlas").await;
+    told(&house, "unknown", "there are atlas; register a DatabaseServer").await;
     for (name, spec, what) in [
         ("field", json!({"InstanceLabel": "atlas", "Colour": "red"}), "`Colour` is not known"),
         (
@@ -177,9 +284,15 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
             json!({"InstanceLabel": "atlas", "DatabaseName": "x\"; DROP DATABASE y"}),
             "spec.DatabaseName",
         ),
-        ("port", json!({"InstanceLabel": "atlas", "Port": 1}), "spec.Port"),
+        ("port", json!({"InstanceLabel": "atlas", "Port": 1}), "spec.Port: instance atlas (atlas) has"),
         // Nobody sends an administrator's password to a host that nobody registered.
-        ("host", json!({"InstanceLabel": "atlas", "Host": "evil.example"}), "spec.Host"),
+        (
+            "host",
+            json!({"InstanceLabel": "atlas", "Host": "127.0.0.1", "Port": listener.port()}),
+            "only registered servers can be named, because the administrator's password is sent there: leave it out, \
+             or ask for a DatabaseServer with it",
+        ),
+        ("type", json!({"InstanceLabel": "atlas", "Type": "MySQL"}), "spec.Type"),
         ("shape", json!({"InstanceLabel": "atlas", "Shape": "large"}), "spec.Shape"),
         ("storage", json!({"InstanceLabel": "atlas", "MinStorageGB": 21}), "spec.MinStorageGB"),
     ] {
@@ -187,6 +300,7 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
         told(&house, name, what).await;
         assert!(house.turn.claim("app", name).await.is_none(), "{name} became a claim");
     }
+    assert!(!listener.was_called(), "somebody was connected to that only a claim names");
     // What was wrong is mended, by its owner or by the administrator.
     put(
         &house,

@@ -53,7 +53,7 @@ async fn hold(login: &Login) -> Result<Held, String> {
             tokio::spawn(connection);
             Ok(Box::new(client))
         }
-        Dialect::Mariadb => {
+        Dialect::Mariadb | Dialect::Mysql => {
             let options = mysql_async::OptsBuilder::default()
                 .ip_or_hostname(login.get("host"))
                 .tcp_port(port)
@@ -103,7 +103,9 @@ async fn a_server_that_is_read_only_is_told_of_with_what_to_do() {
                 &["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"],
                 &["ALTER SYSTEM SET default_transaction_read_only = off", "SELECT pg_reload_conf()"],
             ),
-            Dialect::Mariadb => (&["SET GLOBAL read_only = 1"], &["SET GLOBAL read_only = 0"]),
+            Dialect::Mariadb | Dialect::Mysql => {
+                (&["SET GLOBAL read_only = 1"], &["SET GLOBAL read_only = 0"])
+            }
         };
         for statement in on {
             admin.run(statement).await.expect("the administrator may");
@@ -152,10 +154,14 @@ async fn a_missing_right_on_mariadb_is_named_with_the_grant_that_gives_it() {
     let controller = house.controller();
     let told = house.server_tells("main", "lacks CREATE USER").await;
     assert!(told.contains("GRANT CREATE USER ON *.* TO 'clerk'@'%'"), "{told}");
-    // What the page says that it needs, and no more.
+    // Without these two it would neither see the sessions of applications nor end them, and nobody would notice.
+    for right in ["PROCESS", "CONNECTION ADMIN"] {
+        assert!(told.contains(&format!("GRANT {right} ON *.* TO 'clerk'@'%'")), "{told}");
+    }
+    // What the page says that it needs, and what applications shall have.
     admin
         .run(
-            "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD, PROCESS, CONNECTION ADMIN, CREATE USER, \
+            "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, CREATE USER, PROCESS, CONNECTION ADMIN, \
              ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, \
              CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER, DELETE HISTORY ON *.* TO 'clerk'@'%' WITH GRANT OPTION",
         )
@@ -165,7 +171,16 @@ async fn a_missing_right_on_mariadb_is_named_with_the_grant_that_gives_it() {
     let id = house.claim("app", "orders", "main", json!({})).await;
     let login = house.login(Dialect::Mariadb, "app", "orders").await;
     login.run("CREATE TABLE t (v INT)").await.expect("it may make tables");
+    let session = login.clone();
+    let session = tokio::spawn(async move { session.run("SELECT SLEEP(15)").await });
+    let sessions =
+        format!("SELECT id FROM information_schema.processlist WHERE user = '{}'", login.get("username"));
+    until("a session is open", async || {
+        (!admin.run(&sessions).await.unwrap_or_default().is_empty()).then_some(())
+    })
+    .await;
     house.rotate(&id, "hard-1").await;
+    assert!(session.await.expect("it runs").is_err(), "the session has outlived a hard change");
     house.release("app", "orders").await;
     until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
     controller.stop().await.expect("it stops when asked to");

@@ -1,15 +1,13 @@
-//! From a claim to a working login and back, on real servers and a real API server, for both engines: made, used,
+//! From a claim to a working login and back, on real servers and a real API server, for every engine: made, used,
 //! kept apart, changed under its users, released, kept, dropped, asked back.
 
 use conductor::api::database::UNDELETE;
 use conductor::database::sql::Dialect;
-use conductor_databases::{House, Login, RealServer, SYSTEM};
+use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-
-const BOTH: [Dialect; 2] = [Dialect::Postgresql, Dialect::Mariadb];
 
 /// Waits until a login does not work any more, and gives what the server says.
 async fn refused(login: &Login) -> String {
@@ -18,7 +16,7 @@ async fn refused(login: &Login) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_ends_in_a_working_login_that_is_its_own_and_ends_with_it() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({})).await;
@@ -47,7 +45,7 @@ async fn a_claim_ends_in_a_working_login_that_is_its_own_and_ends_with_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_users_make_belongs_to_both_users_and_a_change_of_the_login_leaves_the_old_one_working() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({})).await;
@@ -91,9 +89,9 @@ async fn there(server: &RealServer, database: &str) -> Vec<String> {
             "SELECT datname FROM pg_database WHERE datname LIKE '{database}%' \
              UNION ALL SELECT rolname FROM pg_roles WHERE rolname LIKE '{database}%' ORDER BY 1"
         ),
-        Dialect::Mariadb => format!(
+        Dialect::Mariadb | Dialect::Mysql => format!(
             "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE '{database}%' \
-             UNION ALL SELECT user FROM mysql.global_priv WHERE user LIKE '{database}%' \
+             UNION ALL SELECT user FROM mysql.user WHERE user LIKE '{database}%' \
              UNION ALL SELECT name FROM conductor.marks WHERE name LIKE '{database}%' ORDER BY 1"
         ),
     };
@@ -103,7 +101,7 @@ async fn there(server: &RealServer, database: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retain_keeps_the_data_and_delete_drops_it_after_its_quarantine() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("kept", &server, json!({"reclaimPolicy": "Retain"})).await;
@@ -139,7 +137,7 @@ async fn retain_keeps_the_data_and_delete_drops_it_after_its_quarantine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_quarantine_can_be_had_back_with_its_data() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 60})).await;

@@ -1,15 +1,13 @@
-//! Extra logins on a claim's database, on real servers and a real API server, for both engines: what they may and may
+//! Extra logins on a claim's database, on real servers and a real API server, for every engine: what they may and may
 //! not do, also with what comes later; and that another namespace gets one by the owner's grant and no longer than that.
 
-use conductor::api::database::ROTATE;
 use conductor::database::sql::Dialect;
-use conductor_databases::{House, Login, RealServer};
+use conductor::provider::command;
+use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-
-const BOTH: [Dialect; 2] = [Dialect::Postgresql, Dialect::Mariadb];
 
 /// Waits until a login does not work any more, and gives what the server says.
 async fn refused(login: &Login) -> String {
@@ -66,12 +64,26 @@ async fn login(house: &House, dialect: Dialect, namespace: &str, name: &str) -> 
     .await
 }
 
+/// Has the login of role `analytics/reports` changed as `conductor rotate role` does, and gives the new one.
+async fn rotate(house: &House, dialect: Dialect, is_hard: bool) -> Login {
+    let role = ("analytics", "reports");
+    let note = command::rotate_role(&house.client, SYSTEM, role, is_hard).await.expect("it has a login");
+    assert_eq!((note.kind.as_str(), note.waits_for), ("DatabaseRole", None));
+    let roles = house.api_in("DatabaseRole", role.0);
+    until("the change is done", async || {
+        let role = roles.get_opt(role.1).await.ok()??;
+        (role.data["status"]["rotationDone"] == note.value).then_some(())
+    })
+    .await;
+    login(house, dialect, role.0, role.1).await
+}
+
 /// Users of roles that the server has, and marks of them.
 async fn left(server: &RealServer) -> Vec<String> {
     let text = match server.plan.dialect {
         Dialect::Postgresql => "SELECT rolname FROM pg_roles WHERE rolname LIKE 'r\\_%'",
-        Dialect::Mariadb => {
-            "SELECT CAST(user AS CHAR) FROM mysql.global_priv WHERE user LIKE 'r\\_%' \
+        Dialect::Mariadb | Dialect::Mysql => {
+            "SELECT CAST(user AS CHAR) FROM mysql.user WHERE user LIKE 'r\\_%' \
              UNION ALL SELECT name FROM conductor.marks WHERE name LIKE 'r\\_%'"
         }
     };
@@ -80,7 +92,7 @@ async fn left(server: &RealServer) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_writes_rows() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
@@ -148,7 +160,7 @@ async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_wri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_that() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({})).await;
@@ -156,6 +168,13 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
         role(&house, "analytics", "reports", "ReadWrite").await;
         let told = stands(&house, ("analytics", "reports"), "False", "NotGranted").await;
         assert!(told.contains("make a DatabaseGrant in shop"), "{told}");
+        for (role, why) in
+            [("reports", "has no login to change: no grant"), ("absent", "there is no DatabaseRole")]
+        {
+            let refused = command::rotate_role(&house.client, SYSTEM, ("analytics", role), true).await;
+            let refused = refused.expect_err("there is no login").to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
         house.turn.namespace("shop").await;
         grant(&house, "ReadOnly").await;
         house.claim("shop", "orders", "main", json!({})).await;
@@ -168,19 +187,16 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
         let granted = login(&house, dialect, "analytics", "reports").await;
         owner.run("CREATE TABLE t (v INT)").await.expect("it owns it");
         granted.run("INSERT INTO t VALUES (1)").await.expect("it is granted");
-        // Its login changes as every other does.
-        let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "hard-1"}}}));
-        let roles = house.api_in("DatabaseRole", "analytics");
-        roles.patch("reports", &PatchParams::default(), &note).await.expect("it is there");
-        until("the change is done", async || {
-            let role = roles.get_opt("reports").await.ok()??;
-            (role.data["status"]["rotationDone"] == "hard-1").then_some(())
-        })
-        .await;
-        let changed = login(&house, dialect, "analytics", "reports").await;
-        assert_ne!(changed.get("username"), granted.get("username"));
+        // Its login changes as every other does: first so that the one before stays, then so that nothing does.
+        let softly = rotate(&house, dialect, false).await;
+        assert_ne!(softly.get("username"), granted.get("username"));
+        softly.run("SELECT v FROM t").await.expect("the new one works");
+        granted.run("SELECT v FROM t").await.expect("who has not heard yet still gets in");
+        let changed = rotate(&house, dialect, true).await;
+        assert_eq!(changed.get("username"), granted.get("username"));
         changed.run("SELECT v FROM t").await.expect("the new one works");
-        refused(&granted).await;
+        granted.run("SELECT 1").await.expect_err("its password is another");
+        refused(&softly).await;
         // Withdrawn: the login ends, the Secret and the users go, and the role says why.
         let grants = house.api_in("DatabaseGrant", "shop");
         grants.delete("analytics", &DeleteParams::default()).await.expect("it is there");
@@ -202,7 +218,7 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_conductors_is_never_touched_for_a_role() {
-    for dialect in BOTH {
+    for dialect in engines() {
         let server = RealServer::start(dialect).await;
         let house = House::enter().await;
         house.register("main", &server, json!({})).await;
@@ -233,7 +249,7 @@ async fn what_is_not_conductors_is_never_touched_for_a_role() {
         let admin = Login::admin(&server.access());
         let theirs = match dialect {
             Dialect::Postgresql => format!("CREATE ROLE {user} LOGIN PASSWORD 'theirs'"),
-            Dialect::Mariadb => format!("CREATE USER {user}@'%' IDENTIFIED BY 'theirs'"),
+            Dialect::Mariadb | Dialect::Mysql => format!("CREATE USER {user}@'%' IDENTIFIED BY 'theirs'"),
         };
         admin.run(&theirs).await.expect("the administrator makes it");
         let controller = house.controller();
@@ -245,8 +261,8 @@ async fn what_is_not_conductors_is_never_touched_for_a_role() {
             Dialect::Postgresql => {
                 format!("SELECT rolname FROM pg_roles WHERE rolname = '{user}' AND rolcanlogin")
             }
-            Dialect::Mariadb => {
-                format!("SELECT CAST(user AS CHAR) FROM mysql.global_priv WHERE user = '{user}'")
+            Dialect::Mariadb | Dialect::Mysql => {
+                format!("SELECT CAST(user AS CHAR) FROM mysql.user WHERE user = '{user}'")
             }
         };
         assert_eq!(admin.run(&still).await, Ok(vec![user]));

@@ -108,7 +108,7 @@ async fn trial(
 fn dialect_word(server: &RealServer) -> &'static str {
     match server.plan.dialect {
         Dialect::Postgresql => "p",
-        Dialect::Mariadb => "m",
+        Dialect::Mariadb | Dialect::Mysql => "m",
     }
 }
 
@@ -195,7 +195,9 @@ async fn laws(place: &Place, server: &RealServer, uid: &str, workflow: Workflow)
         Dialect::Postgresql => format!(
             "SELECT rolname FROM pg_roles WHERE shobj_description(oid, 'pg_authid') LIKE 'conductor:{uid} %'"
         ),
-        Dialect::Mariadb => format!("SELECT name FROM conductor.marks WHERE mark LIKE 'conductor:{uid} %'"),
+        Dialect::Mariadb | Dialect::Mysql => {
+            format!("SELECT name FROM conductor.marks WHERE mark LIKE 'conductor:{uid} %'")
+        }
     };
     let found = admin.run(&marked).await?;
     let expected = if workflow == Workflow::TakeAway { 0 } else { 2 };
