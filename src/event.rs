@@ -146,6 +146,8 @@ pub struct Gone {
     pub key: ObjectKey,
     /// Which life of that name ended.
     pub uid: Uid,
+    /// The revision with which it went, where the API says so. The engine does not need it; a recording does.
+    pub revision: Revision,
 }
 
 /// How the API answered a write.

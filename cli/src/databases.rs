@@ -1,7 +1,7 @@
 //! `conductor rotate` and `conductor undelete`: a note on the record of a claim's database, or on a role, for whoever
 //! leads.
 
-use crate::args::{Format, NoteArguments, RotateArguments, RotateWhat, UndeleteArguments};
+use crate::args::{Format, RotateArguments, RotateWhat, UndeleteArguments};
 use crate::sim::split;
 use crate::{cluster, output};
 use anyhow::{Context, Result};

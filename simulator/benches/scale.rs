@@ -243,20 +243,24 @@ fn write_recording(folder: &Path, resources: usize, claims: usize, events: usize
     for at in 0..claims.min(resources * SLOTS) {
         let name = format!("claim-{at:06}");
         let (ns, uid, time) = (format!("team-{}", at % 100), format!("c-{at}"), (at as u64) * 10);
-        let mut change =
-            |kind: Kind, ns: &str, name: &str, uid: &str, new: Option<Value>, patch: Option<Value>| {
-                revision += 1;
-                written += 1;
-                let stamp = |mut value: Value| {
-                    value["metadata"]["resourceVersion"] = json!(revision.to_string());
-                    value
-                };
-                let (kind, ns, name, uid) =
-                    (kind.name().to_owned(), ns.to_owned(), name.to_owned(), uid.to_owned());
-                let (new, patch) = (new.map(stamp), patch.map(stamp));
-                out.line(&Line::Ev(Change { at: time, kind, ns, name, uid, new, patch, gone: false }))
-                    .expect("it is written");
+        let mut change = |kind: Kind,
+                          ns: &str,
+                          name: &str,
+                          uid: &str,
+                          new: Option<Value>,
+                          patch: Option<Value>| {
+            revision += 1;
+            written += 1;
+            let stamp = |mut value: Value| {
+                value["metadata"]["resourceVersion"] = json!(revision.to_string());
+                value
             };
+            let (kind, ns, name, uid) =
+                (kind.name().to_owned(), ns.to_owned(), name.to_owned(), uid.to_owned());
+            let (new, patch) = (new.map(stamp), patch.map(stamp));
+            out.line(&Line::Ev(Change { at: time, kind, ns, name, uid, new, patch, gone: false, rev: None }))
+                .expect("it is written");
+        };
         change(Kind::Claim(TYPE), &ns, &name, &uid, Some(claim(at)), None);
         let (slot, db) = (at % SLOTS, at / SLOTS);
         let refs: Vec<Value> = (db * SLOTS..=db * SLOTS + slot).map(claim_ref).collect();
@@ -290,6 +294,7 @@ fn write_recording(folder: &Path, resources: usize, claims: usize, events: usize
                 new: None,
                 patch: Some(patch),
                 gone: false,
+                rev: None,
             }))
             .expect("it is written");
         };

@@ -1,7 +1,7 @@
 //! Recordings: what is written is read, what is not allowed is not written, and a history played again decides alike.
 
 use conductor::engine::Config;
-use conductor::event::Event;
+use conductor::event::{Event, Gone};
 use conductor::model::{Kind, Object, ObjectKey, Revision, Time, TypeId};
 use conductor_simulator::lab::Lab;
 use conductor_simulator::plan::{Options as PlanOptions, plan};
@@ -349,6 +349,43 @@ fn a_lost_watch_is_a_gap_and_what_it_missed_is_written() {
         })
         .collect();
     assert_eq!(words, ["obj a", "obj b", "gap", "gone a", "new c", "end"]);
+}
+
+#[test]
+fn what_is_gone_was_changed_before_though_another_watch_lags() {
+    let path = folder("lagging").join("a.rec");
+    let subject = Subject {
+        began: BEGAN,
+        system_namespace: SYSTEM.to_owned(),
+        recorder: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let file = File::create(&path).expect("a file can be made");
+    let mut recorder = Recorder::new(file, subject, Redaction::fields_only());
+    let at = |mut object: Object, revision: u64| {
+        object.metadata.resource_version = Some(revision.to_string());
+        object
+    };
+    let (kind, old) = (Kind::Resource(TYPE), at(database("old", json!({"engine": "mysql"})), 1));
+    let key = conductor_simulator::world::key_of(&old);
+    let uid = old.metadata.uid.as_deref().unwrap_or_default().into();
+    recorder
+        .take(Event::Listed { kind, objects: vec![old.clone()], revision: Revision(1) }, 0)
+        .expect("it records");
+    recorder.begin().expect("it records");
+    let mut cordoned = at(old, 20);
+    cordoned.body["spec"]["unschedulable"] = json!(true);
+    let gone = Gone { kind, key, uid, revision: Revision(21) };
+    // The claims' watch is behind: its news is older than what the other watch has shown by then.
+    for (event, after) in [
+        (Event::Seen(cordoned), 10),
+        (Event::Seen(at(claim("c", json!({"engine": "mysql"})), 10)), 20),
+        (Event::Gone(gone), 30),
+    ] {
+        recorder.take(event, after).expect("it records");
+    }
+    recorder.finish(40).expect("it records");
+    let played = replay(&path, &Options::default()).expect("it plays");
+    assert_eq!((played.events, played.end.claims, played.end.pending), (3, 1, 1));
 }
 
 #[test]

@@ -80,7 +80,8 @@ impl Reader for KindReader {
 
     fn gone(&self, object: Object) -> Event {
         let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        Event::Gone(Gone { kind: self.0, key: wire::key_of(&object.metadata), uid })
+        let revision = Revision::read(object.metadata.resource_version.as_deref());
+        Event::Gone(Gone { kind: self.0, key: wire::key_of(&object.metadata), uid, revision })
     }
 
     fn advice(&self) -> String {

@@ -27,7 +27,7 @@ use crate::world::World;
 use conductor::action::{Action, Write};
 use conductor::engine::{Config, Engine};
 use conductor::event::{Event, Gone};
-use conductor::model::{Object, Time};
+use conductor::model::{Object, Revision, Time};
 use std::collections::VecDeque;
 
 /// The engine, at the time that it was told, and what answers it.
@@ -66,7 +66,8 @@ impl Stage {
     /// Takes an object away, before anything is decided.
     pub fn lose(&mut self, Outline { kind, key, uid, .. }: &Outline) {
         self.world.forget(*kind, key);
-        self.engine.handle(Event::Gone(Gone { kind: *kind, key: key.clone(), uid: uid.clone() }), self.now);
+        let (key, uid, revision) = (key.clone(), uid.clone(), Revision::default());
+        self.engine.handle(Event::Gone(Gone { kind: *kind, key, uid, revision }), self.now);
     }
 
     /// Lets the engine decide everything.

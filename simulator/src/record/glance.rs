@@ -58,7 +58,7 @@ impl Report {
     pub fn into_change(self) -> Result<Change, String> {
         let Report { at, kind, ns, name, uid, patch, .. } = self;
         let patch = serde_json::from_str(patch.get()).map_err(|error| format!("unreadable: {error}"))?;
-        Ok(Change { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false })
+        Ok(Change { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false, rev: None })
     }
 }
 

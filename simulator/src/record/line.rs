@@ -87,6 +87,9 @@ pub struct Change {
     /// It is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
+    /// The revision with which it went; absent where it is not known, and where the object has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rev: Option<u64>,
 }
 
 /// What the live engine decided, read off what it wrote.

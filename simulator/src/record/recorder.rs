@@ -87,7 +87,7 @@ impl<W: Write> Recorder<W> {
         self.last = at;
         match event {
             Event::Seen(object) => self.seen(&object, at),
-            Event::Gone(Gone { kind, key, uid }) => self.gone(kind, &key, &uid, at),
+            Event::Gone(gone) => self.gone(&gone, at),
             Event::Listed { kind, objects, revision } => self.listed(kind, &objects, revision, at),
             // Nothing else is watched: parts, Secrets and what is published from them stay where they are.
             Event::Synced
@@ -115,7 +115,7 @@ impl<W: Write> Recorder<W> {
             .map(|(_, key)| key.clone())
             .collect();
         for key in missing {
-            self.forget(kind, &key, at)?;
+            self.forget(kind, &key, revision, at)?;
         }
         objects.iter().try_for_each(|object| self.seen(object, at))
     }
@@ -134,7 +134,8 @@ impl<W: Write> Recorder<W> {
         let uid = told["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         // The same name in another life is another object.
         if known.is_some_and(|k| k.told["metadata"]["uid"] != told["metadata"]["uid"]) {
-            self.forget(kind, &key, at)?;
+            let revision = Revision::read(object.metadata.resource_version.as_deref());
+            self.forget(kind, &key, revision, at)?;
         }
         let known = self.objects.get(&(kind, key.clone()));
         let old = known.map(|k| &k.told);
@@ -148,7 +149,17 @@ impl<W: Write> Recorder<W> {
             let decided = decisions(kind, old, &told, at);
             let ended = outcome(kind, old, &told, since, at);
             let (ns, name) = (key.namespace.to_string(), key.name.to_string());
-            let change = Change { at, kind: kind.name().to_owned(), ns, name, uid, new, patch, gone: false };
+            let change = Change {
+                at,
+                kind: kind.name().to_owned(),
+                ns,
+                name,
+                uid,
+                new,
+                patch,
+                gone: false,
+                rev: None,
+            };
             self.writer.line(&Line::Ev(change))?;
             for decision in decided {
                 self.writer.line(&Line::Dec(decision))?;
@@ -161,17 +172,17 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    fn gone(&mut self, kind: Kind, key: &ObjectKey, uid: &str, at: u64) -> io::Result<()> {
-        let ObjectKey { namespace, name } = key;
+    fn gone(&mut self, gone: &Gone, at: u64) -> io::Result<()> {
+        let Gone { kind, key: ObjectKey { namespace, name }, uid, revision } = gone;
         let key = ObjectKey::new(self.redaction.name(namespace), self.redaction.name(name));
-        let known = self.objects.get(&(kind, key.clone()));
-        match known.is_some_and(|k| k.told["metadata"]["uid"] == uid) {
-            true => self.forget(kind, &key, at),
+        let known = self.objects.get(&(*kind, key.clone()));
+        match known.is_some_and(|k| k.told["metadata"]["uid"] == **uid) {
+            true => self.forget(*kind, &key, *revision, at),
             false => Ok(()),
         }
     }
 
-    fn forget(&mut self, kind: Kind, key: &ObjectKey, at: u64) -> io::Result<()> {
+    fn forget(&mut self, kind: Kind, key: &ObjectKey, revision: Revision, at: u64) -> io::Result<()> {
         let Some(kept) = self.objects.remove(&(kind, key.clone())) else { return Ok(()) };
         if !self.begun {
             return Ok(());
@@ -185,6 +196,7 @@ impl<W: Write> Recorder<W> {
             new: None,
             patch: None,
             gone: true,
+            rev: Some(revision.0).filter(|revision| *revision != 0),
         }))
     }
 

@@ -86,6 +86,9 @@ fn revision(line: &Glance) -> Option<u64> {
         Glance::Line(Line::Ev(change)) => change,
         Glance::Line(_) => return None,
     };
+    if change.gone {
+        return change.rev;
+    }
     let object = change.new.as_ref().or(change.patch.as_ref())?;
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str)?.parse().ok()
 }

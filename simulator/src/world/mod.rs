@@ -9,7 +9,7 @@ pub(crate) use stored::Stored;
 
 use conductor::action::{Action, PartAction, Write};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
-use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Slot, WriteId};
+use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Revision, Slot, WriteId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -173,7 +173,8 @@ impl World {
             self.advance();
             self.objects.remove(&(object.kind, key.clone()));
             let uid = object.metadata.uid.unwrap_or_default();
-            return Event::Gone(Gone { kind: object.kind, key, uid: uid.into() });
+            let revision = Revision::read(object.metadata.resource_version.as_deref());
+            return Event::Gone(Gone { kind: object.kind, key, uid: uid.into(), revision });
         }
         self.store(key, object)
     }
@@ -274,7 +275,7 @@ impl World {
         if is_let_go(object) {
             let uid = object.metadata.uid.as_deref().unwrap_or_default().into();
             self.objects.remove(&place);
-            let seen = Event::Gone(Gone { kind: place.0, key: place.1, uid });
+            let seen = Event::Gone(Gone { kind: place.0, key: place.1, uid, revision: Revision::default() });
             return Outcome { answer: Answer::Deleted, seen: Some(seen) };
         }
         object.metadata.resource_version = Some(self.revision.to_string());

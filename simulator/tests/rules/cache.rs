@@ -75,7 +75,7 @@ fn a_late_echo_of_an_object_that_is_gone_does_not_bring_it_back() {
     let echo = driver.world.get(RESOURCE, &key).unwrap().clone();
     let uid = echo.metadata.uid.clone().unwrap();
     driver.world.delete(RESOURCE, &key);
-    driver.tell(Event::Gone(Gone { kind: RESOURCE, key, uid: uid.into() }));
+    driver.tell(Event::Gone(Gone { kind: RESOURCE, key, uid: uid.into(), revision: Revision::default() }));
     driver.tell(Event::Seen(echo));
     driver.put(claim("c", asks(1)));
     driver.run();

@@ -142,10 +142,8 @@ async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_c
     .await;
     turn.kubectl(&["delete", "configmap", "orders", "-n", "shop"]);
     let config = ["get", "configmap", "orders", "-n", "shop", "-o", "jsonpath={.data.host}"];
-    until("the ConfigMap is back", async || {
-        (turn.try_kubectl(&config) == "moved.example.com").then_some(())
-    })
-    .await;
+    until("the ConfigMap is back", async || (turn.try_kubectl(&config) == "moved.example.com").then_some(()))
+        .await;
 
     update_in_place(&turn).await;
 

@@ -304,10 +304,13 @@ impl Line {
         match self {
             Line::Postgresql(client) => {
                 let client = &*client;
-                let answers = futures::stream::iter(statements)
-                    .map(|text| async move { (text, client.simple_query(text).await) })
+                let answers = futures::stream::iter(statements.to_vec())
+                    .map(|text| async move {
+                        let answer = client.simple_query(&text).await;
+                        (text, answer)
+                    })
                     .buffered(64);
-                let check = |(text, answer): (&String, Result<_, tokio_postgres::Error>)| {
+                let check = |(text, answer): (String, Result<_, tokio_postgres::Error>)| {
                     if let Err(error) = answer {
                         let code = error.code().map_or("", tokio_postgres::error::SqlState::code);
                         assert!(!code.is_empty() && code != "42601", "{text}: {error:?}");
