@@ -13,7 +13,7 @@
 
 mod verdict;
 
-pub use verdict::{Reason, Refusal};
+pub use verdict::{Considered, Reason, Refusal};
 
 use crate::cache::{Ask, Candidate, Charge, ClassAsk, Ledger, Standing};
 use crate::model::quota::Bounds;

@@ -9,10 +9,23 @@ use std::fmt;
 pub struct Reason {
     /// Which predicate.
     pub predicate: Predicate,
-    /// How many resources it refused; for quotas and limits, how many of those were exceeded.
+    /// How many it refused of what it was asked about; for quotas and limits, how many of those were exceeded.
     pub count: usize,
+    /// What it was asked about.
+    pub of: Considered,
     /// In words.
     pub message: String,
+}
+
+/// What a predicate was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Considered {
+    /// Resources that could serve the claim.
+    Resources,
+    /// Classes that could make one for it.
+    Classes,
+    /// The claim itself, against quotas and limits.
+    Claim,
 }
 
 /// Why a claim was not served.
@@ -20,7 +33,7 @@ pub struct Reason {
 pub struct Refusal {
     /// One line for the claim's status.
     pub message: String,
-    /// Predicate by predicate, the most frequent first.
+    /// Predicate by predicate, the most frequent first: of resources, then of classes, then of quotas.
     pub reasons: Vec<Reason>,
 }
 
@@ -28,7 +41,8 @@ impl Refusal {
     /// A refusal for one reason.
     pub fn single(predicate: Predicate, message: impl Into<String>) -> Refusal {
         let message = message.into();
-        Refusal { message: message.clone(), reasons: vec![Reason { predicate, count: 1, message }] }
+        let reason = Reason { predicate, count: 1, of: Considered::Resources, message: message.clone() };
+        Refusal { message, reasons: vec![reason] }
     }
 
     /// The predicate that refused most.

@@ -1,6 +1,6 @@
 //! Limits: what a single claim of a namespace may ask, and what it asks where it says nothing.
 
-use crate::framework::{Admission, Gate, Reason, Refusal};
+use crate::framework::{Admission, Considered, Gate, Reason, Refusal};
 use crate::model::quota::Bounds;
 use crate::model::{Capacity, Predicate};
 
@@ -24,7 +24,8 @@ impl Gate for Limits {
         }
         let message =
             format!("outside the limits of namespace {}: {}", admission.charge.namespace, broken.join("; "));
-        let reason = Reason { predicate: Predicate::Limits, count: broken.len(), message: message.clone() };
+        let (predicate, count, of) = (Predicate::Limits, broken.len(), Considered::Claim);
+        let reason = Reason { predicate, count, of, message: message.clone() };
         (!broken.is_empty()).then(|| Refusal { message, reasons: vec![reason] })
     }
 }

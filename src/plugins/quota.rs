@@ -1,7 +1,7 @@
 //! Quota: what a namespace, or a set of them, may claim in sum. A claim over quota waits and blocks nobody.
 
 use crate::cache::{Overrun, QuotaKey};
-use crate::framework::{Admission, Gate, Reason, Refusal};
+use crate::framework::{Admission, Considered, Gate, Reason, Refusal};
 use crate::model::Predicate;
 
 pub(super) struct Quota;
@@ -15,7 +15,8 @@ impl Gate for Quota {
         let overruns = admission.ledger.overruns(admission.charge);
         let sentences: Vec<String> = overruns.iter().map(sentence).collect();
         let message = sentences.join("; ");
-        let reason = Reason { predicate: Predicate::Quota, count: overruns.len(), message: message.clone() };
+        let (predicate, count, of) = (Predicate::Quota, overruns.len(), Considered::Claim);
+        let reason = Reason { predicate, count, of, message: message.clone() };
         (!overruns.is_empty()).then(|| Refusal { message, reasons: vec![reason] })
     }
 }

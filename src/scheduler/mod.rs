@@ -144,7 +144,9 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
                 }
                 Step::Provision => match provision::check(state, request, class.as_ref()) {
                     provision::Verdict::Makes(class) => return Decision::Provision { class },
-                    provision::Verdict::Refuses(why) => refused.provision.push(why),
+                    provision::Verdict::Refuses(predicate, why) => {
+                        refused.classes.push((predicate, why));
+                    }
                     provision::Verdict::NoClass => {}
                 },
             }

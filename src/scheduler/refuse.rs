@@ -3,7 +3,7 @@
 
 use super::{Decision, Request, alternatives};
 use crate::cache::{Ask, ClassAsk, State, Tally};
-use crate::framework::{Reason, Refusal};
+use crate::framework::{Considered, Reason, Refusal};
 use crate::model::{ClassWant, Name, Predicate, TypeId, Wants};
 use crate::plugins;
 use crate::queue::Wait;
@@ -16,8 +16,8 @@ pub(super) struct Refused {
     pub quota: Vec<Refusal>,
     /// Whether any class was searched at all.
     pub matched: bool,
-    /// Why no resource could be made.
-    pub provision: Vec<String>,
+    /// The classes that could not make one: by which predicate, and why.
+    pub classes: Vec<(Predicate, String)>,
 }
 
 /// Refusals of equal requests at one generation of the index, before quotas and provisioning are added.
@@ -62,18 +62,14 @@ impl Refused {
         }
         let classes = alternatives(state, request.claim.ty, &request.wants.class);
         let mut refusal = memo.refusal(state, request, &classes);
-        if self.provision.is_empty() && self.quota.is_empty() {
+        if self.classes.is_empty() && self.quota.is_empty() {
             return Decision::Refuse { refusal, wait: Wait::Match };
         }
         let told = Arc::make_mut(&mut refusal);
-        for why in &self.provision {
+        for refusal in of_classes(&self.classes).iter().chain(&self.quota) {
             told.message.push_str("; ");
-            told.message.push_str(why);
-        }
-        for quota in &self.quota {
-            told.message.push_str("; ");
-            told.message.push_str(&quota.message);
-            told.reasons.extend(quota.reasons.iter().cloned());
+            told.message.push_str(&refusal.message);
+            told.reasons.extend(refusal.reasons.iter().cloned());
         }
         let wait = if self.quota.is_empty() { Wait::Match } else { Wait::MatchOrQuota(namespace) };
         Decision::Refuse { refusal, wait }
@@ -82,20 +78,45 @@ impl Refused {
 
 /// `0/214 resources fit: 120 class, 71 version, 23 capacity`, with a sentence for each.
 pub(super) fn of_tally(tally: &Tally, ask: &Ask<'_>, ty: TypeId) -> Refusal {
-    let mut counts: Vec<(Predicate, usize)> = tally.refused.iter().map(|(p, n)| (*p, *n)).collect();
-    // The most frequent first; the predicates' own order, which is the order of asking, breaks ties.
-    counts.sort_by_key(|(predicate, count)| (std::cmp::Reverse(*count), *predicate));
-    let fit = tally.total - counts.iter().map(|(_, count)| count).sum::<usize>();
-    let words: Vec<String> = counts.iter().map(|(p, n)| format!("{n} {}", p.word())).collect();
-    let colon = if words.is_empty() { "" } else { ": " };
-    let message = format!("{fit}/{} resources fit{colon}{}", tally.total, words.join(", "));
+    let counts = in_order(tally.refused.iter().map(|(p, n)| (*p, *n)));
+    let message = count(tally.total, "resources", &counts);
     let filters = plugins::filters(ty);
     let reason = |(predicate, count): &(Predicate, usize)| {
         let filter = filters.iter().find(|f| f.predicate() == *predicate);
         let message = filter.map_or_else(String::new, |f| f.summary(ask, *count));
-        Reason { predicate: *predicate, count: *count, message }
+        Reason { predicate: *predicate, count: *count, of: Considered::Resources, message }
     };
     Refusal { message, reasons: counts.iter().map(reason).collect() }
+}
+
+/// `0/2 classes fit: 1 version, 1 capacity (...)`, with what each class says; nothing where none was asked.
+fn of_classes(refused: &[(Predicate, String)]) -> Option<Refusal> {
+    let mut said: BTreeMap<Predicate, Vec<&str>> = BTreeMap::new();
+    refused.iter().for_each(|(predicate, why)| said.entry(*predicate).or_default().push(why));
+    let counts = in_order(said.iter().map(|(predicate, said)| (*predicate, said.len())));
+    let reason = |(predicate, count): &(Predicate, usize)| {
+        let message = said.get(predicate).map(|said| said.join("; ")).unwrap_or_default();
+        Reason { predicate: *predicate, count: *count, of: Considered::Classes, message }
+    };
+    let reasons: Vec<Reason> = counts.iter().map(reason).collect();
+    let sentences: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
+    let message = format!("{} ({})", count(refused.len(), "classes", &counts), sentences.join("; "));
+    (!refused.is_empty()).then_some(Refusal { message, reasons })
+}
+
+/// The most frequent first; the predicates' own order, which is the order of asking, breaks ties.
+fn in_order(counts: impl Iterator<Item = (Predicate, usize)>) -> Vec<(Predicate, usize)> {
+    let mut counts: Vec<(Predicate, usize)> = counts.collect();
+    counts.sort_by_key(|(predicate, count)| (std::cmp::Reverse(*count), *predicate));
+    counts
+}
+
+/// How many of all fit, and what refused the others.
+fn count(total: usize, what: &str, refused: &[(Predicate, usize)]) -> String {
+    let fit = total - refused.iter().map(|(_, count)| count).sum::<usize>();
+    let words: Vec<String> = refused.iter().map(|(p, n)| format!("{n} {}", p.word())).collect();
+    let colon = if words.is_empty() { "" } else { ": " };
+    format!("{fit}/{total} {what} fit{colon}{}", words.join(", "))
 }
 
 /// The refusal of one resource that was asked for by name.

@@ -8,11 +8,12 @@ const TEAMS: &str = "examples/plan/teams.yaml";
 #[test]
 fn a_claim_that_waits_is_explained() {
     expect![[r#"
-        reports/warehouse is Pending: 0/4 resources fit: 3 class, 1 version; class analytics has no template to make one from
+        reports/warehouse is Pending: 0/4 resources fit: 3 class, 1 version; 0/1 classes fit: 1 class (class analytics has no template to make one from)
 
           COUNT  PREDICATE  WHY
           3      Class      3 resources are not of class analytics
           1      Version    1 resource has no version in >= 17
+          1      Class      class analytics has no template to make one from
 
           NEAREST     LACKS
           columns-16  Version: its version 16.2 is not in >= 17

@@ -9,7 +9,7 @@ use super::document::{
 use super::identity::claim_refs;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
-use conductor::framework::Refusal;
+use conductor::framework::{Considered, Refusal};
 use conductor::model::{Claim, Kind, Name, Object, ObjectKey, TypeId, Uid, Wants};
 use conductor::scheduler::{NearMiss, Nearest, explain, prepare};
 use std::cmp::Ordering;
@@ -221,6 +221,7 @@ impl<'a> Explainer<'a> {
         let reasons = refusal.reasons.iter().map(|r| PlannedReason {
             predicate: r.predicate.name(),
             count: r.count,
+            of: (r.of == Considered::Classes).then_some("classes"),
             message: r.message.clone(),
         });
         let nearest =

@@ -146,8 +146,11 @@ pub struct Place {
 pub struct PlannedReason {
     /// Which predicate.
     pub predicate: &'static str,
-    /// How many resources it refused.
+    /// How many resources it refused; where `of` says so, how many classes.
     pub count: usize,
+    /// `classes` where the count is of classes that could have made a resource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<&'static str>,
     /// In words.
     pub message: String,
 }

@@ -64,6 +64,7 @@ pub fn all() -> Vec<Workflow> {
         release_provisioned(),
         graph_provision(),
         graph_release(),
+        another_name(),
     ]
 }
 
@@ -264,11 +265,6 @@ fn graph_class() -> Vec<Act> {
         });
         json!({"id": id, "template": template})
     };
-    let login = json!({
-        "kind": SECRET, "metadata": {"name": "login", "namespace": "NS-system",
-            "labels": {"conductor.io/publishable": "true"}},
-        "stringData": {"username": "app", "password": "of-the-test"},
-    });
     let class = json!({
         "kind": CLASS, "metadata": {"name": "graph", "namespace": "NS-system"}, "reclaimPolicy": "Delete",
         "templates": [
@@ -281,7 +277,16 @@ fn graph_class() -> Vec<Act> {
             "username": "${secret.username}", "password": "${secret.password}", "secretRef": {"name": "login"},
         },
     });
-    vec![Act::Create(login), Act::Create(class)]
+    vec![login(), Act::Create(class)]
+}
+
+/// What connections come from.
+fn login() -> Act {
+    Act::Create(json!({
+        "kind": SECRET, "metadata": {"name": "login", "namespace": "NS-system",
+            "labels": {"conductor.io/publishable": "true"}},
+        "stringData": {"username": "app", "password": "of-the-test"},
+    }))
 }
 
 fn graph_claim() -> Act {
@@ -325,6 +330,34 @@ fn graph_release() -> Workflow {
                 && !state.keys().any(|(kind, _, _)| {
                     [RESOURCE, INSTANCE].contains(&kind.as_str()) || PUBLISHED.contains(&kind.as_str())
                 })
+        },
+    }
+}
+
+/// A claim that has its connection asks for it under another name: the Secret of the first name is never forgotten.
+fn another_name() -> Workflow {
+    let stands = json!({
+        "kind": RESOURCE, "metadata": {"name": "db-1", "namespace": "NS-system"},
+        "spec": {
+            "engine": "mysql", "version": "8.0.36", "capacity": {"storage": "10Gi"},
+            "connection": {"host": "db.example.com", "port": 3306, "database": "app", "secretRef": "login"},
+        },
+    });
+    Workflow {
+        name: "another name",
+        begins_cold: false,
+        before: vec![
+            login(),
+            Act::Create(stands),
+            claim("app", wants("5Gi")),
+            Act::Wait("app is ready", |state| is_bound(state, "app") && is_ready(state, "app")),
+        ],
+        trigger: vec![Act::Patch(CLAIM, "app", json!({"spec": {"connection": {"secretName": "other"}}}))],
+        done: |state| {
+            let secrets =
+                state.keys().filter(|(kind, _, _)| kind == SECRET).map(|(_, _, name)| name.as_str());
+            let claim = state.iter().find(|((kind, _, _), _)| kind == CLAIM).map(|(_, claim)| claim);
+            secrets.eq(["other"]) && claim.is_some_and(|claim| claim["status"]["binding"]["name"] == "other")
         },
     }
 }

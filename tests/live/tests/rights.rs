@@ -148,7 +148,7 @@ async fn secrets_can_be_published_in_named_namespaces_only() {
     let elsewhere = kinds::api_of(&account, kinds::SECRET, Some("other"));
     until("the authoriser knows", async || is_forbidden(elsewhere.get_opt("x").await).then_some(())).await;
     claims(&turn, "other", "unnamed").await;
-    ready_is(&turn, "other", "unnamed", "Publishing", "403").await;
+    ready_is(&turn, "other", "unnamed", "Publishing", "forbidden").await;
     for (namespace, claim) in [("shop", "named"), ("other", "unnamed")] {
         turn.objects(CLAIM, namespace).delete(claim, &DeleteParams::default()).await.expect("it is there");
         until("the claim is gone", async || turn.claim(namespace, claim).await.is_none().then_some(())).await;

@@ -325,31 +325,41 @@ fn describe_class(class: Option<&str>) -> String {
 
 impl Maker {
     /// Why it makes nothing for the claim.
-    fn refuses(&self, ask: &Ask) -> Option<String> {
+    fn refuses(&self, ask: &Ask) -> Option<(&'static str, String)> {
         let name = &self.name;
         if self.deleting {
-            return Some(format!("class {name} is being deleted"));
+            return Some(("Class", format!("class {name} is being deleted")));
         }
         if !self.template {
-            return Some(format!("class {name} has no template to make one from"));
+            return Some(("Class", format!("class {name} has no template to make one from")));
         }
         let offers = [
-            ("engine", self.engine.is_none() || ask.engine.is_none() || self.engine == ask.engine),
+            ("Engine", "engine", self.engine.is_none() || ask.engine.is_none() || self.engine == ask.engine),
             (
+                "Version",
                 "version",
                 match &ask.range {
                     Some(range) => self.ranges.is_empty() || self.ranges.iter().any(|r| r.overlaps(range)),
                     None => true,
                 },
             ),
-            ("highly-available", !ask.highly_available || self.highly_available != Some(false)),
-            ("requests", self.capabilities.as_ref().is_none_or(|have| ask.capabilities.is_subset(have))),
+            (
+                "HighlyAvailable",
+                "highly-available",
+                !ask.highly_available || self.highly_available != Some(false),
+            ),
+            (
+                "Capabilities",
+                "requests",
+                self.capabilities.as_ref().is_none_or(|have| ask.capabilities.is_subset(have)),
+            ),
         ];
-        if let Some((field, _)) = offers.iter().find(|(_, offered)| !offered) {
-            return Some(format!("class {name} does not offer the {field} asked"));
+        if let Some((predicate, field, _)) = offers.iter().find(|(_, _, offered)| !offered) {
+            return Some((predicate, format!("class {name} does not offer the {field} asked")));
         }
         if !ask.selector.matches(|key| self.labels.get(key).map(String::as_str)) {
-            return Some(format!("class {name} does not have the labels that the selector asks for"));
+            let why = format!("class {name} does not have the labels that the selector asks for");
+            return Some(("Selector", why));
         }
         for (what, size) in &self.sizes {
             let most = if size.is_object() { &size["max"] } else { size };
@@ -359,7 +369,8 @@ impl Maker {
             }
             let most = Quantity::from_json(most).expect("a quantity");
             if asked > most {
-                return Some(format!("class {name} makes {what} up to {most}, and {asked} is asked"));
+                let why = format!("class {name} makes {what} up to {most}, and {asked} is asked");
+                return Some(("Capacity", why));
             }
         }
         None
@@ -711,10 +722,10 @@ impl Brute {
     }
 
     /// What a class says: that it makes one, or why not.
-    fn ask_maker(&self, ask: &Ask, class: Option<&str>) -> Option<Result<String, String>> {
+    fn ask_maker(&self, ask: &Ask, class: Option<&str>) -> Option<Result<String, (&'static str, String)>> {
         let class = class?;
         let Some(maker) = self.makers.iter().find(|m| m.name == class) else {
-            return Some(Err(format!("class {class} does not exist")));
+            return Some(Err(("Class", format!("class {class} does not exist"))));
         };
         Some(maker.refuses(ask).map_or_else(|| Ok(class.to_owned()), Err))
     }
@@ -724,35 +735,52 @@ impl Brute {
         ask: &Ask,
         classes: &[Option<String>],
         searched: bool,
-        makers_said: &[String],
+        makers_said: &[(&'static str, String)],
         over: &[(String, usize)],
     ) -> Outcome {
         if let (false, Some((message, count))) = (searched, over.first()) {
             return Outcome::Wait(message.clone(), vec![("Quota".to_owned(), *count)]);
         }
-        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         let readable = || self.dbs.iter().filter(|db| db.readable);
-        for predicate in readable().filter_map(|db| db.refuses(ask, classes)) {
-            let at = PREDICATES.iter().position(|p| *p == predicate).expect("a known predicate");
-            *counts.entry(at).or_default() += 1;
+        let counts = tally(readable().filter_map(|db| db.refuses(ask, classes)));
+        let mut message = count("resources", readable().count(), &counts);
+        let mut reasons = counts;
+        if !makers_said.is_empty() {
+            let counts = tally(makers_said.iter().map(|(predicate, _)| *predicate));
+            let said: Vec<&str> = makers_said.iter().map(|(_, why)| why.as_str()).collect();
+            let counted = count("classes", makers_said.len(), &counts);
+            message.push_str(&format!("; {counted} ({})", said.join("; ")));
+            reasons.extend(counts);
         }
-        let mut counts: Vec<(usize, usize)> = counts.into_iter().collect();
-        counts.sort_by_key(|(at, count)| (std::cmp::Reverse(*count), *at));
-        let (total, refused) = (readable().count(), counts.iter().map(|(_, count)| count).sum::<usize>());
-        let word = |at: usize| match PREDICATES[at] {
-            "HighlyAvailable" => "high availability".to_owned(),
-            other => other.to_lowercase(),
-        };
-        let words: Vec<String> = counts.iter().map(|(at, count)| format!("{count} {}", word(*at))).collect();
-        let colon = if words.is_empty() { "" } else { ": " };
-        let mut message = format!("{}/{total} resources fit{colon}{}", total - refused, words.join(", "));
-        for said in makers_said.iter().chain(over.iter().map(|(message, _)| message)) {
+        for (said, _) in over {
             message.push_str("; ");
             message.push_str(said);
         }
-        let mut reasons: Vec<(String, usize)> =
-            counts.iter().map(|(at, count)| (PREDICATES[*at].to_owned(), *count)).collect();
         reasons.extend(over.iter().map(|(_, count)| ("Quota".to_owned(), *count)));
         Outcome::Wait(message, reasons)
     }
+}
+
+/// How often each predicate said no, the most frequent first.
+fn tally<'a>(refused: impl Iterator<Item = &'a str>) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for predicate in refused {
+        let at = PREDICATES.iter().position(|p| *p == predicate).expect("a known predicate");
+        *counts.entry(at).or_default() += 1;
+    }
+    let mut counts: Vec<(usize, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(at, count)| (std::cmp::Reverse(*count), *at));
+    counts.into_iter().map(|(at, count)| (PREDICATES[at].to_owned(), count)).collect()
+}
+
+/// How many fit, and the words for those that do not.
+fn count(what: &str, total: usize, counts: &[(String, usize)]) -> String {
+    let word = |predicate: &str| match predicate {
+        "HighlyAvailable" => "high availability".to_owned(),
+        other => other.to_lowercase(),
+    };
+    let refused: usize = counts.iter().map(|(_, count)| count).sum();
+    let words: Vec<String> = counts.iter().map(|(p, count)| format!("{count} {}", word(p))).collect();
+    let colon = if words.is_empty() { "" } else { ": " };
+    format!("{}/{total} {what} fit{colon}{}", total - refused, words.join(", "))
 }
