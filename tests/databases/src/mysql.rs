@@ -105,6 +105,7 @@ impl Drop for Mysqld {
 
 /// Where it is installed.
 fn home() -> PathBuf {
-    let cache = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    cache.join(".cache/conductor/mysql")
+    let of_the_user = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache/conductor"));
+    let cache = std::env::var_os("CONDUCTOR_CACHE").map(PathBuf::from).or_else(of_the_user);
+    cache.unwrap_or_default().join("mysql")
 }
