@@ -187,9 +187,9 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
         group.iter().map(|e| format!("{}/{}", e.claim.namespace, e.claim.name)).collect();
     let is = if names.len() == 1 { "is" } else { "are" };
     writeln!(out, "{} {is} {}: {}", list(&names), claim.outcome.name(), claim.message)?;
-    if !claim.reasons.is_empty() {
+    if !claim.reasons.is_empty() || !claim.class_reasons.is_empty() {
         let mut table = table(&["  COUNT", "PREDICATE", "WHY"]);
-        for reason in claim.reasons.iter() {
+        for reason in claim.reasons.iter().chain(claim.class_reasons.iter()) {
             table.add_row([
                 format!("  {}", reason.count),
                 reason.predicate.to_owned(),

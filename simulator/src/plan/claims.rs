@@ -9,7 +9,7 @@ use super::document::{
 use super::identity::claim_refs;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
-use conductor::framework::{Considered, Refusal};
+use conductor::framework::{Considered, Reason, Refusal};
 use conductor::model::{Claim, Kind, Name, Object, ObjectKey, TypeId, Uid, Wants};
 use conductor::scheduler::{NearMiss, Nearest, explain, prepare};
 use std::cmp::Ordering;
@@ -97,6 +97,7 @@ type Likeness = (TypeId, Name, Arc<Wants>, Option<Name>, Option<Name>, Option<Ob
 struct Why {
     message: Arc<str>,
     reasons: Arc<[PlannedReason]>,
+    class_reasons: Arc<[PlannedReason]>,
     nearest: Arc<[PlannedChange]>,
     near_misses: Arc<[ExplainedMiss]>,
 }
@@ -131,6 +132,7 @@ impl<'a> Explainer<'a> {
             class: None,
             message: Arc::default(),
             reasons: Arc::default(),
+            class_reasons: Arc::default(),
             nearest: Arc::default(),
             kept: false,
             leaving: false,
@@ -157,8 +159,9 @@ impl<'a> Explainer<'a> {
             }
             Binding::Waiting(refused) => {
                 let refusal = refused.as_ref().map(|r| &*r.refusal);
-                let Why { message, reasons, nearest, near_misses } = self.why(claim, refusal);
-                ExplainedClaim { claim: PlannedClaim { message, reasons, nearest, ..blank }, near_misses }
+                let Why { message, reasons, class_reasons, nearest, near_misses } = self.why(claim, refusal);
+                let claim = PlannedClaim { message, reasons, class_reasons, nearest, ..blank };
+                ExplainedClaim { claim, near_misses }
             }
         }
     }
@@ -218,12 +221,13 @@ impl<'a> Explainer<'a> {
     }
 
     fn put(&self, refusal: &Refusal, nearest: &[Nearest], misses: &[NearMiss]) -> Why {
-        let reasons = refusal.reasons.iter().map(|r| PlannedReason {
+        let planned = |r: &Reason| PlannedReason {
             predicate: r.predicate.name(),
             count: r.count,
-            of: (r.of == Considered::Classes).then_some("classes"),
             message: r.message.clone(),
-        });
+        };
+        let (of_classes, others): (Vec<&Reason>, Vec<&Reason>) =
+            refusal.reasons.iter().partition(|reason| reason.of == Considered::Classes);
         let nearest =
             nearest.iter().map(|n| PlannedChange { change: n.change.clone(), binds: n.binds.clone() });
         let miss = |miss: &NearMiss| {
@@ -235,7 +239,8 @@ impl<'a> Explainer<'a> {
         };
         Why {
             message: Arc::from(refusal.message.as_str()),
-            reasons: reasons.collect(),
+            reasons: others.into_iter().map(planned).collect(),
+            class_reasons: of_classes.into_iter().map(planned).collect(),
             nearest: nearest.collect(),
             near_misses: misses.iter().map(miss).collect(),
         }

@@ -122,6 +122,10 @@ pub struct PlannedClaim {
     pub message: Arc<str>,
     /// Why it waits, predicate by predicate.
     pub reasons: Arc<[PlannedReason]>,
+    /// Why no class makes one for it, predicate by predicate. Apart from `reasons`, which count resources: whoever looks
+    /// one up by its predicate finds one.
+    #[serde(rename = "classReasons", skip_serializing_if = "is_empty")]
+    pub class_reasons: Arc<[PlannedReason]>,
     /// Changes of which each alone would serve it.
     pub nearest: Arc<[PlannedChange]>,
     /// Whether the binding was there before the plan. Told in the message; not a field of the document.
@@ -130,6 +134,10 @@ pub struct PlannedClaim {
     /// Whether it is being deleted. Told in the message; not a field of the document.
     #[serde(skip)]
     pub leaving: bool,
+}
+
+fn is_empty(reasons: &Arc<[PlannedReason]>) -> bool {
+    reasons.is_empty()
 }
 
 /// Where a resource is.
@@ -146,11 +154,8 @@ pub struct Place {
 pub struct PlannedReason {
     /// Which predicate.
     pub predicate: &'static str,
-    /// How many resources it refused; where `of` says so, how many classes.
+    /// How many it refused, of resources or of classes.
     pub count: usize,
-    /// `classes` where the count is of classes that could have made a resource.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub of: Option<&'static str>,
     /// In words.
     pub message: String,
 }

@@ -328,7 +328,8 @@ fn claims_table(plan: &Plan) -> Table {
     // What needs attention first.
     claims.sort_by_key(|c| std::cmp::Reverse(c.outcome));
     let rows = claims.iter().map(|c| {
-        let reasons = c.reasons.iter().map(|r| format!("{} × {}: {}", r.count, r.predicate, r.message));
+        let reasons = c.reasons.iter().chain(c.class_reasons.iter());
+        let reasons = reasons.map(|r| format!("{} × {}: {}", r.count, r.predicate, r.message));
         let nearest = c.nearest.iter().map(|n| match &n.binds {
             Some(binds) => format!("to get {binds}: {}", n.change),
             None => format!("to get a new one: {}", n.change),

@@ -10,7 +10,6 @@ use conductor::database::sql::{At, Batch, Dialect};
 use conductor::provider::{Access, Pool};
 use conductor_databases::{Login, RealServer};
 use fields::{FIELDS, Field, Input, Plan, Way, plan};
-use futures::StreamExt;
 use listen::{heard, structure};
 use mysql_async::prelude::Queryable;
 use rand::prelude::*;
@@ -303,21 +302,15 @@ impl Line {
     async fn tell(&mut self, statements: &[String]) {
         match self {
             Line::Postgresql(client) => {
-                let client = &*client;
-                let answers = futures::stream::iter(statements.to_vec())
-                    .map(|text| async move {
-                        let answer = client.simple_query(&text).await;
-                        (text, answer)
-                    })
-                    .buffered(64);
-                let check = |(text, answer): (String, Result<_, tokio_postgres::Error>)| {
-                    if let Err(error) = answer {
+                // Many on their way at a time; they are answered in the order in which they were sent.
+                for some in statements.chunks(64) {
+                    let sent: Vec<_> = some.iter().map(|text| client.simple_query(text)).collect();
+                    for (text, answer) in some.iter().zip(futures::future::join_all(sent).await) {
+                        let Err(error) = answer else { continue };
                         let code = error.code().map_or("", tokio_postgres::error::SqlState::code);
                         assert!(!code.is_empty() && code != "42601", "{text}: {error:?}");
                     }
-                    futures::future::ready(())
-                };
-                answers.for_each(check).await;
+                }
             }
             Line::Mariadb(conn) => {
                 for text in statements {
