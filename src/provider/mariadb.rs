@@ -178,7 +178,8 @@ fn lacks(grants: &[String], account: &str, dialect: Dialect) -> Vec<String> {
         ("CONNECTION ADMIN", Dialect::Mysql) => "CONNECTION_ADMIN",
         (right, _) => right,
     };
-    let is_missing = |right: &&str| !has(right) && !(right.starts_with("CONNECTION") && has("SUPER"));
+    let given = |right: &str| has(right) || (right.starts_with("CONNECTION") && has("SUPER"));
+    let is_missing = |right: &&str| !given(right);
     let missing = RIGHTS.into_iter().map(spelled).filter(is_missing).map(|right| {
         format!("the administrator lacks {right}: run GRANT {right} ON *.* TO {account} WITH GRANT OPTION")
     });

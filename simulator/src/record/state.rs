@@ -171,7 +171,7 @@ impl Recorded {
             return Err(format!("{}/{} is changed and was never there", report.ns, report.name));
         };
         let is_plain = match kind {
-            Kind::Claim(_) => !report.names_holders && !(report.names_resource && kept.is_mixed),
+            Kind::Claim(_) => !(report.names_holders || (report.names_resource && kept.is_mixed)),
             Kind::Resource(_) => !(report.names_holders && kept.is_mixed),
             Kind::Class(_)
             | Kind::Quota

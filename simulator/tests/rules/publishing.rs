@@ -226,7 +226,8 @@ fn what_somebody_changed_or_removed_comes_back() {
         assert!(found(&run, slot).is_some(), "{}", slot.kind());
     }
     // Nobody watches Secrets: they are looked at in turn, and when somebody touches their claim.
-    let looks: [(&str, fn(&mut Run)); 2] = [("in turn", look), ("when touched", touch)];
+    type Look = fn(&mut Run);
+    let looks: [(&str, Look); 2] = [("in turn", look), ("when touched", touch)];
     for (when, look) in looks {
         let mut edited = found(&run, Slot::Secret).expect("it is published").clone();
         edited["data"]["host"] = json!(k8s_openapi::ByteString(b"evil".to_vec()));
