@@ -29,7 +29,7 @@ capture: tools ## Draw docs/demo.svg anew from what the demo prints
 	@$(CARGO) build --release --package conductor-cli
 	@scripts/capture-demo "$(CARGO_TARGET_DIR)/release/conductor"
 
-test: tools databases browser lint pure deny bench-guard ## Run every check and every test; the last line counts them
+test: tools databases browser lint pure deny ## Run every check and every test; the last line counts them
 	@scripts/test-summary $(CARGO) test --workspace
 
 bench: tools ## Measure, and print a summary
