@@ -8,6 +8,7 @@ use crate::model::{ClassWant, Name, Predicate, TypeId, Wants};
 use crate::plugins;
 use crate::queue::Wait;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// What stood in the way, class by class.
@@ -66,10 +67,11 @@ impl Refused {
             return Decision::Refuse { refusal, wait: Wait::Match };
         }
         let told = Arc::make_mut(&mut refusal);
-        for refusal in of_classes(&self.classes).iter().chain(&self.quota) {
+        add_classes(told, &self.classes);
+        for quota in &self.quota {
             told.message.push_str("; ");
-            told.message.push_str(&refusal.message);
-            told.reasons.extend(refusal.reasons.iter().cloned());
+            told.message.push_str(&quota.message);
+            told.reasons.extend(quota.reasons.iter().cloned());
         }
         let wait = if self.quota.is_empty() { Wait::Match } else { Wait::MatchOrQuota(namespace) };
         Decision::Refuse { refusal, wait }
@@ -79,7 +81,8 @@ impl Refused {
 /// `0/214 resources fit: 120 class, 71 version, 23 capacity`, with a sentence for each.
 pub(super) fn of_tally(tally: &Tally, ask: &Ask<'_>, ty: TypeId) -> Refusal {
     let counts = in_order(tally.refused.iter().map(|(p, n)| (*p, *n)));
-    let message = count(tally.total, "resources", &counts);
+    let mut message = String::new();
+    tell_counts(&mut message, tally.total, "resources", &counts);
     let filters = plugins::filters(ty);
     let reason = |(predicate, count): &(Predicate, usize)| {
         let filter = filters.iter().find(|f| f.predicate() == *predicate);
@@ -89,19 +92,34 @@ pub(super) fn of_tally(tally: &Tally, ask: &Ask<'_>, ty: TypeId) -> Refusal {
     Refusal { message, reasons: counts.iter().map(reason).collect() }
 }
 
-/// `0/2 classes fit: 1 version, 1 capacity (...)`, with what each class says; nothing where none was asked.
-fn of_classes(refused: &[(Predicate, String)]) -> Option<Refusal> {
-    let mut said: BTreeMap<Predicate, Vec<&str>> = BTreeMap::new();
-    refused.iter().for_each(|(predicate, why)| said.entry(*predicate).or_default().push(why));
-    let counts = in_order(said.iter().map(|(predicate, said)| (*predicate, said.len())));
-    let reason = |(predicate, count): &(Predicate, usize)| {
-        let message = said.get(predicate).map(|said| said.join("; ")).unwrap_or_default();
-        Reason { predicate: *predicate, count: *count, of: Considered::Classes, message }
-    };
-    let reasons: Vec<Reason> = counts.iter().map(reason).collect();
-    let sentences: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
-    let message = format!("{} ({})", count(refused.len(), "classes", &counts), sentences.join("; "));
-    (!refused.is_empty()).then_some(Refusal { message, reasons })
+/// Adds `0/2 classes fit: 1 version, 1 capacity (...)`, with what each class says; nothing where none was asked. It is
+/// said at every decision that serves nobody, so it is written where it belongs and built nowhere else.
+fn add_classes(told: &mut Refusal, refused: &[(Predicate, String)]) {
+    if refused.is_empty() {
+        return;
+    }
+    let mut counted: BTreeMap<Predicate, usize> = BTreeMap::new();
+    refused.iter().for_each(|(predicate, _)| *counted.entry(*predicate).or_default() += 1);
+    let counts = in_order(counted.into_iter());
+    told.message.push_str("; ");
+    tell_counts(&mut told.message, refused.len(), "classes", &counts);
+    let mut before = " (";
+    for (_, why) in refused {
+        told.message.push_str(before);
+        told.message.push_str(why);
+        before = "; ";
+    }
+    told.message.push(')');
+    told.reasons.extend(counts.iter().map(|(predicate, count)| class_reason(*predicate, *count, refused)));
+}
+
+fn class_reason(predicate: Predicate, count: usize, refused: &[(Predicate, String)]) -> Reason {
+    let mut message = String::new();
+    for (_, why) in refused.iter().filter(|(of, _)| *of == predicate) {
+        message.push_str(if message.is_empty() { "" } else { "; " });
+        message.push_str(why);
+    }
+    Reason { predicate, count, of: Considered::Classes, message }
 }
 
 /// The most frequent first; the predicates' own order, which is the order of asking, breaks ties.
@@ -111,12 +129,16 @@ fn in_order(counts: impl Iterator<Item = (Predicate, usize)>) -> Vec<(Predicate,
     counts
 }
 
-/// How many of all fit, and what refused the others.
-fn count(total: usize, what: &str, refused: &[(Predicate, usize)]) -> String {
+/// Tells how many of all fit, and what refused the others.
+fn tell_counts(text: &mut String, total: usize, what: &str, refused: &[(Predicate, usize)]) {
     let fit = total - refused.iter().map(|(_, count)| count).sum::<usize>();
-    let words: Vec<String> = refused.iter().map(|(p, n)| format!("{n} {}", p.word())).collect();
-    let colon = if words.is_empty() { "" } else { ": " };
-    format!("{fit}/{total} {what} fit{colon}{}", words.join(", "))
+    // Writing to a text cannot fail.
+    let _ = write!(text, "{fit}/{total} {what} fit");
+    let mut before = ": ";
+    for (predicate, count) in refused {
+        let _ = write!(text, "{before}{count} {}", predicate.word());
+        before = ", ";
+    }
 }
 
 /// The refusal of one resource that was asked for by name.
