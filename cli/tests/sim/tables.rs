@@ -8,9 +8,9 @@ fn what_needs_attention_comes_first_and_the_verdict_last() {
     expect![[r#"
         CLAIM              OUTCOME    GETS                WHY
         blog/old-blog      Pending    -                   being deleted; old-blog is deleted with it
-        reports/warehouse  Pending    -                   0/4 resources fit: 3 class, 1 version; 0/1 classes
-                                                          fit: 1 class (class analytics has no template to
-                                                          make one from)
+        reports/warehouse  Pending    -                   0/4 resources fit: 3 class, 1 version; 0/1
+                                                          classes fit: 1 class (class analytics has no
+                                                          template to make one from)
                                                           try: widen the claim's version to >= 16 ->
                                                           columns-16
         shop/tests         Pending    -                   over quota shop/shop: storage 40Gi of 50Gi used,
