@@ -55,18 +55,29 @@ async fn follow(provider: &Provider, source: &str, known: &str) -> Result<Option
         return Ok(None);
     }
     let namespace = &provider.desk.namespace;
-    for server in fleet.to_servers(namespace) {
-        put(provider, source, &world::servers(ServerKind::DatabaseServer), server).await?;
-    }
+    let servers = world::servers(ServerKind::DatabaseServer);
+    let mut wanted: Vec<(ApiResource, Value)> =
+        fleet.to_servers(namespace).into_iter().map(|server| (servers.clone(), server)).collect();
     let mut classless = None;
     for (label, on_demand) in &fleet.on_demand {
         match on_demand.to_class(namespace, label, &patterns).map_err(invalid) {
-            Ok(class) => put(provider, source, &world::classes(), class).await?,
+            Ok(class) => wanted.push((world::classes(), class)),
             Err(trouble) => classless = Some(trouble),
         }
     }
+    // The longest label first: a claim that comes meanwhile must not find only what it would fall back to.
+    wanted.sort_by_key(|(_, object)| std::cmp::Reverse(label_of(object).len()));
+    for (kind, object) in wanted {
+        put(provider, source, &kind, object).await?;
+    }
     // One that cannot be made yet holds up no other, and is looked at again.
     classless.map_or(Ok(Some(made_of)), Err)
+}
+
+/// The label under which a server, or what a class makes, can be had.
+fn label_of(object: &Value) -> &str {
+    let found = object.pointer("/spec/offer/labels/instance").or_else(|| object.pointer("/labels/instance"));
+    found.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The classes that others can be made after, by name: those that administrators wrote and that have no label yet.
