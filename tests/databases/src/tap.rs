@@ -258,7 +258,7 @@ pub fn plain(statement: &str) -> String {
             _ => (word, ""),
         };
         let is_uid =
-            word.len() >= 32 && word.chars().filter(char::is_ascii_hexdigit).count() + 8 >= word.len();
+            word.len() >= 26 && word.chars().filter(char::is_ascii_hexdigit).count() + 8 >= word.len();
         text.push_str(match () {
             () if word.starts_with("SCRAM-SHA-256") => "VERIFIER",
             () if word.starts_with("conductor:") => "MARK",
