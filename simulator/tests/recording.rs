@@ -385,7 +385,8 @@ fn what_is_gone_was_changed_before_though_another_watch_lags() {
     }
     recorder.finish(40).expect("it records");
     let played = replay(&path, &Options::default()).expect("it plays");
-    assert_eq!((played.events, played.end.claims, played.end.pending), (3, 1, 1));
+    // By revisions the claim came first and was bound, then its database was cordoned, then it went.
+    assert_eq!((played.events, played.end.claims, played.end.lost), (3, 1, 1));
 }
 
 #[test]
