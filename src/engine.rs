@@ -6,6 +6,9 @@
 
 mod answer;
 mod decide;
+mod early;
+mod foresee;
+mod holders;
 mod observe;
 mod parts;
 mod provision;
@@ -203,6 +206,8 @@ pub struct Engine {
     memo: Memo,
     bindings: Lookup<Uid, Binding>,
     synced: bool,
+    /// The claims that the start has still to settle, where others were settled before it.
+    late: Option<BTreeSet<Uid>>,
     writes: u64,
     flights: BTreeMap<WriteId, Flight>,
     /// How many of the flights are to each target.
@@ -251,6 +256,7 @@ impl Engine {
             memo: Memo::default(),
             bindings: Lookup::default(),
             synced: false,
+            late: None,
             writes: 0,
             flights: BTreeMap::new(),
             flying: Lookup::default(),
@@ -300,6 +306,11 @@ impl Engine {
             Event::Publish(event) => self.observe_published(event, now),
             Event::Tick => self.tick(now),
         }
+        self.rest(now)
+    }
+
+    /// The end of a turn.
+    fn rest(&mut self, now: Time) -> Vec<Action> {
         if self.synced {
             self.run(now);
         }

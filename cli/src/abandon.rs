@@ -46,7 +46,22 @@ fn check(resource: &Value, name: &str) -> Result<()> {
         "{name} does not wait for Conductor, but for {}",
         finalizers(resource).join(", ")
     );
+    let held = resource.pointer("/status/phase").is_some_and(|phase| phase == "Bound");
+    let holders = holders(resource);
+    ensure!(
+        !held || holders.is_empty(),
+        "{name} waits for {}, which would be Lost for good: delete what holds it first",
+        holders.join(", ")
+    );
     Ok(())
+}
+
+/// The claims that hold it.
+fn holders(resource: &Value) -> Vec<String> {
+    let refs = resource.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
+    let held = refs.filter(|r| r.get("uid").is_some());
+    let name = |r: &Value, field: &str| r[field].as_str().unwrap_or_default().to_owned();
+    held.map(|r| format!("claim {}/{}", name(r, "namespace"), name(r, "name"))).collect()
 }
 
 fn finalizers(resource: &Value) -> Vec<&str> {
@@ -139,5 +154,15 @@ mod tests {
         let mut theirs = stuck();
         theirs["metadata"]["finalizers"] = json!(["theirs"]);
         assert!(check(&theirs, "db").is_err_and(|e| e.to_string().contains("but for theirs")));
+    }
+
+    #[test]
+    fn what_a_claim_holds_is_not_let_go_of_under_it() {
+        let mut held = stuck();
+        held["spec"]["claimRefs"] = json!([{"namespace": "a", "name": "x", "uid": "u1"}]);
+        held["status"]["phase"] = json!("Bound");
+        assert!(check(&held, "db").is_err_and(|e| e.to_string().contains("waits for claim a/x")));
+        held["status"]["phase"] = json!("Deleting");
+        assert!(check(&held, "db").is_ok(), "its claim is gone, and only its name is left");
     }
 }

@@ -266,6 +266,10 @@ pub struct UpArguments {
     /// Manifests to apply: files, directories or `-`; again at every start
     #[arg(long, short, value_name = "PATH")]
     pub filename: Vec<PathBuf>,
+    /// Configuration of a fleet of database servers, kept in force as it changes: a file such as a mounted
+    /// config.yaml, or configmap/NAME in the system namespace
+    #[arg(long, value_name = "FILE|configmap/NAME")]
+    pub database_config: Option<String>,
     /// Define and operate nothing that nobody serves: classes wait for an operator of yours
     #[arg(long)]
     pub no_stand_ins: bool,

@@ -43,7 +43,7 @@ fn say(format: Format, asked: &Note, line: &str) -> Result<()> {
     let mut out = output::stdout();
     match format {
         Format::Json => output::json(&mut out, asked)?,
-        Format::Table => writeln!(out, "{line}")?,
+        Format::Table => writeln!(output::plain(&mut out), "{line}")?,
     }
     if let Some(why) = &asked.waits_for {
         output::complain(&format!(

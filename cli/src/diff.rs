@@ -68,7 +68,7 @@ pub fn class(arguments: &DiffClassArguments) -> Result<ExitCode> {
     let mut out = output::stdout();
     match arguments.output {
         Format::Json => output::json(&mut out, &diff)?,
-        Format::Table => show(&mut out, &diff)?,
+        Format::Table => show(&mut output::plain(&mut out), &diff)?,
     }
     out.flush()?;
     Ok(ExitCode::from(u8::from(differs)))
@@ -128,10 +128,18 @@ fn rows(resource: &ResourceDiff) -> Vec<Vec<String>> {
     }
     for change in &resource.changes {
         let path = if change.path.is_empty() { "the whole" } else { &change.path };
-        let (was, becomes) = (short(change.was.as_ref()), short(change.becomes.as_ref()));
+        let (was, becomes) = (short(change.was.as_ref()), becomes(change));
         rows.push(vec![resource.name.clone(), change.object.clone(), path.to_owned(), was, becomes]);
     }
     rows
+}
+
+/// What would be there. An object that a class no longer names is not taken from under its resource.
+fn becomes(change: &Shown) -> String {
+    match (&change.becomes, change.path.is_empty()) {
+        (None, true) => "stays as it is, and goes with the resource".to_owned(),
+        (becomes, _) => short(becomes.as_ref()),
+    }
 }
 
 /// How much of a value a table shows; JSON has all of it.

@@ -27,7 +27,7 @@ pub fn claim(arguments: &ExplainClaimArguments) -> Result<()> {
     let mut out = output::stdout();
     match arguments.output {
         Format::Json => output::json(&mut out, &explained)?,
-        Format::Table => table::explained(&mut out, &explained)?,
+        Format::Table => table::explained(&mut output::plain(&mut out), &explained)?,
     }
     Ok(out.flush()?)
 }

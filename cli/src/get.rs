@@ -22,7 +22,7 @@ pub fn get(arguments: &GetArguments) -> Result<()> {
         Format::Table if objects.is_empty() => output::complain("nothing found"),
         Format::Table => {
             let rows = objects.iter().map(|object| row(arguments.what, object)).collect();
-            table::listed(&mut out, header(arguments.what), rows)?;
+            table::listed(&mut output::plain(&mut out), header(arguments.what), rows)?;
         }
     }
     Ok(out.flush()?)

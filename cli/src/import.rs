@@ -32,7 +32,8 @@ pub fn import(arguments: &ImportArguments) -> Result<()> {
             return Ok(out.flush()?);
         }
         wanted.carry_out(&desk, &found).await?;
-        writeln!(out, "{} {} imported as {}", wanted.kind, wanted.at.name, wanted.name)?;
+        let done = if found.made { "is imported already, as" } else { "imported as" };
+        writeln!(out, "{} {} {done} {}", wanted.kind, wanted.at.name, wanted.name)?;
         Ok(out.flush()?)
     })
 }
@@ -120,6 +121,15 @@ impl Wanted {
         }
         let same = resources.iter().find(|r| r.metadata.name.as_ref() == Some(&self.name));
         let made = same.is_some_and(|r| self.is_import_of(r, &uid));
+        if let Some(other) =
+            same.filter(|_| made).and_then(|found| difference(&found.body["spec"], &self.spec, "spec"))
+        {
+            let system = &self.system;
+            bail!(
+                "{kind} {at} is imported already, and there {other}: change it by kubectl -n {system} edit rdb {}",
+                self.name
+            );
+        }
         ensure!(
             same.is_none() || made,
             "a RelationalDatabase {} exists: choose another name by --as",
@@ -195,6 +205,18 @@ impl Wanted {
     }
 }
 
+/// The first field that is there otherwise than it is asked for.
+fn difference(there: &Value, asked: &Value, place: &str) -> Option<String> {
+    match (there, asked) {
+        (Value::Object(there), Value::Object(asked)) => asked.iter().find_map(|(name, asked)| {
+            difference(there.get(name).unwrap_or(&Value::Null), asked, &format!("{place}.{name}"))
+        }),
+        _ if there == asked => None,
+        (Value::Null, _) => Some(format!("{place} is not given, not {asked}")),
+        _ => Some(format!("{place} is {there}, not {asked}")),
+    }
+}
+
 /// The port that an engine has unless somebody chose another.
 fn port_of(engine: &str) -> Option<u16> {
     match engine.to_ascii_lowercase().as_str() {
@@ -210,4 +232,23 @@ fn secret_kind() -> PartKind {
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_host_than_before_is_told_with_its_field() {
+        let there = json!({"connection": {"host": "a", "port": 1}, "claimRefs": [{}]});
+        assert_eq!(difference(&there, &json!({"connection": {"host": "a"}}), "spec"), None);
+        assert_eq!(
+            difference(&there, &json!({"connection": {"host": "b"}}), "spec").as_deref(),
+            Some(r#"spec.connection.host is "a", not "b""#)
+        );
+        assert_eq!(
+            difference(&there, &json!({"class": "gold"}), "spec").as_deref(),
+            Some(r#"spec.class is not given, not "gold""#)
+        );
+    }
 }

@@ -16,6 +16,7 @@ mod explain;
 mod get;
 mod import;
 mod output;
+mod plain;
 mod run;
 mod servers;
 mod sim;

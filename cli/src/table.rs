@@ -1,11 +1,11 @@
 //! Tables for people: what needs attention first, a verdict last, 100 columns where nobody says how many.
 //! Long texts are cut here; `-o json` has them whole.
 
-use crate::output;
 use crate::sim::{list, plural};
+use crate::{output, plain};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use conductor_simulator::plan::{
-    Explained, ExplainedClaim, Outcome, Plan, PlannedChange, PlannedClaim, PlannedResource, Summary,
+    Explained, ExplainedClaim, Holder, Outcome, Plan, PlannedChange, PlannedClaim, PlannedResource, Summary,
 };
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -143,8 +143,9 @@ fn resources(resources: &[&PlannedResource]) -> Table {
     table
 }
 
-fn holders(claims: &[String]) -> String {
-    let shown: Vec<String> = claims.iter().take(CLAIMS_MAX).map(|c| short(c, CLAIM_MAX)).collect();
+fn holders(claims: &[Holder]) -> String {
+    let shown: Vec<String> =
+        claims.iter().take(CLAIMS_MAX).map(|c| short(&c.to_string(), CLAIM_MAX)).collect();
     match claims.len().saturating_sub(CLAIMS_MAX) {
         0 if claims.is_empty() => "-".to_owned(),
         0 => shown.join(", "),
@@ -193,7 +194,7 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
             table.add_row([
                 format!("  {}", reason.count),
                 reason.predicate.to_owned(),
-                reason.message.clone(),
+                plain::line(&reason.message).into_owned(),
             ]);
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
@@ -202,16 +203,21 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
         let mut table = table(&["  NEAREST", "LACKS"]);
         for miss in near_misses.iter() {
             let lacks: Vec<String> =
-                miss.lacks.iter().map(|l| format!("{}: {}", l.predicate, l.message)).collect();
+                miss.lacks.iter().map(|l| format!("{}: {}", l.predicate, plain::line(&l.message))).collect();
             let name = short(&miss.resource.name, NAME_MAX);
             table.add_row([format!("  {name}"), lacks.join("\n")]);
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
     }
     if !claim.nearest.is_empty() {
-        let mut table = table(&["  TO GET", "ANY ONE OF THESE IS ENOUGH"]);
+        // Several that wait may need more than one of them, or one of them twice.
+        let enough = if group.len() == 1 { "FOR THIS CLAIM ALONE" } else { "FOR ONE OF THESE CLAIMS ALONE" };
+        let mut table = table(&["  TO GET", &format!("ANY ONE OF THESE IS ENOUGH {enough}")]);
         for change in claim.nearest.iter() {
-            table.add_row([format!("  {}", short(serves(change), NAME_MAX)), change.change.clone()]);
+            table.add_row([
+                format!("  {}", short(serves(change), NAME_MAX)),
+                plain::line(&change.change).into_owned(),
+            ]);
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
     }
@@ -254,6 +260,7 @@ pub fn table(header: &[&str]) -> Table {
 
 /// Cut at a word, with a mark where something is missing.
 pub fn short(text: &str, max: usize) -> String {
+    let text = &*plain::line(text);
     if text.chars().count() <= max {
         return text.to_owned();
     }

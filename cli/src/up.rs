@@ -15,7 +15,7 @@ use crate::{cluster, output};
 use anyhow::{Context, Result};
 use conductor::live;
 use conductor::model::Kind;
-use conductor_simulator::embedded::{Embedded, Options};
+use conductor_simulator::embedded::{self, Embedded, Options};
 use databases::Servers;
 use kube::Client;
 use kube::api::ApiResource;
@@ -23,10 +23,20 @@ use kubeconfig::Kubeconfig;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// Who applies what is installed at the start and what `-f` names.
 const MANAGER: &str = "conductor-up";
+
+/// Who we are in the Lease. Only one process has the data at a time, so whoever held it by this name has ended, and its
+/// Lease need not be waited out.
+const IDENTITY: &str = "conductor-up";
+
+/// How often, and with which pauses, the address of health and metrics is asked for again after the Lease was lost.
+const PATIENCE: u32 = 300;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs everything until a signal.
 pub fn up(arguments: &UpArguments) -> Result<()> {
@@ -37,7 +47,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
     cluster::block_on(async {
         let stop = stop_on_signal()?;
         let api = open(arguments)?;
-        let served = api.serve(arguments.listen).await?;
+        let served = api.serve(arguments.listen).await.map_err(refused)?;
         let client = api.client();
         install(&client, &arguments.system_namespace).await?;
         let servers = Servers::find(arguments.data.as_deref())?;
@@ -48,7 +58,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
-        let controllers = live::run(client.clone(), options(arguments, web, &servers), stop.clone());
+        let controllers = control(client.clone(), options(arguments, web, &servers), stop.clone());
         let controllers = tokio::spawn(controllers);
         welcome(arguments, kubeconfig.path(), served.address, web)?;
         manifests::apply(&client, &manifests, &output::say).await?;
@@ -66,11 +76,39 @@ fn open(arguments: &UpArguments) -> Result<Embedded> {
     let options = Options { listen_anywhere: arguments.listen_anywhere, ..Options::default() };
     Ok(match &arguments.data {
         Some(folder) => {
-            let failed = || format!("--data {}: choose a folder that nobody else uses", folder.display());
+            let failed = || format!("--data {}", folder.display());
             Embedded::open_with(folder, options).with_context(failed)?
         }
         None => Embedded::in_memory_with(options),
     })
+}
+
+/// What keeps it from being served, in the words of the arguments.
+fn refused(error: embedded::Error) -> anyhow::Error {
+    match error {
+        embedded::Error::NotLoopback(address) => anyhow::anyhow!(
+            "--listen {address} is not a loopback address: name one such as 127.0.0.1:0, or serve other machines on \
+             purpose by --listen-anywhere"
+        ),
+        other => other.into(),
+    }
+}
+
+/// Runs the controllers. Who was stopped for a while (Ctrl-Z) has lost the Lease, and stands by for it again.
+async fn control(client: Client, options: live::Options, stop: CancellationToken) -> Result<(), live::Error> {
+    let mut patience = 0;
+    loop {
+        match live::run(client.clone(), options.clone(), stop.clone()).await {
+            Err(live::Error::LeaseLost { .. }) if !stop.is_cancelled() => {
+                let _ = output::say("up        lost the Lease, and stands by for it");
+                patience = PATIENCE;
+            }
+            // What ran before is ending, and has the address until then.
+            Err(live::Error::Listen { .. }) if patience > 0 && !stop.is_cancelled() => patience -= 1,
+            ended => return ended,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 /// The definitions and the system namespace: what `conductor crds | kubectl apply -f -` would do.
@@ -89,11 +127,16 @@ async fn install(client: &Client, system_namespace: &str) -> Result<()> {
 fn options(arguments: &UpArguments, web: SocketAddr, servers: &Servers) -> live::Options {
     live::Options {
         system_namespace: arguments.system_namespace.clone(),
-        // Nobody else is here to lead.
-        lease: None,
+        // `conductor run` may come to the same API: the one that leads is elected as everywhere.
+        lease: Some(live::LeaseOptions {
+            namespace: arguments.system_namespace.clone(),
+            ..live::LeaseOptions::default()
+        }),
+        identity: IDENTITY.to_owned(),
         listen: Some(web),
         databases: true,
         local_servers: Some(servers.folder()),
+        database_config: arguments.database_config.clone(),
         ..live::Options::default()
     }
 }

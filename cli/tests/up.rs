@@ -138,13 +138,128 @@ fn what_was_bound_is_bound_after_a_power_cut_and_kubectl_sees_it() {
     assert!(before.ends_with(" Bound"), "{before}");
     drop(first);
 
+    let copied = folder.path("copied");
+    fs::copy(&kubeconfig, &copied).unwrap();
     let second = Up::start(&keep);
     second.until_printed("claim     orders/mine                  Bound      bound to orders-primary");
     assert_eq!(kubectl(&folder, &uid), before, "the same claim, still bound");
     assert!(kubectl(&folder, &["get", "rdb", "-A"]).contains("orders-primary"));
+    fs::copy(&copied, &kubeconfig).unwrap();
+    assert_eq!(kubectl(&folder, &uid), before, "a kubeconfig from before goes on working");
     kubectl(&folder, &["-n", "orders", "delete", "rdbc", "mine"]);
     second.until_printed("claim     orders/mine                  gone");
     assert_eq!(second.interrupt(), Some(0), "asked to stop, it stops");
+}
+
+fn mode(path: &str) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn what_is_kept_is_read_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("shut");
+    let data = folder.path("data");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(folder.path("data/objects.redb"), "").unwrap();
+    for (path, open) in [("data", 0o755), ("data/objects.redb", 0o644)] {
+        fs::set_permissions(folder.path(path), fs::Permissions::from_mode(open)).unwrap();
+    }
+    let up = Up::start(&["--data", &data]);
+    up.until_printed("What happens from here on");
+    assert_eq!(mode(&folder.path("data/objects.redb")), 0o600);
+    // Nobody else can look into it. Root's servers run as other users, who pass through.
+    assert_eq!(mode(&data) & 0o066, 0);
+    assert_eq!(up.interrupt(), Some(0));
+}
+
+#[test]
+fn data_that_is_damaged_is_told_with_what_to_do() {
+    let folder = Folder::new("damaged");
+    for damage in ["no database at all".repeat(1000), "x".to_owned()] {
+        fs::write(folder.path("objects.redb"), damage).unwrap();
+        let output = conductor().args(["up", "--data", &folder.path("")]).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{complaint}");
+        assert!(
+            complaint.contains("objects.redb is damaged") && complaint.contains("move it away"),
+            "{complaint}"
+        );
+    }
+}
+
+#[test]
+fn a_second_controller_stands_by() {
+    let folder = Folder::new("second");
+    let kubeconfig = folder.path("kubeconfig");
+    let up = Up::start(&["--write-kubeconfig", &kubeconfig]);
+    up.until_printed("What happens from here on");
+    let holder =
+        ["-n", "conductor-system", "get", "lease", "conductor", "-o", "jsonpath={.spec.holderIdentity}"];
+    let end = Instant::now() + WITHIN;
+    while kubectl(&folder, &holder) != "conductor-up" {
+        assert!(Instant::now() < end, "it does not take the Lease");
+    }
+    let mut run = conductor()
+        .args(["run", "--kubeconfig", &kubeconfig, "--listen", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    let stands_by = lines.map_while(Result::ok).any(|line| line.contains("standing by"));
+    let _ = run.kill();
+    let _ = run.wait();
+    assert!(stands_by, "both decide");
+    assert_eq!(up.interrupt(), Some(0));
+}
+
+#[test]
+fn who_was_stopped_for_longer_than_the_lease_goes_on() {
+    let folder = Folder::new("stopped");
+    let kubeconfig = folder.path("kubeconfig");
+    let up = Up::start(&["--write-kubeconfig", &kubeconfig, "-f", &root("examples/existing-database.yaml")]);
+    up.until_printed("resource  orders-primary               Available");
+    let signal = |name: &str| {
+        let status = Command::new("kill").args([name, &up.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    };
+    signal("-STOP");
+    std::thread::sleep(Duration::from_secs(12));
+    signal("-CONT");
+    up.until_printed("lost the Lease, and stands by for it");
+    kubectl(&folder, &["create", "namespace", "orders"]);
+    let claim = folder.path("late.yaml");
+    fs::write(
+        &claim,
+        "apiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClaim\n\
+         metadata: {name: mine, namespace: orders}\nspec: {engine: postgresql, version: '>= 15'}\n",
+    )
+    .unwrap();
+    kubectl(&folder, &["apply", "-f", &claim]);
+    up.until_printed("claim     orders/mine                  Bound");
+    assert_eq!(up.interrupt(), Some(0));
+}
+
+#[test]
+fn every_example_of_a_class_is_served_by_stand_ins() {
+    let folder = Folder::new("classes");
+    let kubeconfig = folder.path("kubeconfig");
+    let up = Up::start(&["--write-kubeconfig", &kubeconfig, "-f", &root("examples/classes")]);
+    up.until_printed("What happens from here on");
+    let phases =
+        ["get", "rdbc", "-A", "-o", "jsonpath={range .items[*]}{.metadata.name}={.status.phase} {end}"];
+    let end = Instant::now() + WITHIN;
+    loop {
+        let seen = kubectl(&folder, &phases);
+        let claims: Vec<&str> = seen.split_whitespace().collect();
+        if claims.len() >= 11 && claims.iter().all(|claim| claim.ends_with("=Bound")) {
+            break;
+        }
+        assert!(Instant::now() < end, "{seen}\n{}", up.printed());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(up.interrupt(), Some(0));
 }
 
 #[test]
@@ -169,6 +284,7 @@ fn a_manifest_that_cannot_be_applied_is_named_and_nothing_runs() {
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{complaint}");
         assert!(complaint.contains("broken.yaml") && complaint.contains(told), "{complaint}");
+        assert!(!complaint.contains("Status {") && !complaint.contains("Some("), "{complaint}");
     }
 }
 
@@ -178,6 +294,7 @@ fn others_are_not_served_unless_somebody_says_so() {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert!(complaint.contains("is not a loopback address"), "{complaint}");
+    assert!(complaint.contains("--listen-anywhere"), "{complaint}");
 }
 
 #[test]

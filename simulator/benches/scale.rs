@@ -107,7 +107,7 @@ fn measure(what: &str, file: &Path) -> String {
             let (played, ms) =
                 timed(|| replay::replay(file, &replay::Options::default()).expect("our own recording"));
             let rate = played.events as f64 / ms * 1_000.0;
-            let agree = played.agreement.percent;
+            let agree = played.agreement.percent.unwrap_or_default();
             row("replay", ms, &format!("{} events, {rate:.0} a second, {agree} % agree", played.events))
         }
         other => format!("nothing is known of {other}\n"),

@@ -60,7 +60,8 @@ fn told(plan: &Plan) -> Vec<String> {
     });
     let resources = plan.resources.iter().map(|r| {
         let reclaim = r.reclaim.map(|r| format!(" {r}")).unwrap_or_default();
-        format!("{} {} [{}]{reclaim}", r.name, r.phase, r.claims.join(" "))
+        let claims: Vec<String> = r.claims.iter().map(ToString::to_string).collect();
+        format!("{} {} [{}]{reclaim}", r.name, r.phase, claims.join(" "))
     });
     claims.chain(resources).collect()
 }

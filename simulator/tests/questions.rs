@@ -356,7 +356,7 @@ fn bytes(answer: Result<WhatIf, EditError>) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
     fn a_warm_answer_is_the_cold_one(

@@ -6,7 +6,7 @@ use conductor::model::{Kind, Object, ObjectKey, Revision, Time, TypeId};
 use conductor_simulator::lab::Lab;
 use conductor_simulator::plan::{Options as PlanOptions, plan};
 use conductor_simulator::record::{
-    Line, ReadError, Reader, Recorder, Redaction, Subject, audit, inspect, moment, to_object,
+    Line, ReadError, Reader, Recorder, Redaction, Subject, Verdict, audit, inspect, moment, to_object,
 };
 use conductor_simulator::replay::{Options, replay};
 use conductor_simulator::world::World;
@@ -153,7 +153,7 @@ fn a_history_played_again_decides_alike() {
     let found = replay(&path, &Options::default()).expect("it plays");
     assert_eq!(found.divergences, []);
     assert!(found.agreement.decisions >= 6, "{:?}", found.agreement);
-    assert_eq!(found.agreement.percent, 100.0);
+    assert_eq!(found.agreement.percent, Some(100.0));
     assert!(found.inputs >= 9 && found.inputs < found.events, "{} of {}", found.inputs, found.events);
     let bound = lab
         .world
@@ -174,7 +174,118 @@ fn another_rule_diverges_and_says_so() {
     assert_eq!(first.claim, "team/first");
     assert_eq!(first.explanation.name(), "Rule");
     assert!(first.message.starts_with("Cordoned"), "{}", first.message);
-    assert!(found.agreement.percent < 100.0);
+    assert!(found.agreement.percent < Some(100.0));
+}
+
+/// The lines of a recording, one of them put otherwise, or more after it.
+fn rewritten(from: &Path, to: &Path, mut other: impl FnMut(Line) -> Vec<Line>) {
+    let mut reader = Reader::open(from).expect("our own");
+    let mut writer = conductor_simulator::record::Writer::new(File::create(to).expect("a file can be made"));
+    writer.line(&Line::Header(Box::new(reader.header().clone()))).expect("it is written");
+    let mut last = 0;
+    while let Some(line) = reader.next_line().expect("our own") {
+        match line {
+            Line::End(end) => last = end.at,
+            line => other(line).iter().for_each(|line| writer.line(line).expect("it is written")),
+        }
+    }
+    writer.finish(last).expect("it is written");
+}
+
+/// One claim, two databases, and a live engine that gave it the larger one.
+fn against_best_fit(folder: &Path, more: impl Fn(u64) -> Vec<Line>) -> PathBuf {
+    let (good, bad) = (folder.join("good.rec"), folder.join("bad.rec"));
+    let size = |storage: &str| json!({"engine": "mysql", "capacity": {"storage": storage}});
+    let mut live = Live::start(
+        vec![database("large", size("10Gi")), database("small", size("2Gi"))],
+        &good,
+        Redaction::fields_only(),
+    );
+    live.happen(|lab| lab.put(claim("c", json!({"engine": "mysql"}))));
+    live.finish();
+    rewritten(&good, &bad, |line| match line {
+        Line::Dec(mut decision) => {
+            if let Verdict::Bind { resource } = &mut decision.verdict {
+                *resource = "large".to_owned();
+            }
+            vec![Line::Dec(decision)]
+        }
+        Line::Ev(change) if change.new.is_some() => {
+            more(change.at).into_iter().chain([Line::Ev(change)]).collect()
+        }
+        line => vec![line],
+    });
+    bad
+}
+
+fn explanation(path: &Path) -> &'static str {
+    let found = replay(path, &Options::default()).expect("it plays");
+    let first = found.divergences.first().expect("it was bound to the larger one");
+    first.explanation.name()
+}
+
+fn gap(at: u64, open: bool) -> Line {
+    Line::Gap { at, kind: "RelationalDatabase".to_owned(), why: String::new(), open }
+}
+
+#[test]
+fn a_binding_against_best_fit_is_the_rules_and_not_a_race_with_the_claim_itself() {
+    let path = against_best_fit(&folder("quiet"), |_| Vec::new());
+    assert_eq!(explanation(&path), "Rule");
+}
+
+#[test]
+fn a_gap_excuses_what_was_decided_in_it_and_nothing_later() {
+    for (name, lines, expected) in [
+        ("open", vec![gap(0, true)], "Gap"),
+        ("relisted-now", vec![gap(10_000, false)], "Gap"),
+        ("relisted-before", vec![gap(0, true), gap(5_000, false)], "Rule"),
+        ("told-at-its-end", vec![gap(5_000, false)], "Rule"),
+    ] {
+        let path = against_best_fit(&folder(&format!("gap-{name}")), |_| lines.clone());
+        assert_eq!(explanation(&path), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_recording_without_a_decision_agrees_with_nothing() {
+    let path = folder("undecided").join("x.rec");
+    Live::start(vec![database("db", json!({}))], &path, Redaction::fields_only()).finish();
+    let found = replay(&path, &Options::default()).expect("it plays");
+    assert_eq!((found.agreement.decisions, found.agreement.percent), (0, None));
+}
+
+#[test]
+fn what_is_given_stays_though_something_else_is_recorded_of_it() {
+    let path = folder("overlaid").join("x.rec");
+    let quota = |claims: u32| {
+        object(Kind::Quota, "team", "few", json!({}), json!({"spec": {"limits": [{"claims": claims}]}}))
+    };
+    let mut live = Live::start(
+        vec![
+            database("db", json!({"engine": "mysql"})),
+            database("kept", json!({"engine": "mysql", "class": "x"})),
+        ],
+        &path,
+        Redaction::fields_only(),
+    );
+    live.happen(|lab| lab.put(quota(9)));
+    live.happen(|lab| {
+        lab.edit(Kind::Quota, &ObjectKey::new("team", "few"), |o| {
+            o.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+        });
+    });
+    live.happen(|lab| lab.put(claim("c", json!({"engine": "mysql"}))));
+    live.finish();
+    let played = |overlay: Vec<Object>| {
+        replay(&path, &Options { closed: true, overlay, ..Options::default() }).expect("it plays").end
+    };
+    assert_eq!(played(Vec::new()).bound, 1);
+    let refused = played(vec![quota(0)]);
+    assert_eq!((refused.bound, refused.pending), (0, 1), "the quota that was given says no");
+    let followed =
+        replay(&path, &Options { overlay: vec![quota(0)], ..Options::default() }).expect("it plays");
+    assert!(!followed.divergences.is_empty(), "and the live engine decided otherwise");
 }
 
 #[test]
@@ -233,7 +344,7 @@ fn stand_ins_change_names_and_nothing_else() {
         assert_eq!(counts(a), counts(b));
     }
     let found = replay(&renamed, &Options::default()).expect("it plays");
-    assert_eq!((found.divergences, found.agreement.percent), (Vec::new(), 100.0));
+    assert_eq!((found.divergences, found.agreement.percent), (Vec::new(), Some(100.0)));
 }
 
 #[test]
@@ -251,6 +362,34 @@ fn nothing_that_is_not_allowed_is_written() {
     let found = audit(&path, &["canary".to_owned()]).expect("it is whole");
     assert_eq!(found.findings, []);
     assert!(found.texts > 100);
+}
+
+#[test]
+fn no_field_is_written_but_those_that_are_read_however_deep_they_stand() {
+    let redacted = |object: &Object| Redaction::fields_only().redact(object).to_string();
+    let meta = json!({"finalizers": ["canary.example/keep", "conductor.io/resource-protection"]});
+    let held = json!({"spec": {
+        "engine": "mysql", "capacity": {"storage": "1Gi"}, "sharing": {"maxClaims": 2, "note": "canary"},
+        "claimRefs": [{"namespace": "team", "name": "c", "uid": "u", "extra": "canary"}],
+    }});
+    let quota = json!({"spec": {"limits": [{"claims": 3, "note": "canary"}]}});
+    let profile = json!({"spec": {"scores": [
+        {"name": "LabelPreference", "note": "canary", "parameters": {"token": "canary", "labels": [{"key": "a", "value": "b", "x": "canary"}]}},
+    ]}});
+    let selecting = json!({"spec": {"selector": {"matchLabels": {"a": "b"}, "canary": 1}}});
+    for object in [
+        object(Kind::Resource(TYPE), SYSTEM, "db", meta, held),
+        object(Kind::Quota, "team", "q", json!({}), quota),
+        object(Kind::Profile, "", "default", json!({}), profile),
+        object(Kind::Claim(TYPE), "team", "c", json!({}), selecting),
+    ] {
+        let told = redacted(&object);
+        assert!(!told.contains("canary"), "{told}");
+        let read = conductor_simulator::plan::unreadable;
+        let back: Value = serde_json::from_str(&told).unwrap();
+        let back = Object { body: json!({"spec": back["spec"]}), ..object.clone() };
+        assert_eq!(read(&back).is_some(), read(&object).is_some(), "what is readable stays so: {told}");
+    }
 }
 
 #[test]
@@ -349,6 +488,30 @@ fn a_lost_watch_is_a_gap_and_what_it_missed_is_written() {
         })
         .collect();
     assert_eq!(words, ["obj a", "obj b", "gap", "gone a", "new c", "end"]);
+}
+
+#[test]
+fn a_watch_that_is_lost_is_a_gap_unless_it_is_soon_back() {
+    let path = folder("lost").join("x.rec");
+    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
+    let mut recorder = Recorder::new(File::create(&path).unwrap(), subject, Redaction::fields_only());
+    let (claims, quotas, classes) = (Kind::Claim(TYPE), Kind::Quota, Kind::Class(TYPE));
+    recorder.begin().unwrap();
+    recorder.lose(claims, "reset", 1_000);
+    assert!(recorder.note_lost(1_500).unwrap().is_empty(), "it may be back at once");
+    assert!(!recorder.regain(claims, 1_600).unwrap());
+    recorder.lose(quotas, "refused", 2_000);
+    let told = recorder.note_lost(5_000).unwrap();
+    assert!(told[0].contains("ClaimQuota") && told[0].contains("refused"), "{told:?}");
+    assert!(recorder.note_lost(6_000).unwrap().is_empty(), "it is told once");
+    assert!(recorder.regain(quotas, 7_000).unwrap());
+    recorder.lose(classes, "gone", 8_000);
+    assert_eq!(recorder.lost().collect::<Vec<_>>(), [classes]);
+    recorder.finish(8_100).unwrap();
+    let found = inspect(&path).unwrap();
+    let gaps: Vec<_> = found.gaps.iter().map(|gap| (gap.at, gap.kind.as_str(), gap.open)).collect();
+    let class = "RelationalDatabaseClass";
+    assert_eq!(gaps, [(5_000, "ClaimQuota", true), (7_000, "ClaimQuota", false), (8_100, class, true)]);
 }
 
 #[test]

@@ -165,7 +165,12 @@ fn edits_that_cannot_be_made_name_object_field_and_fix() {
     for (edit, expected) in [
         (set("resource/nope:spec.a=1"), "there is no RelationalDatabase conductor-system/nope in the state"),
         (set("claim/a/x:spec.engine.x=1"), "it leads through a value"),
-        (set("claim/a/x:metadata.labels.n=1"), "text needs quotes"),
+        (set("claim/a/x:metadata.labels=1"), "`metadata.labels` is a number, not a mapping"),
+        (
+            set("resource/db:spec.capacity.storage=lots"),
+            "then RelationalDatabase conductor-system/db cannot be read: spec.capacity.storage",
+        ),
+        (Edit::Copies { like: target("claim/a/x"), count: 99_999_999 }, "too many"),
         (Edit::Copies { like: target("namespace/a"), count: 1 }, "cannot be copied"),
     ] {
         let error = what_if(objects(&state), &[edit], &Options::default()).unwrap_err().to_string();

@@ -111,6 +111,11 @@ pub struct ClassFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"\S"))]
     pub engine: Option<String>,
+    /// More engines that it can make, or other names of what it makes: a claim gets the one that it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16), inner(length(min = 1, max = 63)))]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub engines: Option<Vec<String>>,
     /// The version that it makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionText>,
@@ -151,6 +156,7 @@ impl ClassFields {
             ready,
             connection,
             engine,
+            engines,
             version,
             versions,
             update_policy,
@@ -171,6 +177,7 @@ impl ClassFields {
             ready: ready.or(other.ready),
             connection: connection.or(other.connection),
             engine: engine.or(other.engine),
+            engines: engines.or(other.engines),
             version: version.or(other.version),
             versions: versions.or(other.versions),
             update_policy: update_policy.or(other.update_policy),

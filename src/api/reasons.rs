@@ -106,6 +106,8 @@ pub mod resource {
     pub const NAME_CONFLICT: &str = "NameConflict";
     /// False: the template cannot be rendered.
     pub const TEMPLATE_ERROR: &str = "TemplateError";
+    /// False: the API does not take what was rendered; it is tried again.
+    pub const IMPLEMENTATION_REFUSED: &str = "ImplementationRefused";
     /// False: the spec cannot be read.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// False: its last claim is gone; the reclaim policy decides.
@@ -117,7 +119,8 @@ pub mod resource {
 
     /// The reason spelled `word`, where it keeps a resource from being made until somebody does something.
     pub fn find_trouble(word: &str) -> Option<&'static str> {
-        let troubles = [KIND_NOT_INSTALLED, KIND_NOT_ALLOWED, NAME_CONFLICT, TEMPLATE_ERROR];
+        let troubles =
+            [KIND_NOT_INSTALLED, KIND_NOT_ALLOWED, NAME_CONFLICT, TEMPLATE_ERROR, IMPLEMENTATION_REFUSED];
         troubles.into_iter().find(|known| *known == word)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::index::{Index, ResourceId, Standing};
 use super::ledger::Ledger;
+use super::making::Making;
 use super::parts::Parts;
 use super::publications::Publications;
 use crate::model::quota::Bounds;
@@ -54,7 +55,10 @@ impl ResourceEntry {
     /// Whether it was held, and every holder is gone.
     pub fn is_released(&self) -> bool {
         let mut held = self.refs().filter_map(|r| r.uid.as_ref()).peekable();
-        held.peek().is_some() && held.all(|uid| self.departed.get(uid) == Some(&Departure::Gone))
+        let all_gone =
+            held.peek().is_some() && held.all(|uid| self.departed.get(uid) == Some(&Departure::Gone));
+        // Whoever cannot be read may hold it still.
+        all_gone && !self.resource.has_unreadable_refs
     }
 
     /// Whether more claims have it, seen and assumed, than it has slots or capacity for. What the only
@@ -95,6 +99,8 @@ pub struct State {
     /// Resources by name, type by type.
     names: Vec<Lookup<Name, ResourceId>>,
     claims: Lookup<Uid, Arc<Claim>>,
+    /// How many of them tolerate nobody else: mostly none, and then nobody need be asked.
+    exclusive_claims: usize,
     /// Version ranges that claims have asked for: many ask for the same, and a range is not small.
     ranges: Lookup<Name, Arc<VersionRange>>,
     /// Claims by where they are, type by type.
@@ -106,6 +112,8 @@ pub struct State {
     limits: BTreeMap<(Name, Name), Limits>,
     /// Quotas and what is charged to them.
     pub ledger: Ledger,
+    /// What classes are making that several claims can have.
+    pub making: Making,
     /// The objects that implement resources.
     pub parts: Parts,
     /// What is published for claims.
@@ -133,12 +141,14 @@ impl State {
             free_ids: Vec::new(),
             names: TypeId::all().map(|_| Lookup::default()).collect(),
             claims: Lookup::default(),
+            exclusive_claims: 0,
             ranges: Lookup::default(),
             claim_keys: TypeId::all().map(|_| Lookup::default()).collect(),
             classes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             limits: BTreeMap::new(),
             ledger: Ledger::default(),
+            making: Making::default(),
             parts: Parts::default(),
             publications: Publications::default(),
             indexes: TypeId::all().map(Index::new).collect(),
@@ -216,6 +226,7 @@ impl State {
         self.forget_references(id, &entry.resource);
         self.names[usize::from(entry.resource.ty.0)].remove(&entry.resource.meta.key.name);
         self.indexes[usize::from(entry.resource.ty.0)].remove(id);
+        self.making.place(id, None);
         self.free_ids.push(id);
         Some(Arc::unwrap_or_clone(entry))
     }
@@ -340,7 +351,9 @@ impl State {
         }
         let keys = &mut self.claim_keys[usize::from(claim.ty.0)];
         keys.insert(claim.meta.key.clone(), claim.meta.uid.clone());
-        self.claims.insert(claim.meta.uid.clone(), Arc::new(claim));
+        let (uid, is_exclusive) = (claim.meta.uid.clone(), claim.is_exclusive());
+        let old = self.claims.insert(uid.clone(), Arc::new(claim));
+        self.note_exclusive(&uid, old.is_some_and(|old| old.is_exclusive()), is_exclusive);
     }
 
     fn share_range(&mut self, want: &mut FieldWant) {
@@ -360,7 +373,25 @@ impl State {
         if keys.get(&claim.meta.key) == Some(uid) {
             keys.remove(&claim.meta.key);
         }
+        self.note_exclusive(uid, claim.is_exclusive(), false);
         Some(claim)
+    }
+
+    /// What a claim holds is nobody else's while it tolerates nobody.
+    fn note_exclusive(&mut self, uid: &Uid, was: bool, is: bool) {
+        if was == is {
+            return;
+        }
+        self.exclusive_claims = if is { self.exclusive_claims + 1 } else { self.exclusive_claims - 1 };
+        for id in self.holders_of(uid).collect::<ResourceIds>() {
+            self.reindex(id);
+        }
+    }
+
+    /// Whether a reference is that of a claim which tolerates nobody else.
+    pub fn is_exclusive(&self, reference: &ClaimRef) -> bool {
+        let claim = reference.uid.as_ref().filter(|_| self.exclusive_claims > 0);
+        claim.and_then(|uid| self.claim(uid)).is_some_and(|claim| claim.is_exclusive())
     }
 
     /// The default class: of several, the newest, then by name.
@@ -413,7 +444,7 @@ impl State {
             Standing::Cordoned
         } else if refs == 0 {
             Standing::Vacant
-        } else if offer.max_claims == 1 {
+        } else if offer.max_claims == 1 || entry.refs().any(|r| self.is_exclusive(r)) {
             Standing::Reserved
         } else if refs >= offer.max_claims as usize {
             Standing::Full
@@ -451,7 +482,26 @@ impl State {
         }
     }
 
+    /// The class that is making a resource, where that is not ready yet and has room for more claims.
+    fn open_while_made(&self, entry: &ResourceEntry) -> Option<(TypeId, Name)> {
+        let resource = &entry.resource;
+        let class = resource.provisioned_by.as_ref().filter(|_| self.is_being_made(resource))?;
+        let offer = resource.offer.as_ref().ok()?;
+        let has_room = entry.refs().count() < offer.max_claims as usize;
+        let is_alone = entry.refs().any(|r| self.is_exclusive(r));
+        let stays = !is_alone && !resource.meta.deleting && !entry.is_released() && entry.has_live_holder();
+        (stays && has_room && !offer.cordoned).then(|| (resource.ty, class.clone()))
+    }
+
+    /// Whether a resource was made from a class and what it stands for is not there yet.
+    pub fn is_being_made(&self, resource: &Resource) -> bool {
+        resource.provisioned_for.is_some() && !self.is_implemented(resource)
+    }
+
     fn reindex(&mut self, id: ResourceId) {
+        let Some(entry) = self.resource(id) else { return };
+        let open = self.open_while_made(entry);
+        self.making.place(id, open);
         let Some(entry) = self.resource(id) else { return };
         let (ty, name) = (entry.resource.ty, entry.resource.meta.key.name.clone());
         let Ok(offer) = entry.resource.offer.clone() else {

@@ -239,25 +239,42 @@ impl<'a> Section<'a> {
         self.say(name, default).ok_or_else(missing)
     }
 
-    fn wrong(&self, name: &str, text: &str, problem: &str) -> FieldError {
-        ValueError::new(text, problem, "write a number").in_field(format!("{}.{name}", self.label))
+    /// Where a setting stands: in the section, else among the defaults of the file.
+    fn place(&self, name: &str, default: &str) -> String {
+        match self.fields.contains_key(name) || !self.top.contains_key(default) {
+            true => format!("{}.{name}", self.label),
+            false => default.to_owned(),
+        }
+    }
+
+    fn wrong(&self, (name, default): (&str, &str), text: &str, problem: &str) -> FieldError {
+        ValueError::new(text, problem, "write a number").in_field(self.place(name, default))
     }
 
     fn shape(&self) -> Result<Option<String>, FieldError> {
-        self.say("shape", "defaultShape").map(|shape| check_shape(self.label, shape)).transpose()
+        let place = self.place("shape", "defaultShape");
+        self.say("shape", "defaultShape").map(|shape| check_shape(&place, shape)).transpose()
     }
 
     fn storage_gb(&self) -> Result<Option<u64>, FieldError> {
-        let storage = self.say("minStorageGB", "defaultMinStorageGB");
-        let number =
-            |text: String| text.parse().map_err(|_| self.wrong("minStorageGB", &text, "is no number"));
+        const AT: (&str, &str) = ("minStorageGB", "defaultMinStorageGB");
+        let storage = self.say(AT.0, AT.1);
+        let number = |text: String| text.parse().map_err(|_| self.wrong(AT, &text, "is no number"));
         storage.map(number).transpose()
+    }
+
+    /// What becomes of a database whose claim is gone.
+    fn policy(&self) -> Result<ReclaimPolicy, FieldError> {
+        const AT: (&str, &str) = ("reclaimPolicy", "defaultReclaimPolicy");
+        let text = self.say(AT.0, AT.1).unwrap_or_else(|| "retain".to_owned()).to_lowercase();
+        let word = choose(&text, &["delete", "retain"], &self.place(AT.0, AT.1))?;
+        Ok(if word == "delete" { ReclaimPolicy::Delete } else { ReclaimPolicy::Retain })
     }
 
     /// What becomes of an instance that was made on demand, where nothing is on it any more.
     fn deletes(&self) -> Result<bool, FieldError> {
         let policy = self.say("deletePolicy", "defaultDeletionPolicy").unwrap_or_else(|| "delete".to_owned());
-        let field = format!("{}.deletePolicy", self.label);
+        let field = self.place("deletePolicy", "defaultDeletionPolicy");
         Ok(choose(&policy.to_lowercase(), &["delete", "orphan"], &field)? == "delete")
     }
 }
@@ -275,11 +292,11 @@ impl Instance {
                 .parse()
                 .ok()
                 .filter(|port| *port != 0)
-                .ok_or_else(|| section.wrong("port", &port, "is no port"))?,
+                .ok_or_else(|| section.wrong(("port", "defaultMasterPort"), &port, "is no port"))?,
             ssl_mode: choose(
                 &section.say("sslMode", "defaultSslMode").unwrap_or_else(|| "disable".to_owned()),
                 &["disable", "require", "verify-full"],
-                &format!("{label}.sslMode"),
+                &section.place("sslMode", "defaultSslMode"),
             )?,
             secret: section.require("passwordSecretRef", "")?,
             secret_key: section.say("passwordSecretKey", "").unwrap_or_else(|| "password".to_owned()),
@@ -287,7 +304,7 @@ impl Instance {
             storage_gb: section.storage_gb()?,
             version: section.say("engineVersion", "defaultEngineVersion"),
             engine: engine(label, section.say("type", ""))?,
-            policy: policy(label, section.say("reclaimPolicy", "defaultReclaimPolicy"))?,
+            policy: section.policy()?,
         })
     }
 }
@@ -295,7 +312,7 @@ impl Instance {
 impl OnDemand {
     fn read(label: &str, fields: &Fields, top: &Fields) -> Result<OnDemand, FieldError> {
         let section = Section::read(label, fields, top)?;
-        let policy = policy(label, section.say("reclaimPolicy", "defaultReclaimPolicy"))?;
+        let policy = section.policy()?;
         Ok(OnDemand {
             shape: section.shape()?,
             storage_gb: section.storage_gb()?,
@@ -378,7 +395,7 @@ fn engine(label: &str, text: Option<String>) -> Result<String, FieldError> {
 }
 
 /// A shape is the value of a label, by which claims find it.
-fn check_shape(label: &str, shape: String) -> Result<String, FieldError> {
+fn check_shape(place: &str, shape: String) -> Result<String, FieldError> {
     let is_end = |c: char| c.is_ascii_alphanumeric();
     let is_plain = shape.len() <= 63
         && shape.chars().all(|c| is_end(c) || "-_.".contains(c))
@@ -387,14 +404,8 @@ fn check_shape(label: &str, shape: String) -> Result<String, FieldError> {
     match is_plain {
         true => Ok(shape),
         false => Err(ValueError::new(&shape, "cannot be a shape", "use up to 63 letters, digits, - _ and .")
-            .in_field(format!("{label}.shape"))),
+            .in_field(place)),
     }
-}
-
-fn policy(label: &str, text: Option<String>) -> Result<ReclaimPolicy, FieldError> {
-    let text = text.unwrap_or_else(|| "retain".to_owned()).to_lowercase();
-    let word = choose(&text, &["delete", "retain"], &format!("{label}.reclaimPolicy"))?;
-    Ok(if word == "delete" { ReclaimPolicy::Delete } else { ReclaimPolicy::Retain })
 }
 
 fn choose(text: &str, words: &[&str], field: &str) -> Result<String, FieldError> {
@@ -469,6 +480,9 @@ fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
                     .filter(|(name, _)| !name.contains(':'))
                     .or_else(|| content.split_once(':'))
                     .ok_or_else(|| wrong("is no setting"))?;
+                if value.trim().starts_with(['[', '{', '|', '>']) || content.starts_with("- ") {
+                    return Err(wrong("is no text"));
+                }
                 let value = value.trim().trim_matches(['"', '\'']).to_owned();
                 let of = if is_inner { section.clone() } else { String::new() };
                 if !is_inner && !SETTINGS.contains(&name.trim()) {
@@ -487,6 +501,24 @@ fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_wrong_is_told_where_it_stands() {
+        let instance = "a:\n  username: u\n  host: h\n  passwordSecretRef: s\n";
+        for (text, told) in [
+            (format!("defaultMasterPort: abc\n{instance}"), "defaultMasterPort"),
+            (format!("{instance}  port: abc\n"), "a.port"),
+            (format!("defaultMasterPort: 1\n{instance}  port: abc\n"), "a.port"),
+            (format!("defaultSslMode: maybe\n{instance}"), "defaultSslMode"),
+            (format!("defaultReclaimPolicy: burn\n{instance}"), "defaultReclaimPolicy"),
+            (format!("defaultShape: '-'\n{instance}"), "defaultShape"),
+            (format!("{instance}  type: [postgres, mysql]\n"), "line 5"),
+            (format!("defaultSslMode: {{a: b}}\n{instance}"), "line 1"),
+        ] {
+            let error = Fleet::read(&text).expect_err(&text).to_string();
+            assert!(error.starts_with(told), "{error} does not name {told}");
+        }
+    }
 
     /// As it was asked for, the lines with `=` included.
     const SEED: &str = r#"passwordConfig:

@@ -7,7 +7,8 @@
 
 use super::goal::Goal;
 use super::ledger::{Ledger, Pending, Request};
-use super::names::{Identifier, User};
+use super::names::User;
+use super::refusal::{Refusal, Thing, taken};
 use super::rules::Wanted;
 use super::seen::{Place, Seen, SeenDatabase, SeenUser};
 use crate::api::database::role::RoleAccess;
@@ -108,34 +109,6 @@ pub enum Step {
     Refuse(Refusal),
 }
 
-/// Why it cannot go on by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Something of that name is not ours.
-    Taken {
-        /// What it is.
-        what: &'static str,
-        /// What it is called.
-        name: Identifier,
-    },
-    /// The database was there and is gone.
-    Gone,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Taken { what, name } => write!(
-                f,
-                "{what} {name} exists on the server and does not carry Conductor's mark: rename or remove it there"
-            ),
-            Refusal::Gone => f.write_str(
-                "the database was there and is gone; it is not replaced by an empty one: restore it on the server, or make a new claim",
-            ),
-        }
-    }
-}
-
 /// The next step towards a goal.
 pub fn next_step(
     goal: Goal,
@@ -147,6 +120,8 @@ pub fn next_step(
 ) -> Step {
     match goal {
         Goal::Serve => serve(wanted, seen, ledger, request, now),
+        // A claim that was refused, or gone before its database came: there is nothing to keep for anybody.
+        Goal::Retain | Goal::Quarantine(_) if was_never_made(wanted, seen) => drop_all(wanted, seen, ledger),
         Goal::Retain => retain(wanted, seen, ledger),
         Goal::Quarantine(ends) => quarantine(wanted, seen, ledger, ends),
         Goal::Drop => drop_all(wanted, seen, ledger),
@@ -189,14 +164,16 @@ fn serve(
 
 fn find_taken(wanted: &Wanted, seen: &Seen) -> Option<Refusal> {
     let names = &wanted.names;
-    let foreign = |is_foreign: bool, what, name: &Identifier| {
-        is_foreign.then(|| Refusal::Taken { what, name: name.clone() })
+    let user = |user: User| taken(seen.user(user), Thing::User, names.user(user));
+    let owner = match wanted.dialect.has_owners() {
+        true => taken(&seen.owner, Thing::Role, &names.owner),
+        // There the mark on the database stands for an owner.
+        false => taken(&seen.owner, Thing::Database, &names.database),
     };
-    let user = |user: User| foreign(*seen.user(user) == Place::Foreign, "user", names.user(user));
-    foreign(seen.owner == Place::Foreign, "role", &names.owner)
+    owner
         .or_else(|| user(User::A))
         .or_else(|| user(User::B))
-        .or_else(|| foreign(seen.database == Place::Foreign, "database", &names.database))
+        .or_else(|| taken(&seen.database, Thing::Database, &names.database))
 }
 
 /// Everything is there: what about the logins?
@@ -282,6 +259,11 @@ fn is_live(user: &SeenUser) -> bool {
 
 fn find_live(seen: &Seen) -> Option<User> {
     User::BOTH.into_iter().find(|user| seen.user(*user).ours().is_some_and(is_live))
+}
+
+/// Neither on record nor on the server: a record that lost its status is no reason to drop what is there.
+fn was_never_made(wanted: &Wanted, seen: &Seen) -> bool {
+    !wanted.was_made && seen.database.ours().is_none() && seen.quarantined.ours().is_none()
 }
 
 fn retain(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>) -> Step {

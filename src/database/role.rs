@@ -8,7 +8,8 @@
 
 use super::ledger::{Ledger, Request};
 use super::names::{Identifier, Mark, Names, User, digest, plain_name};
-use super::plan::{Refusal, Step, log_in};
+use super::plan::{Step, log_in};
+use super::refusal::{Refusal, Thing, taken};
 use super::seen::{Place, Seen, SeenUser};
 use super::sql::Dialect;
 use crate::api::database::logical::DatabasePhase;
@@ -207,7 +208,7 @@ impl SeenRole {
     fn as_users(&self) -> Seen {
         let users = self.users.clone().map(|place| match place {
             Place::Free => Place::Free,
-            Place::Foreign => Place::Foreign,
+            Place::Foreign(stranger) => Place::Foreign(stranger),
             Place::Ours(member) => Place::Ours(member.user),
         });
         Seen { users, ..Seen::default() }
@@ -261,7 +262,7 @@ pub fn serve_role(
         match &seen.group {
             Place::Ours(form) if *form == wanted.group_mark().note => {}
             Place::Ours(_) => return RoleStep::SetUpGroup,
-            Place::Free | Place::Foreign => return RoleStep::CreateGroup,
+            Place::Free | Place::Foreign(_) => return RoleStep::CreateGroup,
         }
     }
     for user in User::BOTH {
@@ -297,9 +298,8 @@ pub fn withdraw_role(seen: &SeenRole, has_secrets: bool) -> RoleStep {
 }
 
 fn find_taken(wanted: &WantedRole, seen: &SeenRole) -> Option<Refusal> {
-    let taken = |what, name: &Identifier| Refusal::Taken { what, name: name.clone() };
-    let user = |user: User| (*seen.user(user) == Place::Foreign).then(|| taken("user", wanted.user(user)));
-    let group = (seen.group == Place::Foreign).then(|| taken("role", wanted.group()));
+    let user = |user: User| taken(seen.user(user), Thing::User, wanted.user(user));
+    let group = taken(&seen.group, Thing::Role, wanted.group());
     group.or_else(|| user(User::A)).or_else(|| user(User::B))
 }
 

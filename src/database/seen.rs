@@ -11,9 +11,18 @@ pub enum Place<T> {
     #[default]
     Free,
     /// It is there and does not carry our mark.
-    Foreign,
+    Foreign(Stranger),
     /// It is ours.
     Ours(T),
+}
+
+/// Whose something is that is not ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stranger {
+    /// It carries no mark of Conductor's: somebody else made it.
+    Unmarked,
+    /// It carries the mark of another database or role of Conductor's, by its id.
+    Another(String),
 }
 
 impl<T> Place<T> {
@@ -21,7 +30,15 @@ impl<T> Place<T> {
     pub fn ours(&self) -> Option<&T> {
         match self {
             Place::Ours(found) => Some(found),
-            Place::Free | Place::Foreign => None,
+            Place::Free | Place::Foreign(_) => None,
+        }
+    }
+
+    /// Whose it is, where it is not ours.
+    pub fn stranger(&self) -> Option<&Stranger> {
+        match self {
+            Place::Foreign(stranger) => Some(stranger),
+            Place::Free | Place::Ours(_) => None,
         }
     }
 
@@ -29,7 +46,8 @@ impl<T> Place<T> {
     pub fn read(comment: Option<&str>, id: &str, found: impl FnOnce(Mark) -> T) -> Place<T> {
         match comment.and_then(Mark::read) {
             Some(mark) if mark.id == id => Place::Ours(found(mark)),
-            Some(_) | None => Place::Foreign,
+            Some(mark) => Place::Foreign(Stranger::Another(mark.id)),
+            None => Place::Foreign(Stranger::Unmarked),
         }
     }
 }
@@ -72,6 +90,14 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Whether the server shows nothing that carries our mark.
+    pub fn has_nothing_of_ours(&self) -> bool {
+        let Seen { owner, groups, users, database, quarantined } = self;
+        let roles = owner.ours().is_some() || groups.iter().any(|group| group.ours().is_some());
+        let users = users.iter().any(|user| user.ours().is_some());
+        !roles && !users && database.ours().is_none() && quarantined.ours().is_none()
+    }
+
     /// One of the groups.
     pub fn group(&self, access: RoleAccess) -> &Place<()> {
         match access {

@@ -31,6 +31,14 @@ impl Dialect {
         }
     }
 
+    /// Whether a role owns each database. Elsewhere the mark on the database stands for it.
+    pub fn has_owners(self) -> bool {
+        match self {
+            Dialect::Postgresql => true,
+            Dialect::Mariadb | Dialect::Mysql => false,
+        }
+    }
+
     /// The word for it in a connection.
     pub fn word(self) -> &'static str {
         match self {

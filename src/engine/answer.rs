@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// A create is over, one way or the other: the claim it was for is looked at again.
-    fn dirty_maker(&mut self, ty: TypeId, name: &Name) {
+    pub(super) fn dirty_maker(&mut self, ty: TypeId, name: &Name) {
         if let Some(uid) = self.makers.get(&(ty, name.clone())) {
             self.dirty.insert(Target::Claim(uid.clone()));
         }

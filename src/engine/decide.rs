@@ -4,9 +4,9 @@ use super::{Binding, Engine, Refused, Target};
 use crate::api::reasons::bound as reason;
 use crate::cache::ResourceId;
 use crate::framework::Refusal;
-use crate::lifecycle::{failed_for_good, provisioned_name};
+use crate::lifecycle::{cannot_be_made, provisioned_name};
 use crate::model::profile::Batch;
-use crate::model::{Claim, Name, Predicate, Time, Uid};
+use crate::model::{Claim, Class, Name, Predicate, Time, Uid};
 use crate::queue::{LaneKey, Wait};
 use crate::scheduler::{Decision, Placement, Request, is_placeable, place_together, prepare, schedule_one};
 use std::sync::Arc;
@@ -49,6 +49,7 @@ impl Engine {
         match decision {
             Decision::Bind { resource, class } => self.bind(request, resource, class),
             Decision::Provision { class } => self.provision(request, class),
+            Decision::Await { class, resource } => self.await_resource(request, class, resource),
             Decision::Refuse { refusal, wait } => {
                 let lane = request.lane(wait);
                 let word = match reason_word(&lane.wait, &refusal) {
@@ -72,10 +73,26 @@ impl Engine {
         }
         self.charge(claim, Some(class.clone()), request.wants.requests.clone());
         let resource = provisioned_name(claim, &class);
+        let shared = self.state.classes.get(&(claim.ty, class.clone())).is_some_and(Class::makes_shared);
+        if shared && !claim.is_exclusive() {
+            self.state.making.promise(claim.ty, &class, &resource);
+        }
         self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
         self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
         self.queue.pass_on(&claim.meta.uid, request.namespace());
+    }
+
+    /// Somebody else's resource is about to be made and may do for this claim too: it counts as one that is provisioned
+    /// for, and is decided about anew as soon as that resource can be looked at, or will not be made.
+    fn await_resource(&mut self, request: &Request<'_>, class: Name, resource: Name) {
+        let claim = request.claim;
+        let uid = claim.meta.uid.clone();
+        self.charge(claim, Some(class.clone()), request.wants.requests.clone());
+        self.state.making.wait(claim.ty, &class, &resource, uid.clone());
+        self.bindings.insert(uid.clone(), Binding::Provisioning { class, resource });
+        self.queue.pass_on(&uid, request.namespace());
+        self.dirty.insert(Target::Claim(uid));
     }
 
     /// The resource that was made for this claim before and is held by nobody: a create that is tried again
@@ -84,7 +101,7 @@ impl Engine {
         let id = self.state.find_resource(claim.ty, &provisioned_name(claim, class))?;
         let entry = self.state.resource(id)?;
         let ours = entry.resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
-        let usable = !entry.resource.meta.deleting && failed_for_good(&entry.resource).is_none();
+        let usable = !entry.resource.meta.deleting && cannot_be_made(&entry.resource).is_none();
         (ours && usable && entry.refs().next().is_none()).then_some(id)
     }
 

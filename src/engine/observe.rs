@@ -37,7 +37,7 @@ impl Engine {
         object.metadata.namespace.as_deref() == Some(&*self.config.system_namespace)
     }
 
-    fn observe_claim(&mut self, claim: Claim, now: Time) {
+    pub(super) fn observe_claim(&mut self, claim: Claim, now: Time) {
         let uid = claim.meta.uid.clone();
         if let Some(known) = self.state.find_claim(claim.ty, &claim.meta.key) {
             if claim.meta.revision.is_older_than(known.meta.revision) {
@@ -49,8 +49,11 @@ impl Engine {
                 self.observe_gone(kind, &key, &old, now);
             }
         }
-        let asks_anew = self.state.claim(&uid).is_none_or(|known| asks_differently(known, &claim));
+        let known = self.state.claim(&uid);
+        let asks_anew = known.is_none_or(|known| asks_differently(known, &claim));
+        let lets_others_in = known.is_some_and(|known| known.is_exclusive() && !claim.is_exclusive());
         self.state.set_claim(claim);
+        self.unsettle(&uid);
         if self.synced {
             if asks_anew && self.is_only_planned(&uid) {
                 self.retry_claim(&uid, now);
@@ -58,6 +61,10 @@ impl Engine {
                 self.requeue(&uid, now);
             }
             self.settle_claim(&uid, now);
+            if lets_others_in {
+                let held: Vec<ResourceId> = self.state.holders_of(&uid).collect();
+                held.into_iter().for_each(|id| self.wake_for_resource(id, None));
+            }
         }
     }
 
@@ -69,7 +76,7 @@ impl Engine {
         self.state.find_resource(claim.ty, resource).is_none() && !self.busy.contains(&target)
     }
 
-    fn observe_resource(&mut self, resource: Resource, now: Time) {
+    pub(super) fn observe_resource(&mut self, resource: Resource, now: Time) {
         let (ty, name) = (resource.ty, resource.meta.key.name.clone());
         if let Some(entry) = self.state.find_resource(ty, &name).and_then(|id| self.state.resource(id)) {
             let known = &entry.resource.meta;
@@ -83,13 +90,20 @@ impl Engine {
         }
         let id = self.state.find_resource(ty, &name);
         let before = id.and_then(|id| self.state.index_of(ty).glance(id));
-        let old_holders = id.map(|id| self.holders(id)).unwrap_or_default();
+        let steady = id.map(|id| self.steady_holders(id, &resource)).unwrap_or_default();
+        let is_steady = |uid: &Uid| steady.contains(uid);
+        let mut concerned: BTreeSet<Uid> = id.map(|id| self.holders(id, is_steady)).unwrap_or_default();
         let old_class = id.and_then(|id| self.class_of(id));
         let old = id.and_then(|id| self.state.resource(id)).filter(|e| !e.assumed.is_empty()).cloned();
         let is_news = id.and_then(|id| self.state.resource(id)).is_none_or(|e| e.resource != resource);
+        let promised_by = resource.provisioned_by.clone().filter(|_| id.is_none());
+        id.into_iter().for_each(|id| self.unsettle_resource(ty, &name, id));
         let id = self.state.set_resource(resource);
         if !self.synced {
-            return;
+            return self.unsettle_resource(ty, &name, id);
+        }
+        if let Some(class) = promised_by {
+            self.end_promise(ty, &class, &name);
         }
         if let Some(old) = old {
             self.reconsider(id, &old, now);
@@ -99,8 +113,7 @@ impl Engine {
         }
         self.dirty.insert(Target::Resource(ty, name));
         // Those who held it before, in case they do no longer, and those who do now.
-        let mut concerned = self.holders(id);
-        concerned.extend(old_holders);
+        concerned.extend(self.holders(id, is_steady));
         for claim in concerned {
             self.settle_claim(&claim, now);
         }
@@ -135,11 +148,6 @@ impl Engine {
 
     fn class_of(&self, id: ResourceId) -> Option<Name> {
         self.state.resource(id)?.resource.offer.as_ref().ok()?.class.clone()
-    }
-
-    fn holders(&self, id: ResourceId) -> BTreeSet<Uid> {
-        let entry = self.state.resource(id);
-        entry.into_iter().flat_map(|e| e.refs()).filter_map(|r| r.uid.clone()).collect()
     }
 
     fn observe_class(&mut self, class: Class) {
@@ -407,15 +415,20 @@ impl Engine {
 
     fn claim_gone(&mut self, uid: &Uid) {
         let Some(claim) = self.state.remove_claim(uid) else { return };
+        self.drop_binding(uid);
         for name in provisioned_names(&claim) {
             self.makers.remove(&(claim.ty, name));
         }
-        self.drop_binding(uid);
         self.bindings.remove(uid);
         self.busy.remove(&Target::Claim(uid.clone()));
         self.forget_published(uid);
         let holders: Vec<ResourceId> = self.state.holders_of(uid).collect();
-        holders.into_iter().for_each(|id| self.check_holders(id));
+        for id in holders {
+            self.check_holders(id);
+            if claim.is_exclusive() {
+                self.wake_for_resource(id, None);
+            }
+        }
     }
 
     fn resource_gone(&mut self, ty: TypeId, name: &Name, uid: &Uid, now: Time) {
@@ -423,12 +436,13 @@ impl Engine {
         if self.state.resource(id).is_none_or(|e| e.resource.meta.uid != *uid) {
             return;
         }
-        let holders = self.holders(id);
+        let holders = self.holders(id, |_| false);
         let class = self.class_of(id);
         let entry = self.state.resource(id);
         let parts = entry.into_iter().flat_map(|entry| entry.resource.parts());
         let parts = parts.map(|(part, _)| Target::Part(PartId::new(ty, name, part)));
         let targets: Vec<Target> = parts.chain([Target::Resource(ty, name.clone())]).collect();
+        self.unsettle_resource(ty, name, id);
         self.state.remove_resource(id);
         targets.iter().for_each(|target| self.abandon(target));
         self.destroys.remove(&(ty, name.clone()));
@@ -496,15 +510,17 @@ impl Engine {
         self.synced = true;
         self.tell_all_unreadable();
         let resources: Vec<ResourceId> = self.state.resources().map(|(id, _)| id).collect();
-        let claims: Vec<Uid> = self.state.claims().map(|c| c.meta.uid.clone()).collect();
+        let claims = self.take_unsettled();
         let classes: Vec<Target> =
             self.state.classes.keys().map(|(ty, n)| Target::Class(*ty, n.clone())).collect();
         self.dirty.extend(classes);
         for id in resources {
-            if let Some(entry) = self.state.resource(id) {
-                self.dirty.insert(Target::Resource(entry.resource.ty, entry.resource.meta.key.name.clone()));
+            let Some(resource) = self.state.resource(id).map(|entry| &entry.resource) else { continue };
+            let target = Target::Resource(resource.ty, resource.meta.key.name.clone());
+            if !self.busy.contains(&target) {
+                self.dirty.insert(target);
+                self.check_holders(id);
             }
-            self.check_holders(id);
         }
         for claim in claims {
             self.settle_claim(&claim, now);

@@ -7,7 +7,7 @@ use crate::api::names::CLAIM_PROTECTION;
 use crate::api::reasons;
 use crate::cache::ResourceId;
 use crate::framework::Refusal;
-use crate::lifecycle::{ClaimSide, failed_for_good, make_resource, plan_claim, plan_follow};
+use crate::lifecycle::{ClaimSide, cannot_be_made, make_resource, plan_claim, plan_follow, provisioned_name};
 use crate::model::{Claim, Kind, Name, Predicate, Time, TypeId, Wants};
 use crate::queue::{LaneKey, Wait};
 use crate::scheduler::prepare;
@@ -16,7 +16,11 @@ use std::sync::Arc;
 impl Engine {
     /// First the claim's protection, then the resource, then what people read.
     pub(super) fn sync_provisioning(&mut self, claim: &Claim, class: &Name, resource: &Name, now: Time) {
-        let message = format!("making resource {resource} from class {class}");
+        if provisioned_name(claim, class) != *resource {
+            return self.sync_sharing(claim, class, resource, now);
+        }
+        let message =
+            self.with_trouble(claim, resource, format!("making resource {resource} from class {class}"));
         let change = plan_claim(claim, &ClaimSide::Provisioning { message: &message }, now);
         let protected = claim.meta.has_finalizer(CLAIM_PROTECTION);
         let target = Target::Resource(claim.ty, resource.clone());
@@ -39,12 +43,48 @@ impl Engine {
         }
     }
 
+    /// A claim that is to share what is being made for another. Nothing is made for it, so nothing protects it yet.
+    fn sync_sharing(&mut self, claim: &Claim, class: &Name, resource: &Name, now: Time) {
+        let holds = self
+            .state
+            .find_resource(claim.ty, resource)
+            .is_some_and(|id| self.state.holders_of(&claim.meta.uid).any(|holder| holder == id));
+        // It can be looked at now, or will not be made: either way the claim is decided about.
+        if !holds && !self.state.making.is_promised(claim.ty, class, resource) {
+            return self.retry_claim(&claim.meta.uid, now);
+        }
+        // What was promised may have been taken back and promised again since: whoever waits says so to each.
+        self.state.making.wait(claim.ty, class, resource, claim.meta.uid.clone());
+        let message = format!("waiting for resource {resource}, which is being made from class {class}");
+        let message = self.with_trouble(claim, resource, message);
+        let side = ClaimSide::Pending { reason: reasons::bound::PROVISIONING, message: &message };
+        if let Some(change) = plan_claim(claim, &side, now) {
+            self.tell_claim(claim, &change);
+            self.write_claim(claim, change);
+        }
+    }
+
+    /// What a claim is told while its resource is made, with what keeps that from being made until somebody does something:
+    /// whoever may read the claim may not read the resource.
+    fn with_trouble(&self, claim: &Claim, resource: &Name, message: String) -> String {
+        let entry = self.state.find_resource(claim.ty, resource).and_then(|id| self.state.resource(id));
+        let conditions = entry.iter().flat_map(|entry| &entry.resource.status.conditions);
+        let mut ready = conditions.filter(|c| &*c.kind == reasons::READY);
+        let told = ready.find(|ready| reasons::resource::find_trouble(&ready.reason).is_some());
+        let refused = self.troubles.get(&(Target::Resource(claim.ty, resource.clone()), Effect::Change));
+        match (told, refused) {
+            (Some(trouble), _) => format!("{message}: {}: {}", trouble.reason, trouble.message),
+            (None, Some(why)) if entry.is_none() => format!("{message}: the API refuses it: {why}"),
+            (None, _) => message,
+        }
+    }
+
     /// What the claim should have on record of a resource that was made for it and has failed for good.
     fn give_up(&self, claim: &Claim, class: &Name, id: ResourceId) -> Option<Change> {
         let resource = &self.state.resource(id)?.resource;
         let class = self.state.classes.get(&(claim.ty, class.clone()))?;
         let made = resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
-        let why = failed_for_good(resource).filter(|_| made && !claim.has_given_up(&resource.meta.uid))?;
+        let why = cannot_be_made(resource).filter(|_| made && !claim.has_given_up(&resource.meta.uid))?;
         let uid = Some(&resource.meta.uid);
         Some(Change::ClaimRefusals { refused_by: claim.refusals_with(&class.meta, uid, why) })
     }

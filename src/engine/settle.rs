@@ -5,10 +5,10 @@ use super::{Binding, Engine, Target};
 use crate::action::Action;
 use crate::api::reasons;
 use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
-use crate::lifecycle::failed_for_good;
+use crate::lifecycle::cannot_be_made;
 use crate::model::{
-    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, ResourcePhase, Time, TypeId,
-    Uid,
+    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Resource, ResourcePhase,
+    Time, TypeId, Uid,
 };
 use crate::queue::Entry;
 
@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// Lets go of what was made for a claim and has failed for good, once the claim has it on record: its class is not
-    /// tried again, and what was half made goes by its policy.
+    /// tried again, and what was half made goes by its policy. Whoever was to share it is decided about anew.
     fn without_failed(&mut self, claim: &Claim, holders: Vec<ResourceId>) -> Vec<ResourceId> {
         let (failed, left): (Vec<_>, Vec<_>) =
             holders.into_iter().partition(|id| self.is_given_up(claim, *id));
@@ -52,14 +52,20 @@ impl Engine {
 
     fn is_given_up(&self, claim: &Claim, id: ResourceId) -> bool {
         let Some(resource) = self.state.resource(id).map(|entry| &entry.resource) else { return false };
-        let made = resource.provisioned_for.as_ref() == Some(&claim.meta.uid) && !claim.was_bound();
+        if claim.was_bound() {
+            return false;
+        }
+        let made = resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
+        if !made {
+            return resource.provisioned_for.is_some() && cannot_be_made(resource).is_some();
+        }
         let class = resource.provisioned_by.as_ref();
         // Nothing need be on record of a class that is not there any more.
         let class_is_gone =
             || !class.is_some_and(|c| self.state.classes.contains_key(&(claim.ty, c.clone())));
-        let failed = || failed_for_good(resource).is_some() && class_is_gone();
+        let failed = || cannot_be_made(resource).is_some() && class_is_gone();
         // On record, it is given up whatever it says now: it may be on its way out.
-        made && (claim.has_given_up(&resource.meta.uid) || failed())
+        claim.has_given_up(&resource.meta.uid) || failed()
     }
 
     /// Whether a holder is the one that the claim was bound to, or the claim was never bound.
@@ -97,11 +103,28 @@ impl Engine {
     pub(super) fn drop_binding(&mut self, uid: &Uid) {
         self.queue.remove(uid);
         self.unassume(uid);
+        self.break_promise(uid);
         self.claims_to_keep.remove(uid);
         self.written_claims.remove(uid);
         let quotas = self.state.ledger.release(uid);
         self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
         self.wake_for_quotas(&quotas);
+    }
+
+    /// What was to be made for a claim and others waited to look at can be seen by now, or will not be made any more.
+    fn break_promise(&mut self, uid: &Uid) {
+        let Some(Binding::Provisioning { class, resource }) = self.bindings.get(uid) else { return };
+        let (class, resource) = (class.clone(), resource.clone());
+        let is_maker = |ty: &TypeId| self.makers.get(&(*ty, resource.clone())) == Some(uid);
+        if let Some(ty) = TypeId::all().find(is_maker) {
+            self.end_promise(ty, &class, &resource);
+        }
+    }
+
+    /// Those who waited to look at a resource look now.
+    pub(super) fn end_promise(&mut self, ty: TypeId, class: &Name, resource: &Name) {
+        let waited = self.state.making.end_promise(ty, class, resource);
+        self.dirty.extend(waited.into_iter().map(Target::Claim));
     }
 
     /// Takes back what was assumed for a claim, and offers it to others.
@@ -138,6 +161,7 @@ impl Engine {
     /// The resource holds the claim: the bind is finished, without a second look at fitness.
     fn adopt(&mut self, claim: &Claim, id: ResourceId, holders: &[ResourceId], now: Time) {
         let uid = &claim.meta.uid;
+        self.break_promise(uid);
         self.let_go(uid, holders, Some(id));
         self.state.set_departed(id, uid, None);
         let Some(entry) = self.state.resource(id) else { return };
@@ -145,6 +169,7 @@ impl Engine {
         let made_for_it = entry.resource.provisioned_for.as_ref() == Some(uid);
         let failed = entry.resource.status.phase == Some(ResourcePhase::Failed);
         let usable = self.state.is_implemented(&entry.resource) && !failed;
+        let waits = made_for_it && !usable || self.state.is_being_made(&entry.resource);
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         let held = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(uid));
         let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
@@ -154,7 +179,7 @@ impl Engine {
         }
         self.charge(claim, class.clone(), requests);
         let was_bound = claim.status.phase == ClaimPhase::Bound;
-        if made_for_it && !usable && !was_bound {
+        if waits && !was_bound {
             self.enqueue_in_flight(claim, now);
             let class = class.unwrap_or_default();
             self.bindings.insert(uid.clone(), Binding::Provisioning { class, resource });
@@ -168,13 +193,17 @@ impl Engine {
         }
     }
 
-    /// A second resource that holds the claim was made for nobody else: where its policy says
-    /// Delete it is reclaimed, otherwise it goes back to the others.
+    /// A second resource that holds the claim was made for nobody else, or could not be made at all: where its policy
+    /// says Delete it is reclaimed, otherwise it goes back to the others.
     fn loser_departure(&self, id: ResourceId, uid: &Uid) -> Departure {
-        let made_for_it = self.state.resource(id).is_some_and(|e| {
-            e.resource.provisioned_for.as_ref() == Some(uid) && e.resource.reclaim == ReclaimPolicy::Delete
-        });
-        if made_for_it { Departure::Gone } else { Departure::Elsewhere }
+        let is_useless = |resource: &Resource| {
+            resource.provisioned_for.as_ref() == Some(uid) || cannot_be_made(resource).is_some()
+        };
+        let reclaimed = self
+            .state
+            .resource(id)
+            .is_some_and(|e| is_useless(&e.resource) && e.resource.reclaim == ReclaimPolicy::Delete);
+        if reclaimed { Departure::Gone } else { Departure::Elsewhere }
     }
 
     pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: Capacity) {
@@ -261,6 +290,7 @@ impl Engine {
             return self.lose(claim, reasons::bound::LOST, lost_message(claim));
         }
         self.doubted.entry((claim.ty, name.clone())).or_default().insert(claim.meta.uid.clone());
+        self.break_promise(&claim.meta.uid);
         self.queue.remove(&claim.meta.uid);
         self.bindings.insert(claim.meta.uid.clone(), Binding::Bound { resource: name.clone() });
         self.read(Kind::Resource(claim.ty), key, None);
@@ -268,6 +298,7 @@ impl Engine {
 
     /// Gives a resource to a claim in memory; the write that commits it follows.
     pub(super) fn give(&mut self, claim: &Claim, id: ResourceId, class: Option<Name>, requests: Capacity) {
+        self.break_promise(&claim.meta.uid);
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
         let reserved = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);

@@ -54,6 +54,10 @@ pub fn plan_resource(
 
 fn plan_references(entry: &ResourceEntry, implementation: &Implementation) -> Option<Change> {
     let resource = &entry.resource;
+    // The list is written whole: what cannot be read in it would be lost.
+    if resource.has_unreadable_refs {
+        return None;
+    }
     let refs = desired_references(entry);
     let held = refs.iter().any(|r| r.uid.is_some());
     let protected = resource.meta.has_finalizer(RESOURCE_PROTECTION);
@@ -169,6 +173,7 @@ fn desired_status(
     let held = if is_held { ResourcePhase::Bound } else { ResourcePhase::Available };
     let is_offered = resource.is_offered();
     match &implementation.says {
+        Says::Ready if resource.meta.deleting => says(held, true, reason::AVAILABLE, stays_for(entry)),
         Says::Ready => says(held, true, reason::AVAILABLE, String::new()),
         Says::Failed { reason, message } => says(ResourcePhase::Failed, false, reason, message.clone()),
         // Nobody is unbound because an implementation falters: the condition tells.
@@ -177,6 +182,12 @@ fn desired_status(
         Says::Nothing if is_offered => Some(Desired { phase: held, ready: None }),
         Says::Nothing => None,
     }
+}
+
+/// Why a resource whose deletion was asked for is still there.
+fn stays_for(entry: &ResourceEntry) -> String {
+    let holders: Vec<String> = entry.resource.holders().map(|holder| holder.claim.to_string()).collect();
+    format!("its deletion waits until {} lets it go", holders.join(", "))
 }
 
 /// What has not become ready in the time that its class gives it has failed.
@@ -197,6 +208,19 @@ pub fn failed_for_good(resource: &Resource) -> Option<&str> {
     let ready = resource.status.conditions.iter().find(|c| &*c.kind == reasons::READY)?;
     let for_good = [reason::DEADLINE_EXCEEDED, reason::IMPLEMENTATION_FAILED].contains(&&*ready.reason);
     (resource.status.phase == Some(ResourcePhase::Failed) && for_good).then_some(&*ready.message)
+}
+
+/// Why what a class was to make will never be there: it has failed for good, or its templates cannot be rendered before
+/// anything was made. Once something is there, its outputs may still change what they render to.
+pub fn cannot_be_made(resource: &Resource) -> Option<&str> {
+    failed_for_good(resource).or_else(|| {
+        let ready = resource.status.conditions.iter().find(|c| &*c.kind == reasons::READY)?;
+        let is_new =
+            matches!(resource.status.phase, None | Some(ResourcePhase::Pending | ResourcePhase::Creating));
+        let nothing_made = resource.status.implementation.parts().iter().all(|part| part.uid.is_none());
+        let unmakeable = resource.provisioned_for.is_some() && is_new && nothing_made;
+        (unmakeable && &*ready.reason == reason::TEMPLATE_ERROR).then_some(&*ready.message)
+    })
 }
 
 fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) -> Option<Desired> {

@@ -4,11 +4,12 @@ use super::error::Error;
 use super::metrics::Metrics;
 use super::options::Options;
 use super::owner::Message;
-use super::watch::{KindReader, Watch};
+use super::watch::{KindReader, Reader, Watch};
 use super::wire;
 use crate::event::Event;
-use crate::model::{Kind, Object};
+use crate::model::{Kind, Object, Revision};
 use kube::Client;
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -37,7 +38,7 @@ pub async fn list(
 ) -> Result<Vec<Object>, Error> {
     let (inbox, _) = mpsc::channel(1);
     let namespace = namespace.map(str::to_owned).or_else(|| home(kind, system_namespace));
-    let watch = watch(client, kind, namespace, inbox);
+    let watch = watch(client, kind, KindReader(kind), namespace, inbox);
     let listed = watch.list().await;
     let (objects, _) = listed.map_err(|trouble| {
         let what = format!("{} ({})", watch.route.plural, kind.api_version());
@@ -46,19 +47,88 @@ pub async fn list(
     Ok(objects)
 }
 
+/// What is heard of kinds that are followed.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are events, and one allocation each would cost more"
+)]
+pub enum Followed {
+    /// Something happened.
+    Event(Event),
+    /// A watch failed. What happens from now on is heard of when it is back, or never.
+    Lost {
+        /// What was watched.
+        kind: Kind,
+        /// What was said.
+        why: String,
+    },
+    /// A watch is there again, from where it was lost: nothing was missed, it only comes late.
+    Back {
+        /// What is watched.
+        kind: Kind,
+    },
+}
+
+/// Reads a kind, and tells when its watch is lost.
+struct FollowedReader(KindReader);
+
+impl Reader for FollowedReader {
+    type Item = Object;
+
+    fn metric(&self) -> &'static str {
+        self.0.metric()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn read(&self, json: Value) -> Result<Object, String> {
+        self.0.read(json)
+    }
+
+    fn listed(&self, objects: Vec<Object>, revision: Revision) -> Event {
+        self.0.listed(objects, revision)
+    }
+
+    fn seen(&self, object: Object) -> Event {
+        self.0.seen(object)
+    }
+
+    fn gone(&self, object: Object) -> Event {
+        self.0.gone(object)
+    }
+
+    fn advice(&self) -> String {
+        self.0.advice()
+    }
+
+    fn lost(&self, why: Option<&str>) -> Option<Message> {
+        Some(Message::Watch(self.0.0, why.map(str::to_owned)))
+    }
+}
+
 /// Every kind that takes part in decisions, followed: first a list of each, then what changes; a further list of a kind
 /// says that its watch was lost. Whoever does not keep up makes the watches wait.
-pub fn follow_all(client: &Client, system_namespace: &str) -> mpsc::Receiver<Event> {
+pub fn follow_all(client: &Client, system_namespace: &str) -> mpsc::Receiver<Followed> {
     let (inbox, mut heard) = mpsc::channel(FOLLOWED_MAX);
     let (out, events) = mpsc::channel(1);
     for kind in wire::kinds() {
-        let watch = watch(client, kind, home(kind, system_namespace), inbox.clone());
+        let reader = FollowedReader(KindReader(kind));
+        let watch = watch(client, kind, reader, home(kind, system_namespace), inbox.clone());
         tokio::spawn(watch.follow());
     }
     tokio::spawn(async move {
-        while let Some(Message::Event(event)) = heard.recv().await {
+        while let Some(message) = heard.recv().await {
+            let followed = match message {
+                Message::Event(event) => Followed::Event(event),
+                Message::Watch(kind, Some(why)) => Followed::Lost { kind, why },
+                Message::Watch(kind, None) => Followed::Back { kind },
+                Message::Leading => continue,
+            };
             // When nobody listens any more the watches end with this task.
-            if out.send(event).await.is_err() {
+            if out.send(followed).await.is_err() {
                 return;
             }
         }
@@ -66,16 +136,17 @@ pub fn follow_all(client: &Client, system_namespace: &str) -> mpsc::Receiver<Eve
     events
 }
 
-fn watch(
+fn watch<R: Reader>(
     client: &Client,
     kind: Kind,
+    reader: R,
     namespace: Option<String>,
     inbox: mpsc::Sender<Message>,
-) -> Watch<KindReader> {
+) -> Watch<R> {
     let options = Options::default();
     Watch {
         client: client.clone(),
-        reader: KindReader(kind),
+        reader,
         route: wire::route(kind),
         namespace,
         label: None,

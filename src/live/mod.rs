@@ -36,7 +36,7 @@ mod writer;
 pub use connect::{connect, find_cluster};
 pub use desk::Desk;
 pub use error::Error;
-pub use look::{follow_all, list, list_all};
+pub use look::{Followed, follow_all, list, list_all};
 pub use options::{LeaseOptions, Options};
 pub use wire::kinds;
 

@@ -33,6 +33,8 @@ pub(super) enum Message {
     Event(Event),
     /// From now on we lead.
     Leading,
+    /// A watch failed, for this reason, or is there again. Only whoever records is told.
+    Watch(Kind, Option<String>),
 }
 
 /// The owner of the engine.
@@ -115,6 +117,7 @@ impl Owner {
     fn take(&mut self, message: Message) {
         match message {
             Message::Leading => self.leading = true,
+            Message::Watch(..) => {}
             Message::Event(event) => {
                 let listed = match &event {
                     Event::Listed { kind, .. } => Some(*kind),

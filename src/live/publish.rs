@@ -182,11 +182,7 @@ impl Hands {
         let (ask, request) = match meet(found.as_ref(), wanted, publication) {
             Meeting::Rest => return Ok(found.unwrap_or_default()),
             Meeting::Taken => {
-                let fix = "rename it, or set spec.connection.secretName";
-                return Err(Answer::Taken(format!(
-                    "{} {key} exists and is not this claim's: {fix}",
-                    slot.kind()
-                )));
+                return Err(Answer::Taken(taken(slot, &key)));
             }
             Meeting::Going => return Err(Answer::Conflict),
             Meeting::Create => {
@@ -229,6 +225,19 @@ impl Hands {
     }
 }
 
+/// What is in the way of publishing, and what can be done about it.
+fn taken(slot: Slot, key: &ObjectKey) -> String {
+    let kind = slot.kind();
+    let fix = match slot {
+        Slot::Secret => "rename it, or set spec.connection.secretName".to_owned(),
+        // These have no other name to be published under.
+        Slot::Service | Slot::Endpoints | Slot::Config => {
+            format!("the claim's {kind} is named after it: rename what is there, or the claim")
+        }
+    };
+    format!("{kind} {key} exists and is not this claim's: {fix}")
+}
+
 fn is_meant(secret: &Value, uid: &str, revision: Revision) -> bool {
     let meant = json!({"uid": uid, "resourceVersion": revision.to_string()});
     ["uid", "resourceVersion"].into_iter().all(|field| secret["metadata"][field] == meant[field])
@@ -247,5 +256,24 @@ fn refused(ask: Ask, status: StatusCode, body: &Value) -> Answer {
             Answer::Invalid(format!("{status} {reason} {}", fields.join(", ")).trim().to_owned())
         }
         answer::Refusal::Unknown => Answer::Unknown(format!("{status} {reason}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_answered_with_what_helps() {
+        let key = ObjectKey::new("shop", "orders");
+        let secret = taken(Slot::Secret, &key);
+        assert!(secret.starts_with("Secret shop/orders") && secret.contains("spec.connection.secretName"));
+        for slot in Slot::LISTED {
+            let told = taken(slot, &key);
+            assert!(
+                !told.contains("secretName") && told.contains("rename what is there, or the claim"),
+                "{told}"
+            );
+        }
     }
 }

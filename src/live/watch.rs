@@ -50,6 +50,10 @@ pub(super) trait Reader: Send + Sync {
     fn refused(&self) -> Option<Event> {
         None
     }
+    /// What is told where the watch failed, or, without a reason, where it is there again.
+    fn lost(&self, _why: Option<&str>) -> Option<Message> {
+        None
+    }
 }
 
 /// Reads the kinds of the engine.
@@ -130,6 +134,7 @@ impl<R: Reader> Watch<R> {
             let trouble = self.follow_while_served(&mut failures).await;
             failures += 1;
             self.complain(failures, &trouble);
+            self.tell_lost(Some(&self.explain(&trouble))).await;
             if trouble.status == Some(StatusCode::FORBIDDEN)
                 && let Some(event) = self.reader.refused()
             {
@@ -158,6 +163,13 @@ impl<R: Reader> Watch<R> {
 
     async fn tell(&self, event: Event) -> bool {
         self.inbox.send(Message::Event(event)).await.is_ok()
+    }
+
+    async fn tell_lost(&self, why: Option<&str>) {
+        if let Some(message) = self.reader.lost(why) {
+            // Nobody listens any more: the next event finds that out.
+            let _ = self.inbox.send(message).await;
+        }
     }
 
     pub fn complain(&self, failures: u32, trouble: &Trouble) {
@@ -236,7 +248,7 @@ impl<R: Reader> Watch<R> {
     async fn watch_from(&self, mut revision: String) {
         let (kind, mut failures) = (self.reader.name(), 0_u32);
         loop {
-            match self.watch_once(&mut revision).await {
+            match self.watch_once(&mut revision, failures > 0).await {
                 End::Over => failures = 0,
                 End::Expired => {
                     self.metrics.watch_restarted(self.reader.metric(), EXPIRED);
@@ -245,6 +257,7 @@ impl<R: Reader> Watch<R> {
                 }
                 End::Failed(why) => {
                     failures += 1;
+                    self.tell_lost(Some(&why)).await;
                     self.metrics.watch_restarted(self.reader.metric(), FAILED);
                     if failures.is_power_of_two() {
                         tracing::warn!(kind, failures, why, "the watch failed, trying again");
@@ -259,7 +272,7 @@ impl<R: Reader> Watch<R> {
         }
     }
 
-    async fn watch_once(&self, revision: &mut String) -> End {
+    async fn watch_once(&self, revision: &mut String, was_lost: bool) -> End {
         let mut uri = format!(
             "{}?watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
             self.collection(),
@@ -278,6 +291,9 @@ impl<R: Reader> Watch<R> {
             Ok(Err(error)) => return End::Failed(one_line(&error)),
             Err(_) => return End::Failed("no answer".to_owned()),
         };
+        if was_lost {
+            self.tell_lost(None).await;
+        }
         let mut stream = Box::pin(stream);
         let (mut line, mut heard) = (String::new(), false);
         loop {

@@ -162,6 +162,11 @@ impl Claim {
         }
     }
 
+    /// Whether it tolerates nobody else on its resource.
+    pub fn is_exclusive(&self) -> bool {
+        self.wants.as_ref().is_ok_and(|wants| wants.exclusive)
+    }
+
     /// Why a class is not tried for it: it was, and neither has changed since.
     pub fn refusal_by(&self, class: &Meta) -> Option<&ClassRefusal> {
         let is_current = |refusal: &&ClassRefusal| {
@@ -231,6 +236,7 @@ struct Header {
 
 impl Header {
     fn read(spec: &Field<'_>) -> Result<Header, FieldError> {
+        spec.require_map()?;
         let priority = spec.at("priority");
         let number = priority.integer()?.unwrap_or(0);
         let number =
@@ -256,7 +262,9 @@ impl Wants {
     fn read(ty: TypeId, spec: &Field<'_>) -> Result<Wants, FieldError> {
         let rules = ty.rules();
         let fields = rules.fields.iter().map(|rule| FieldWant::read(rule, spec)).collect::<Result<_, _>>()?;
-        let requests = spec.at("resources").at("requests");
+        let resources = spec.at("resources");
+        resources.require_map()?;
+        let requests = resources.at("requests");
         let selector = spec.at("selector");
         Ok(Wants {
             class: ClassWant::read(spec)?,

@@ -63,8 +63,8 @@ pub struct Recipe {
 pub enum FieldOffer {
     /// Says nothing: whatever the claim asks.
     Unspoken,
-    /// This name only.
-    Name(Name),
+    /// One of these names, the first where the claim asks for none.
+    Names(Box<[Name]>),
     /// Versions in any of these ranges.
     Versions(Box<[VersionRange]>),
     /// True or false.
@@ -85,6 +85,12 @@ pub struct Size {
 }
 
 impl Class {
+    /// Whether what it makes can be had by several claims.
+    pub fn makes_shared(&self) -> bool {
+        let slots = |recipe: &Arc<Recipe>| recipe.sharing.as_ref()?.get("maxClaims")?.as_i64();
+        self.recipe.as_ref().ok().and_then(slots).is_some_and(|slots| slots > 1)
+    }
+
     /// Reads a class of type `ty`, in either form: its fields at the top level, or under `spec`.
     pub fn read(ty: TypeId, object: &Object) -> Class {
         let annotations = object.metadata.annotations.as_ref();
@@ -251,10 +257,21 @@ impl FieldOffer {
     fn read(rule: &FieldRule, form: &Form<'_>) -> Result<FieldOffer, FieldError> {
         let field = form.at(rule.resource);
         Ok(match rule.rule {
-            Rule::Name { aliases } => match field.text()? {
-                Some(text) if !text.trim().is_empty() => FieldOffer::Name(canonical_name(text, aliases)),
-                _ => FieldOffer::Unspoken,
-            },
+            Rule::Name { aliases } => {
+                let mut texts: Vec<&str> = field.text()?.into_iter().collect();
+                for item in form.at_plural(rule.resource).items()? {
+                    texts.extend(item.text()?);
+                }
+                // In the order in which they are written: the first is made where none is asked for.
+                let mut names: Vec<Name> = Vec::new();
+                for text in texts.into_iter().filter(|text| !text.trim().is_empty()) {
+                    let name = canonical_name(text, aliases);
+                    if !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
+                if names.is_empty() { FieldOffer::Unspoken } else { FieldOffer::Names(names.into()) }
+            }
             Rule::VersionRange => {
                 let mut ranges: Vec<VersionRange> =
                     field.read(VersionRange::from_json)?.into_iter().collect();
@@ -275,15 +292,21 @@ impl FieldOffer {
     pub fn satisfies(&self, want: &FieldWant) -> bool {
         match (self, want) {
             (FieldOffer::Unspoken, _) | (_, FieldWant::Any) => true,
-            (FieldOffer::Name(have), FieldWant::Name(want)) => have == want,
+            (FieldOffer::Names(have), FieldWant::Name(want)) => have.contains(want),
             (FieldOffer::Versions(have), FieldWant::Range(want)) => have.iter().any(|h| h.overlaps(want)),
             (FieldOffer::Flag(have), FieldWant::Flag) => *have,
             (FieldOffer::Set(have), FieldWant::Contains(want)) => want.iter().all(|w| have.contains(w)),
-            (FieldOffer::Name(_), _)
+            (FieldOffer::Names(_), _)
             | (FieldOffer::Versions(_), _)
             | (FieldOffer::Flag(_), _)
             | (FieldOffer::Set(_), _) => false,
         }
+    }
+
+    /// What is offered and what is asked, where both are names.
+    pub fn names_beside(&self, want: &FieldWant) -> Option<(String, Name)> {
+        let (FieldOffer::Names(have), FieldWant::Name(want)) = (self, want) else { return None };
+        Some((have.iter().map(|name| &**name).collect::<Vec<_>>().join(" or "), want.clone()))
     }
 
     /// The value that a resource made for `want` carries in this field, as JSON.
@@ -296,7 +319,9 @@ impl FieldOffer {
                 offered.iter().find_map(VersionRange::lowest_text).map(Value::from)
             }
             (_, FieldWant::Range(want)) => want.lowest_text().map(Value::from),
-            (FieldOffer::Name(name), _) | (_, FieldWant::Name(name)) => Some(Value::from(&**name)),
+            // Where the claim asks for a name, it is one of those offered: that was asked first.
+            (_, FieldWant::Name(name)) => Some(Value::from(&**name)),
+            (FieldOffer::Names(names), _) => names.first().map(|name| Value::from(&**name)),
             (FieldOffer::Flag(flag), _) => Some(Value::from(*flag)),
             (_, FieldWant::Flag) => Some(Value::from(true)),
             (FieldOffer::Set(names), _) | (_, FieldWant::Contains(names)) => {
@@ -307,9 +332,13 @@ impl FieldOffer {
     }
 }
 
-/// The version a class gives to a claim: the first offered one that the claim accepts as it is written,
-/// else the lowest that the claim asks for.
+/// The version a class gives to a claim: the first offered one that the claim accepts as it is written, else the lowest
+/// that the claim names and the class offers, else the lowest that lies in both.
 fn version_for(offered: &[VersionRange], want: &VersionRange) -> Option<String> {
-    let fits = |text: &String| Version::parse(text).is_ok_and(|v| want.matches(&v));
-    offered.iter().filter_map(VersionRange::lowest_text).find(fits).or_else(|| want.lowest_text())
+    let accepted = |text: &String| Version::parse(text).is_ok_and(|v| want.matches(&v));
+    let is_offered =
+        |text: &String| Version::parse(text).is_ok_and(|v| offered.iter().any(|o| o.matches(&v)));
+    let named = offered.iter().filter_map(VersionRange::lowest_text).find(accepted);
+    let asked = || want.lowest_text().filter(is_offered);
+    named.or_else(asked).or_else(|| offered.iter().find_map(|offered| offered.lowest_common(want)))
 }

@@ -92,6 +92,14 @@ impl<'a> Field<'a> {
         })
     }
 
+    /// Insists that the field is a map, where it is there: what was meant by anything else would be passed over.
+    pub fn require_map(&self) -> Result<(), FieldError> {
+        match self.value {
+            Some(value) if !value.is_object() => Err(self.error("is not a map", "write its fields below it")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The elements of a list; an absent field is an empty list.
     pub fn items(&self) -> Result<Vec<Field<'a>>, FieldError> {
         let Some(value) = self.value else { return Ok(Vec::new()) };

@@ -81,6 +81,18 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         counts
     }
 
+    /// Does the same to each: what order that is in cannot matter.
+    pub fn each_mut(&mut self, change: impl FnMut(&mut V)) {
+        self.map.values_mut().for_each(change);
+    }
+
+    /// All of it, in the order of its keys, when it is needed no more.
+    pub fn into_sorted(self) -> Vec<(K, V)> {
+        let mut all: Vec<_> = self.map.into_iter().collect();
+        all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+
     /// All of it, in the order of its keys. Takes a sort: not for decisions.
     pub fn sorted(&self) -> Vec<(&K, &V)> {
         let mut all: Vec<_> = self.map.iter().collect();

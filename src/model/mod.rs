@@ -25,7 +25,7 @@ pub mod types;
 pub mod version;
 
 pub use capacity::{Capacity, Dim};
-pub use claim::{Claim, ClaimPhase, ClassRefusal, ClassWant, FieldWant, Wants};
+pub use claim::{Claim, ClaimPhase, ClaimStatus, ClassRefusal, ClassWant, FieldWant, Wants};
 pub use class::{Class, FieldOffer, Recipe};
 pub use error::{FieldError, ValueError};
 pub use implementation::{PartRef, PartTemplate, PartView, Readiness, Record, Script, Template, record_json};
@@ -39,7 +39,7 @@ pub use publication::{Publication, PublishedView, Slot, SourceView};
 pub use quantity::Quantity;
 pub use quota::{Limits, Quota};
 pub use range::VersionRange;
-pub use resource::{ClaimRef, FieldValue, Offer, ReclaimPolicy, Resource, ResourcePhase};
+pub use resource::{ClaimRef, FieldValue, Offer, ReclaimPolicy, Resource, ResourcePhase, ResourceStatus};
 pub use selector::Selector;
 pub use types::{Predicate, TypeId};
 pub use version::Version;

@@ -78,18 +78,24 @@ impl Quota {
 }
 
 fn read_quota(kind: Kind, spec: &Field<'_>) -> Result<(Option<Selector>, Vec<QuotaLimit>), FieldError> {
+    spec.require_map()?;
     let selector = spec.at("namespaceSelector");
     let namespaces = match (kind, selector.value()) {
         (Kind::ClusterQuota, Some(value)) => Some(Selector::from_json(value).map_err(|e| selector.place(e))?),
         (Kind::ClusterQuota, None) => Some(Selector::default()),
         _ => None,
     };
-    let limits = spec.at("limits").items()?.iter().map(QuotaLimit::read).collect::<Result<_, _>>()?;
+    let limits = spec.at("limits");
+    if limits.value().is_none() {
+        return Err(limits.error("is missing", "list what is limited, or delete the quota"));
+    }
+    let limits = limits.items()?.iter().map(QuotaLimit::read).collect::<Result<_, _>>()?;
     Ok((namespaces, limits))
 }
 
 impl QuotaLimit {
     fn read(field: &Field<'_>) -> Result<QuotaLimit, FieldError> {
+        field.require_map()?;
         let claims = field.at("claims");
         let count = claims
             .integer()?
@@ -117,6 +123,7 @@ impl Limits {
     pub fn read(object: &Object) -> Limits {
         let spec = Field::root(&object.body).at("spec");
         let bounds = || {
+            spec.require_map()?;
             let (min, max) = (read_named(&spec.at("min"))?, read_named(&spec.at("max"))?);
             Ok(Bounds { min, max, default: read_named(&spec.at("default"))? })
         };

@@ -114,6 +114,25 @@ impl VersionRange {
         starts.filter(|start| self.matches(start)).min().map(Version::to_string)
     }
 
+    /// The lowest release that both let in: where a stretch that they share begins. None where it begins nowhere, as
+    /// that of `< 8` and `< 9` does.
+    ///
+    /// # Guarantees
+    /// It reads as a version that matches both.
+    pub fn lowest_common(&self, other: &VersionRange) -> Option<String> {
+        let starts = interval::intersect(&self.intervals, &other.intervals).into_iter();
+        let starts = starts.filter_map(|shared| match shared.lower {
+            Bound::Included(start) | Bound::Excluded(start) => Some(start),
+            Bound::Unbounded => None,
+        });
+        let mut starts: Vec<Version> = starts.collect();
+        starts.sort();
+        let matches = |text: &String| {
+            Version::parse(text).is_ok_and(|version| self.matches(&version) && other.matches(&version))
+        };
+        starts.iter().map(Version::release_text).find(matches)
+    }
+
     /// Whether a version could lie in both.
     pub fn overlaps(&self, other: &VersionRange) -> bool {
         !interval::intersect(&self.intervals, &other.intervals).is_empty()

@@ -24,8 +24,10 @@ pub struct Resource {
     pub meta: Meta,
     /// What it offers; one that cannot be read is offered to nobody, and told on the resource.
     pub offer: Result<Arc<Offer>, FieldError>,
-    /// Who holds it or is to have it.
+    /// Who holds it or is to have it, as far as that can be read.
     pub claim_refs: Vec<ClaimRef>,
+    /// Whether there is more in its references than can be read: then nobody knows that it is free.
+    pub has_unreadable_refs: bool,
     /// What becomes of it when its last claim goes.
     pub reclaim: ReclaimPolicy,
     /// What is to implement it.
@@ -198,6 +200,7 @@ impl Resource {
             Err(error) => (ReclaimPolicy::Unknown(Name::from("unreadable")), Some(error)),
         };
         let labels = Labels::read(object.metadata.labels.as_ref());
+        let has_unreadable_refs = refs_error.is_some();
         let offer = match refs_error.or(reclaim_error) {
             Some(error) => Err(error),
             None => Offer::read(ty, &spec, labels).map(Arc::new),
@@ -208,6 +211,7 @@ impl Resource {
             ty,
             offer,
             claim_refs,
+            has_unreadable_refs,
             reclaim,
             template: Template::read(ty, &meta, &spec),
             script: Script::read(&spec, object).map(Arc::new),
@@ -300,7 +304,9 @@ impl ClaimRef {
 impl Offer {
     fn read(ty: TypeId, spec: &Field<'_>, labels: Labels) -> Result<Offer, FieldError> {
         let rules = ty.rules();
+        spec.require_map()?;
         let sharing = spec.at("sharing");
+        sharing.require_map()?;
         let slots = sharing.at("maxClaims");
         let max_claims = match slots.integer()? {
             None => 1,

@@ -8,6 +8,7 @@ use super::secret::Password;
 use super::server::Server;
 use super::trouble::Trouble;
 use crate::api::database::{DATABASE_ID, GENERATION, TROUBLE};
+use crate::api::names::PUBLISHED;
 use crate::database::ledger::{Ledger, Pending};
 use crate::database::names::User;
 use k8s_openapi::ByteString;
@@ -57,10 +58,7 @@ impl Book {
         let login = login.filter(|login| !owners.is_ending || is_ours(login));
         for secret in [&ledger, &login].into_iter().flatten() {
             if !is_ours(secret) {
-                let name = secret.name_any();
-                return Err(Trouble::Invalid(format!(
-                    "Secret {name} exists and is not Conductor's: remove it"
-                )));
+                return Err(Trouble::Invalid(taken(secret, owners.is_connection)));
             }
         }
         let delivered = match &owners.application {
@@ -292,6 +290,23 @@ impl Book {
     }
 }
 
+/// Whose a Secret is that is in the way, and what to do. The name of a connection was chosen, others are made here.
+fn taken(secret: &Secret, was_chosen: bool) -> String {
+    let name = secret.name_any();
+    let is_published = secret.labels().contains_key(PUBLISHED) || secret.labels().contains_key(DATABASE_ID);
+    let owner = secret.owner_references().first().filter(|_| is_published);
+    match (owner, was_chosen) {
+        (Some(owner), true) => {
+            let (kind, of) = (&owner.kind, &owner.name);
+            format!("Secret {name} is the login of {kind} {of}: choose another spec.secretName")
+        }
+        (None, true) => format!(
+            "Secret {name} exists and is not Conductor's: choose another spec.secretName, or remove it"
+        ),
+        (_, false) => format!("Secret {name} exists and is not Conductor's: remove it"),
+    }
+}
+
 /// The kind of database, as bindings name it.
 fn kind(access: &Access) -> &'static str {
     access.dialect.word()
@@ -305,4 +320,37 @@ fn entry(key: &str, text: &str) -> (String, ByteString) {
 pub(super) fn text(secret: &Secret, key: &str) -> Option<String> {
     let bytes = secret.data.as_ref()?.get(key)?;
     String::from_utf8(bytes.0.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_in_the_way_is_said_to_be_whose_it_is() {
+        let secret = |label: Option<&str>, owner: Option<&str>| {
+            let labels = label.map(|label| BTreeMap::from([(label.to_owned(), "true".to_owned())]));
+            let owner = owner.map(|name| OwnerReference {
+                kind: "RelationalDatabaseClaim".to_owned(),
+                name: name.to_owned(),
+                ..OwnerReference::default()
+            });
+            let owner_references = owner.map(|owner| vec![owner]);
+            let name = Some("orders".to_owned());
+            let metadata = ObjectMeta { name, labels, owner_references, ..ObjectMeta::default() };
+            Secret { metadata, ..Secret::default() }
+        };
+        let told = taken(&secret(Some(PUBLISHED), Some("shop-db")), true);
+        assert_eq!(
+            told,
+            "Secret orders is the login of RelationalDatabaseClaim shop-db: choose another spec.secretName"
+        );
+        for somebodys in [secret(None, Some("x")), secret(Some(PUBLISHED), None)] {
+            assert!(taken(&somebodys, true).contains("choose another spec.secretName"));
+        }
+        assert_eq!(
+            taken(&secret(None, None), false),
+            "Secret orders exists and is not Conductor's: remove it"
+        );
+    }
 }

@@ -1,15 +1,16 @@
-//! One watch on one kind: a copy is kept, and every change is told to whoever works on it.
+//! One watch on one kind: a copy is kept, and every change is told to whoever works on it. What all claims and resources
+//! of a cluster do is only followed where there is an occasion to.
 
+use super::mirror::{Keys, Mirror, News, mirror};
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::runtime::reflector::{Store, store::Writer};
 use kube::runtime::{WatchStreamExt, watcher};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Between two looks at a kind that is not served, or that this process may not list.
@@ -19,6 +20,46 @@ const UNREACHABLE: Duration = Duration::from_secs(2);
 
 /// How long one watch lasts: a connection that died silently is noticed after a little more than this.
 const WATCH_SECONDS: u32 = 25;
+
+/// Whether claims and resources have to be followed at all: where there is no server, no record and nobody who asks for
+/// a database, a cluster full of claims is none of our business, and costs nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Occasion(watch::Sender<bool>);
+
+impl Occasion {
+    pub fn none() -> Occasion {
+        Occasion(watch::Sender::new(false))
+    }
+
+    fn give(&self) {
+        self.0.send_if_modified(|given| !std::mem::replace(given, true));
+    }
+
+    async fn wait(&self) {
+        // We hold the sender ourselves: it cannot end.
+        let _ = self.0.subscribe().wait_for(|given| *given).await;
+    }
+}
+
+/// What a kind is to the occasion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// One such object gives it.
+    Gives,
+    /// It is followed once that is given.
+    Waits,
+    /// Neither.
+    Stands,
+}
+
+/// What is followed.
+pub(super) struct Followed {
+    pub kind: ApiResource,
+    /// In one namespace, or in all.
+    pub home: Option<String>,
+    pub keys: Keys,
+    pub part: Part,
+}
 
 /// Who is told of changes, and how.
 pub(super) struct Told<'a, W> {
@@ -56,42 +97,50 @@ pub(super) async fn until_served<W>(
     }
 }
 
-/// Begins to follow a kind, in one namespace or in all.
+/// Begins to follow a kind.
 pub(super) fn follow<W: Send + 'static>(
     client: &Client,
-    kind: ApiResource,
-    home: Option<&str>,
+    occasion: &Occasion,
+    followed: Followed,
     told: Told<'_, W>,
     tasks: &mut JoinSet<()>,
-) -> Store<DynamicObject> {
+) -> Mirror {
     let Told { wakes, change, everything } = told;
+    let Followed { kind, home, keys, part } = followed;
     let api: Api<DynamicObject> = match home {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &kind),
         None => Api::all_with(client.clone(), &kind),
     };
-    let writer = Writer::<DynamicObject>::new(kind.clone());
-    let store = writer.as_reader();
+    let (mirror, mut scribe) = mirror(keys);
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    let (wakes, name) = (wakes.clone(), kind.kind);
+    let (wakes, occasion, name) = (wakes.clone(), occasion.clone(), kind.kind);
     tasks.spawn(async move {
-        let mut events = watcher(api, config).default_backoff().reflect(writer).boxed();
+        if part == Part::Waits {
+            occasion.wait().await;
+        }
+        let mut events = watcher(api, config).default_backoff().boxed();
         while let Some(event) = events.next().await {
-            match event {
-                Ok(watcher::Event::Apply(object)) => {
-                    let _ = wakes.send(change(Arc::new(object)));
-                }
+            let news = match event {
                 Ok(watcher::Event::Delete(mut object)) => {
                     // What is gone has gone, also where nothing held it up.
                     object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::now()));
-                    let _ = wakes.send(change(Arc::new(object)));
+                    scribe.note(watcher::Event::Delete(object))
                 }
-                Ok(watcher::Event::InitDone) => {
-                    let _ = wakes.send(everything());
+                Ok(event) => scribe.note(event),
+                Err(_) => {
+                    tracing::debug!(kind = name, "a watch failed; it begins anew");
+                    None
                 }
-                Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
-                Err(_) => tracing::debug!(kind = name, "a watch failed; it begins anew"),
+            };
+            if part == Part::Gives && news.is_some() && scribe.has_any() {
+                occasion.give();
+            }
+            match news {
+                Some(News::Changed(object)) => drop(wakes.send(change(object))),
+                Some(News::Everything) => drop(wakes.send(everything())),
+                None => {}
             }
         }
     });
-    store
+    mirror
 }

@@ -1,6 +1,7 @@
 //! Servers looked at, again and again: their status says how they are, and what they offer is there for claims.
 
 use super::desk::Desk;
+use super::leaving;
 use super::pass::Provider;
 use super::pool::Health;
 use super::server::{self, Server};
@@ -76,6 +77,7 @@ impl Rounds {
                 self.due.insert(reference.clone(), now + EVERY);
                 let provider = provider.clone();
                 self.looks.spawn(async move {
+                    provider.world.wait_until_listed().await;
                     let is_well = look(&provider, &reference, &object).await;
                     (reference, is_well)
                 });
@@ -103,6 +105,13 @@ fn runs((reference, object): &(ServerRef, Arc<DynamicObject>)) -> bool {
 
 /// Looks at one; says whether it is well.
 async fn look(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
+    if object.metadata.deletion_timestamp.is_some() {
+        return bid_farewell(provider, reference, object).await;
+    }
+    if let Err(trouble) = leaving::protect(provider, reference, object).await {
+        tracing::debug!(server = reference.name, %trouble, "it is not protected yet");
+        return false;
+    }
     let asked = ask(provider, reference, object).await;
     if let Err(trouble) =
         tell(&provider.desk, reference, object, asked.as_ref().map(|(_, health)| health)).await
@@ -123,6 +132,17 @@ async fn look(provider: &Provider, reference: &ServerRef, object: &DynamicObject
     }
 }
 
+/// One that is deleted goes, or says what it waits for.
+async fn bid_farewell(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
+    let left = leaving::leave(provider, reference, object).await;
+    if let Err(trouble) = &left
+        && let Err(trouble) = tell(&provider.desk, reference, object, Err(trouble)).await
+    {
+        tracing::debug!(server = reference.name, %trouble, "its status cannot be written");
+    }
+    left.is_ok()
+}
+
 async fn ask(
     provider: &Provider,
     reference: &ServerRef,
@@ -130,7 +150,7 @@ async fn ask(
 ) -> Result<(Server, Health), Trouble> {
     let server = server::read(reference, object)?;
     let access = server::access(&provider.desk, &server).await?;
-    let mut session = provider.pool.session(&access).await?;
+    let mut session = server::log_in(&provider.pool, &server, &access).await?;
     let health = session.health().await;
     if !health.as_ref().is_ok_and(|health| health.missing.is_empty()) {
         session.discard();

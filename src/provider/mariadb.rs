@@ -215,7 +215,7 @@ fn trouble(place: &str, error: &Error) -> Trouble {
     };
     let told = |what: &str| format!("server {place}: {}{what}", said.message);
     match said.code {
-        1045 | 1698 => Trouble::Credentials(told("; put the right one into the Secret")),
+        1045 | 1698 => Trouble::Credentials(told("")),
         1040 | 1203 => Trouble::Unreachable(told("; raise max_connections, or end sessions")),
         1053 | 1927 => Trouble::Unreachable(told("")),
         1021 => Trouble::Refused(told("; its disk is full")),

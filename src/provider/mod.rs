@@ -10,6 +10,9 @@
 //! configuration of a fleet --> servers, and classes that make them on demand
 //! ```
 //!
+//! Claims and resources are followed from the first server, record, role or DatabaseClaim on: without any of these a
+//! cluster's claims are no business of ours. A change is looked up by what it names, never searched for.
+//!
 //! Deliberately absent: decisions; retries of writes; anything that prints a password.
 
 mod access;
@@ -22,8 +25,10 @@ mod figures;
 mod follow;
 mod front;
 mod health;
+mod leaving;
 pub mod local;
 mod mariadb;
+mod mirror;
 mod pass;
 mod pool;
 mod postgres;
@@ -85,8 +90,8 @@ pub async fn run(client: Client, options: Options, leader: Arc<dyn Leader>, figu
         let _ = others.0.send(wake.clone().into());
         let _ = others.1.send(wake.clone().into());
     }));
-    world.wait_until_ready().await;
-    tracing::info!("databases: everything is listed");
+    world.wait_for_servers().await;
+    tracing::info!("databases: servers and records are listed");
     let desk = Desk { client, namespace: system_namespace, leader };
     let provider = Provider { desk, world, pool: Pool::default(), figures };
     tasks.spawn(health::run(provider.clone(), changed.clone()));

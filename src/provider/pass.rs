@@ -20,7 +20,7 @@ use crate::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
 use crate::database::goal::End;
 use crate::database::ledger::Request;
 use crate::database::sql::{Extras, statements};
-use crate::database::{Goal, Step, Wanted, find_goal, next_step};
+use crate::database::{Goal, Holder, Refusal, Seen, Step, Wanted, find_goal, next_step};
 use crate::model::Time;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
@@ -155,7 +155,7 @@ impl Provider {
     ) -> Result<Next, Trouble> {
         let mut case = self.open(record, assignment).await?;
         book.compare_with(&case.server);
-        let mut session = self.pool.session(&case.access).await?;
+        let mut session = server::log_in(&self.pool, &case.server, &case.access).await?;
         case.wanted.dialect = session.dialect();
         let walked = self.walk(case, &mut session, book).await;
         if let Err(Trouble::Refused(_)) = &walked {
@@ -220,7 +220,7 @@ impl Provider {
             self.count(&step, &case, begun.elapsed(), &mut rotating);
             match step {
                 Step::Wait { until, why } => return self.rest(&case, book, until, why).await,
-                Step::Refuse(refusal) => return Err(Trouble::Refused(refusal.to_string())),
+                Step::Refuse(refusal) => return self.refuse(&case, &seen, book, &refusal).await,
                 Step::Forget => return Ok(Next::Rest),
                 // The time decides what is next.
                 Step::StartQuarantine => return Ok(Next::After(Duration::ZERO)),
@@ -232,6 +232,33 @@ impl Provider {
             }
         }
         Err(Trouble::Refused("the server does not keep what it is told: somebody undoes it".to_owned()))
+    }
+
+    /// Tells the claim what is in the way. Where that is its own database from before, and it was asked back meanwhile,
+    /// the record of the new one makes room for it: nothing was made for it yet.
+    async fn refuse(
+        &self,
+        case: &Case,
+        seen: &Seen,
+        book: &mut Book,
+        refusal: &Refusal,
+    ) -> Result<Next, Trouble> {
+        let spec = &case.record.spec;
+        let holder = refusal.marked_by().and_then(|id| self.world.record(id));
+        let assignment = self.world.assignment(&spec.claim.uid);
+        let asked_back = assignment.and_then(|found| self.world.undeleted(&found.claim, &found.server));
+        if holder.is_some() && asked_back.is_some() && seen.has_nothing_of_ours() && !case.wanted.was_made {
+            self.desk.may_destroy().await?;
+            book.forget(&self.desk).await?;
+            record::forget(&self.desk, &case.record).await?;
+            return Ok(Next::After(Duration::ZERO));
+        }
+        let claim = (spec.claim.namespace.as_str(), spec.claim.name.as_str());
+        let holder = holder.as_deref().map(|record| Holder {
+            claim: (world::text(record, "/spec/claim/namespace"), world::text(record, "/spec/claim/name")),
+            is_left: !matches!(world::text(record, "/status/phase"), "Ready" | "Pending" | ""),
+        });
+        Err(Trouble::Refused(refusal.told_to(claim, holder)))
     }
 
     fn count(&self, step: &Step, case: &Case, took: Duration, rotating: &mut Option<Instant>) {

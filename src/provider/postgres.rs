@@ -92,9 +92,11 @@ impl PostgresSession {
 
     /// What the server says of itself, and which rights the administrator lacks.
     pub async fn health(&self) -> Result<Health, Trouble> {
+        // The size of a database that it may not enter would refuse the whole question, and with it what is missing.
         let asked = "SELECT current_setting('server_version'), \
             (SELECT count(*) FROM pg_database d WHERE shobj_description(d.oid, 'pg_database') LIKE 'conductor:%')::text, \
-            (SELECT coalesce(sum(pg_database_size(oid)), 0) / 1048576 FROM pg_database WHERE datallowconn)::bigint::text, \
+            (SELECT coalesce(sum(pg_database_size(oid)), 0) / 1048576 FROM pg_database WHERE datallowconn \
+                AND (has_database_privilege(oid, 'CONNECT') OR pg_has_role('pg_read_all_stats', 'USAGE')))::bigint::text, \
             (SELECT count(*) FROM pg_stat_activity)::text, current_setting('max_connections'), \
             (SELECT concat_ws(',', CASE WHEN rolsuper THEN 'SUPERUSER' END, \
                 CASE WHEN rolcreaterole OR rolsuper THEN 'CREATEROLE' END, \
@@ -158,7 +160,7 @@ fn trouble(place: &str, error: &tokio_postgres::Error) -> Trouble {
     let told = |what: &str| format!("server {place}: {message}{what}");
     match code {
         c if *c == SqlState::INVALID_PASSWORD || *c == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            Trouble::Credentials(told("; put the right one into the Secret"))
+            Trouble::Credentials(told(""))
         }
         c if *c == SqlState::TOO_MANY_CONNECTIONS => {
             Trouble::Unreachable(told("; raise max_connections, or end sessions"))

@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::book::text;
 use super::desk::Desk;
+use super::pool::{Pool, Session};
 use super::secret::Password;
 use super::trouble::Trouble;
 use super::world::World;
@@ -118,6 +119,20 @@ fn default_port(dialect: Dialect) -> u16 {
         Dialect::Postgresql => 5432,
         Dialect::Mariadb | Dialect::Mysql => 3306,
     }
+}
+
+/// A session of the administrator.
+///
+/// # Errors
+/// The server cannot be reached; or it does not know the administrator, and then the Secret is named.
+pub(super) async fn log_in(pool: &Pool, server: &Server, access: &Access) -> Result<Session, Trouble> {
+    let secret = &server.admin.secret_name;
+    pool.session(access).await.map_err(|trouble| match trouble {
+        Trouble::Credentials(why) => {
+            Trouble::Credentials(format!("{why}; put the right password into Secret {secret}"))
+        }
+        other => other,
+    })
 }
 
 /// How the administrator logs in.

@@ -47,7 +47,7 @@ pub(super) trait Round: Clone + Send + Sync + 'static {
 /// The queue.
 #[derive(Default)]
 pub(super) struct Work {
-    due: BTreeMap<String, Instant>,
+    due: Due,
     /// With the server that each is on.
     running: BTreeMap<String, Option<ServerRef>>,
     /// Woken while they ran.
@@ -83,7 +83,7 @@ impl Work {
                 true => drop(self.again.insert(id)),
                 // One that fails keeps its pause: what it waits for may be the server.
                 false if self.failures.contains_key(&id) && R::is_echo(wake) => {}
-                false => drop(self.due.insert(id, Instant::now())),
+                false => self.due.insert(id, Instant::now()),
             }
         }
     }
@@ -98,14 +98,9 @@ impl Work {
             return STAND_BY;
         }
         let now = Instant::now();
-        let mut due: Vec<(Instant, String)> = self.due.iter().map(|(id, at)| (*at, id.clone())).collect();
-        due.sort();
-        for (at, id) in due {
-            if at > now {
-                return at - now;
-            }
+        for id in self.due.at(now) {
             if self.running.len() >= PARALLEL {
-                break;
+                return LOOK_AGAIN;
             }
             let server = round.server_of(&id);
             let beside = self.running.values().filter(|running| **running == server).count();
@@ -116,11 +111,12 @@ impl Work {
             self.running.insert(id.clone(), server);
             let round = round.clone();
             passes.spawn(async move {
+                round.provider().world.wait_until_listed().await;
                 let outcome = round.pass(&id).await;
                 (id, outcome)
             });
         }
-        LOOK_AGAIN
+        self.due.after(now).map_or(LOOK_AGAIN, |next| next - now)
     }
 
     fn finished<R: Round>(&mut self, round: &R, id: String, outcome: Result<Next, Trouble>) {
@@ -151,5 +147,36 @@ impl Work {
         if let Some(pause) = pause {
             self.due.insert(id, Instant::now() + pause);
         }
+    }
+}
+
+/// Who is looked at when: each once, in the order of time.
+#[derive(Default)]
+struct Due {
+    times: BTreeMap<String, Instant>,
+    order: BTreeSet<(Instant, String)>,
+}
+
+impl Due {
+    fn insert(&mut self, id: String, at: Instant) {
+        self.remove(&id);
+        self.order.insert((at, id.clone()));
+        self.times.insert(id, at);
+    }
+
+    fn remove(&mut self, id: &str) {
+        if let Some((id, at)) = self.times.remove_entry(id) {
+            self.order.remove(&(at, id));
+        }
+    }
+
+    /// Those whose time has come.
+    fn at(&self, now: Instant) -> Vec<String> {
+        self.order.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
+    }
+
+    /// When the next is due after that.
+    fn after(&self, now: Instant) -> Option<Instant> {
+        self.order.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 }

@@ -2,13 +2,13 @@
 //! Nothing is taken away on the word of a copy.
 
 use super::desk::record_name;
-use super::follow::{self, Told};
+use super::follow::{self, Followed, Occasion, Part, Told};
+use super::mirror::{Key, Mirror};
 use crate::api::database::logical::{LogicalDatabaseSpec, ServerKind, ServerRef};
 use crate::api::database::{GROUP, ON_SERVER, UNDELETE};
 use crate::api::names::RESOURCE_UID;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -39,11 +39,12 @@ pub(super) struct Assignment {
 #[derive(Clone)]
 pub(super) struct World {
     namespace: String,
-    claims: Store<DynamicObject>,
-    resources: Store<DynamicObject>,
-    servers: Store<DynamicObject>,
-    locals: Store<DynamicObject>,
-    records: Store<DynamicObject>,
+    occasion: Occasion,
+    claims: Mirror,
+    resources: Mirror,
+    servers: Mirror,
+    locals: Mirror,
+    records: Mirror,
 }
 
 /// How a kind is served.
@@ -63,6 +64,10 @@ pub(super) fn classes() -> ApiResource {
     kind("storage.conductor.io", "RelationalDatabaseClass", "relationaldatabaseclasses")
 }
 
+fn records() -> ApiResource {
+    kind(GROUP, "LogicalDatabase", "logicaldatabases")
+}
+
 pub(super) fn servers(of: ServerKind) -> ApiResource {
     match of {
         ServerKind::DatabaseServer => kind(GROUP, "DatabaseServer", "databaseservers"),
@@ -78,74 +83,101 @@ impl World {
         wakes: &mpsc::UnboundedSender<Wake>,
         tasks: &mut JoinSet<()>,
     ) -> World {
-        let mut follow = |kind: ApiResource, home: Option<&str>, wake: fn(Arc<DynamicObject>) -> Wake| {
+        let occasion = Occasion::none();
+        let mut follow = |followed: Followed, wake: fn(Arc<DynamicObject>) -> Wake| {
             let told = Told { wakes, change: wake, everything: || Wake::Everything };
-            follow::follow(client, kind, home, told, tasks)
+            follow::follow(client, &occasion, followed, told, tasks)
         };
-        let home = Some(namespace);
+        let home = || Some(namespace.to_owned());
+        let claims = Followed { kind: claims(), home: None, keys: keys_of_claim, part: Part::Waits };
+        let resources =
+            Followed { kind: resources(), home: home(), keys: keys_of_resource, part: Part::Waits };
+        let records = Followed { kind: records(), home: home(), keys: keys_of_record, part: Part::Gives };
+        let of_kind =
+            |kind| Followed { kind: servers(kind), home: home(), keys: keys_of_server, part: Part::Gives };
         World {
-            claims: follow(claims(), None, Wake::Claim),
-            resources: follow(resources(), home, Wake::Resource),
-            servers: follow(servers(ServerKind::DatabaseServer), home, |object| {
+            claims: follow(claims, Wake::Claim),
+            resources: follow(resources, Wake::Resource),
+            servers: follow(of_kind(ServerKind::DatabaseServer), |object| {
                 Wake::Server(ServerKind::DatabaseServer, object)
             }),
-            locals: follow(servers(ServerKind::LocalServer), home, |object| {
+            locals: follow(of_kind(ServerKind::LocalServer), |object| {
                 Wake::Server(ServerKind::LocalServer, object)
             }),
-            records: follow(kind(GROUP, "LogicalDatabase", "logicaldatabases"), home, Wake::Record),
+            records: follow(records, Wake::Record),
             namespace: namespace.to_owned(),
+            occasion,
         }
     }
 
-    /// Waits until everything has been listed once.
-    pub async fn wait_until_ready(&self) {
-        for store in [&self.claims, &self.resources, &self.servers, &self.locals, &self.records] {
-            // It ends only when everything ends.
-            let _ = store.wait_until_ready().await;
+    /// What claims and resources are followed for.
+    pub fn occasion(&self) -> &Occasion {
+        &self.occasion
+    }
+
+    /// Waits until servers and records have been listed once.
+    pub async fn wait_for_servers(&self) {
+        for mirror in [&self.servers, &self.locals, &self.records] {
+            mirror.wait_until_listed().await;
         }
     }
 
-    /// The databases, by id, that a change concerns.
+    /// Waits until everything has been listed once, which is not before there is an occasion to.
+    pub async fn wait_until_listed(&self) {
+        self.wait_for_servers().await;
+        for mirror in [&self.claims, &self.resources] {
+            mirror.wait_until_listed().await;
+        }
+    }
+
+    /// The databases, by id, that a change concerns. Most claims and resources are on no server: they concern nobody.
     pub fn concerned(&self, wake: &Wake) -> BTreeSet<String> {
         match wake {
             Wake::Record(record) => id_of(record).into_iter().collect(),
             Wake::Claim(claim) => {
                 let uid = claim.uid().unwrap_or_default();
-                let theirs = self.records.state().into_iter().filter(|record| claim_of(record) == uid);
-                theirs.filter_map(|record| id_of(&record)).chain([uid.clone()]).collect()
+                let mut ids = ids(self.records.by(&Key::Claim(uid.clone())));
+                if self.is_database(&uid) {
+                    ids.insert(uid);
+                }
+                ids
             }
             Wake::Resource(resource) => {
-                let name = resource.name_any();
-                let of_resource = |record: &Arc<DynamicObject>| text(record, "/spec/resource/name") == name;
-                let records = self.records.state().into_iter().filter(of_resource);
-                records.filter_map(|record| id_of(&record)).chain(holders(resource)).collect()
+                let mut ids = ids(self.records.by(&Key::Resource(resource.name_any())));
+                ids.extend(holders(resource).into_iter().filter(|uid| self.is_database(uid)));
+                ids
             }
             Wake::Server(kind, server) => {
-                let (kind, name) = (kind.word(), server.name_any());
-                let on_it = |record: &Arc<DynamicObject>| {
-                    text(record, "/spec/server/name") == name && text(record, "/spec/server/kind") == kind
-                };
-                let records = self.records.state().into_iter().filter(on_it).filter_map(|r| id_of(&r));
-                let resources = self.resources.state().into_iter();
-                let on_it = |resource: &Arc<DynamicObject>| {
-                    self.server_of(resource).is_some_and(|on| on.kind.word() == kind && on.name == name)
-                };
-                records.chain(resources.filter(on_it).flat_map(|resource| holders(&resource))).collect()
+                let on_it = on_server(*kind, &server.name_any());
+                let mut resources = self.resources.by(&on_it);
+                if let Some(uid) = server.annotations().get(RESOURCE_UID) {
+                    resources.extend(self.resources.by(&Key::Uid(uid.clone())));
+                }
+                let mut ids = ids(self.records.by(&on_it));
+                ids.extend(resources.iter().flat_map(|resource| holders(resource)));
+                ids
             }
             Wake::Everything => {
-                let records = self.records.state().into_iter().filter_map(|record| id_of(&record));
-                let holders = self.resources.state().into_iter().flat_map(|resource| holders(&resource));
-                records.chain(holders).collect()
+                let mut ids = ids(self.records.all());
+                let resources = self.resources.all();
+                let on_servers = resources.iter().filter(|resource| self.server_of(resource).is_some());
+                ids.extend(on_servers.flat_map(|resource| holders(resource)));
+                ids
             }
         }
     }
 
+    /// Whether a database of this id is on record, or a claim of this UID is to have one.
+    fn is_database(&self, id: &str) -> bool {
+        self.record(id).is_some() || self.assignment(id).is_some()
+    }
+
     /// The claim of this UID, the resource that it holds and the server that this is on, where there are all three.
     pub fn assignment(&self, claim_uid: &str) -> Option<Assignment> {
-        let claim = self.claims.find(|claim| claim.uid().as_deref() == Some(claim_uid))?;
-        let holds = |resource: &DynamicObject| holders(resource).iter().any(|holder| holder == claim_uid);
-        let resource = self.resources.find(holds)?;
-        let server = self.server_of(&resource)?;
+        let held = self.resources.by(&Key::Claim(claim_uid.to_owned()));
+        let on_server = |resource: Arc<DynamicObject>| Some((self.server_of(&resource)?, resource));
+        let (server, resource) = held.into_iter().find_map(on_server)?;
+        let claim = self.claims.first(&Key::Uid(claim_uid.to_owned()))?;
         Some(Assignment { claim, resource, server })
     }
 
@@ -158,29 +190,27 @@ impl World {
                 .find(|k| k.word() == kind)?;
             return Some(ServerRef { kind, name: name.to_owned() });
         }
-        let uid = resource.uid()?;
-        let is_part = |server: &DynamicObject| server.annotations().get(RESOURCE_UID) == Some(&uid);
-        let stores = [(ServerKind::DatabaseServer, &self.servers), (ServerKind::LocalServer, &self.locals)];
-        stores
+        let made_for = Key::MadeFor(resource.uid()?);
+        let mirrors = [(ServerKind::DatabaseServer, &self.servers), (ServerKind::LocalServer, &self.locals)];
+        mirrors
             .into_iter()
-            .find_map(|(kind, store)| Some(ServerRef { kind, name: store.find(is_part)?.name_any() }))
+            .find_map(|(kind, mirror)| Some(ServerRef { kind, name: mirror.first(&made_for)?.name_any() }))
     }
 
     /// A server, as last seen.
     pub fn server(&self, server: &ServerRef) -> Option<Arc<DynamicObject>> {
-        let reference = ObjectRef::new_with(&server.name, servers(server.kind)).within(&self.namespace);
         match server.kind {
-            ServerKind::DatabaseServer => self.servers.get(&reference),
-            ServerKind::LocalServer => self.locals.get(&reference),
+            ServerKind::DatabaseServer => self.servers.find(&self.namespace, &server.name),
+            ServerKind::LocalServer => self.locals.find(&self.namespace, &server.name),
         }
     }
 
     /// Every server.
     pub fn servers(&self) -> Vec<(ServerRef, Arc<DynamicObject>)> {
-        let named = |kind: ServerKind, store: &Store<DynamicObject>| {
+        let named = |kind: ServerKind, mirror: &Mirror| {
             let refer =
                 move |object: Arc<DynamicObject>| (ServerRef { kind, name: object.name_any() }, object);
-            store.state().into_iter().map(refer).collect::<Vec<_>>()
+            mirror.all().into_iter().map(refer).collect::<Vec<_>>()
         };
         let mut all = named(ServerKind::DatabaseServer, &self.servers);
         all.extend(named(ServerKind::LocalServer, &self.locals));
@@ -190,41 +220,37 @@ impl World {
 
     /// A resource, as last seen.
     pub fn resource(&self, name: &str) -> Option<Arc<DynamicObject>> {
-        self.resources.get(&ObjectRef::new_with(name, resources()).within(&self.namespace))
+        self.resources.find(&self.namespace, name)
     }
 
     /// A database that somebody asked back for a claim of this name on this server.
     pub fn undeleted(&self, claim: &DynamicObject, server: &ServerRef) -> Option<Arc<DynamicObject>> {
         let (namespace, name) = (claim.namespace().unwrap_or_default(), claim.name_any());
-        self.records.find(|record| {
-            record.annotations().get(UNDELETE).is_some_and(|value| value == "true")
-                && text(record, "/spec/claim/namespace") == namespace
-                && text(record, "/spec/claim/name") == name
-                && text(record, "/spec/server/name") == server.name
+        let asked_back = self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")));
+        asked_back.into_iter().find(|record| {
+            text(record, "/spec/server/name") == server.name
                 && text(record, "/spec/server/kind") == server.kind.word()
         })
     }
 
     /// A claim, as last seen.
     pub fn claim(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
-        self.claims.get(&ObjectRef::new_with(name, claims()).within(namespace))
+        self.claims.find(namespace, name)
     }
 
     /// The record of a claim's database.
     pub fn record_of(&self, claim_uid: &str) -> Option<Arc<DynamicObject>> {
-        self.records.find(|record| claim_of(record) == claim_uid)
+        self.records.first(&Key::Claim(claim_uid.to_owned()))
     }
 
     /// The record of this id.
     pub fn record(&self, id: &str) -> Option<Arc<DynamicObject>> {
-        self.records.find(|record| id_of(record).as_deref() == Some(id))
+        self.records.first(&Key::Id(id.to_owned()))
     }
 
     /// The server that a database is on, or will be.
     pub fn server_of_database(&self, id: &str) -> Option<ServerRef> {
-        let kind = kind(GROUP, "LogicalDatabase", "logicaldatabases");
-        let reference = ObjectRef::new_with(&record_name(id), kind).within(&self.namespace);
-        match self.records.get(&reference) {
+        match self.records.find(&self.namespace, &record_name(id)) {
             Some(record) => serde_json::from_value(record.data.pointer("/spec/server")?.clone()).ok(),
             None => self.assignment(id).map(|assignment| assignment.server),
         }
@@ -237,15 +263,54 @@ impl World {
 
     /// The records of databases on a server.
     pub fn records_on(&self, server: &ServerRef) -> Vec<LogicalDatabaseSpec> {
-        let all = self.records.state().into_iter();
-        let specs = all.filter_map(|record| serde_json::from_value(record.data.get("spec")?.clone()).ok());
-        specs.filter(|spec: &LogicalDatabaseSpec| spec.server == *server).collect()
+        let on_it = self.records.by(&on_server(server.kind, &server.name));
+        let read =
+            |record: &Arc<DynamicObject>| serde_json::from_value(record.data.get("spec")?.clone()).ok();
+        on_it.iter().filter_map(read).collect()
     }
 
     /// How many databases are on record.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }
+}
+
+/// What is on this server, as the annotation of a resource says it.
+fn on_server(kind: ServerKind, name: &str) -> Key {
+    Key::Server(format!("{}/{name}", kind.word()))
+}
+
+fn keys_of_claim(claim: &DynamicObject) -> Vec<Key> {
+    claim.uid().map(Key::Uid).into_iter().collect()
+}
+
+fn keys_of_resource(resource: &DynamicObject) -> Vec<Key> {
+    let server = resource.annotations().get(ON_SERVER).cloned().map(Key::Server);
+    let holders = holders(resource).into_iter().map(Key::Claim);
+    resource.uid().map(Key::Uid).into_iter().chain(server).chain(holders).collect()
+}
+
+fn keys_of_server(server: &DynamicObject) -> Vec<Key> {
+    server.annotations().get(RESOURCE_UID).cloned().map(Key::MadeFor).into_iter().collect()
+}
+
+fn keys_of_record(record: &DynamicObject) -> Vec<Key> {
+    let read = |pointer: &str| text(record, pointer).to_owned();
+    let mut keys = vec![
+        Key::Id(read("/spec/id")),
+        Key::Claim(read("/spec/claim/uid")),
+        Key::Resource(read("/spec/resource/name")),
+        Key::Server(format!("{}/{}", read("/spec/server/kind"), read("/spec/server/name"))),
+    ];
+    if record.annotations().get(UNDELETE).is_some_and(|value| value == "true") {
+        let claim = format!("{}/{}", read("/spec/claim/namespace"), read("/spec/claim/name"));
+        keys.push(Key::ClaimNamed(claim));
+    }
+    keys
+}
+
+fn ids(records: Vec<Arc<DynamicObject>>) -> BTreeSet<String> {
+    records.iter().filter_map(|record| id_of(record)).collect()
 }
 
 /// What of a server concerns the databases on it: what it is told to be, where it is, whether it is well. Figures that
@@ -274,8 +339,4 @@ pub(super) fn text<'a>(object: &'a DynamicObject, pointer: &str) -> &'a str {
 
 fn id_of(record: &DynamicObject) -> Option<String> {
     Some(text(record, "/spec/id").to_owned()).filter(|id| !id.is_empty())
-}
-
-fn claim_of(record: &DynamicObject) -> String {
-    text(record, "/spec/claim/uid").to_owned()
 }

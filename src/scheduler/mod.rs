@@ -37,6 +37,13 @@ pub enum Decision {
         /// The class.
         class: Name,
     },
+    /// One that several claims can have is about to be made from this class: wait until it can be looked at.
+    Await {
+        /// The class.
+        class: Name,
+        /// The resource.
+        resource: Name,
+    },
     /// Nothing can be done until something changes.
     Refuse {
         /// Why.
@@ -143,7 +150,9 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
                     }
                 }
                 Step::Provision => match provision::check(state, request, class.as_ref()) {
-                    provision::Verdict::Makes(class) => return Decision::Provision { class },
+                    provision::Verdict::Makes(class) => {
+                        return provision::make_or_join(state, request, class);
+                    }
                     provision::Verdict::Refuses(predicate, why) => {
                         refused.classes.push((predicate, why));
                     }
@@ -186,6 +195,11 @@ fn steps(profile: &Profile) -> Vec<Step> {
         Means::Provision => Step::Provision,
     };
     profile.order.iter().map(step).collect()
+}
+
+/// Whether a profile lets claims share at all.
+fn shares(profile: &Profile) -> bool {
+    profile.order.is_empty() || profile.order.contains(&Means::Share)
 }
 
 fn find(

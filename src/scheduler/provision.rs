@@ -1,8 +1,8 @@
-//! Whether a class can make a resource for a claim, asked in the order in which resources are. Making it is the
-//! lifecycle's business.
+//! Whether a class can make a resource for a claim, asked in the order in which resources are, and whether one that it
+//! is making already will do. Making it is the lifecycle's business.
 
-use super::Request;
-use crate::cache::State;
+use super::{Decision, Request, request, shares};
+use crate::cache::{ResourceId, State};
 use crate::model::{Name, Predicate};
 
 /// What a class says to a claim.
@@ -22,6 +22,27 @@ pub(super) fn check(state: &State, request: &Request<'_>, class: Option<&Name>) 
         None => Verdict::Makes(name.clone()),
         Some((predicate, why)) => Verdict::Refuses(predicate, why),
     }
+}
+
+/// Before a class makes another, one that it is making takes the claim: several that come together share as those do that
+/// come one by one. What nobody has seen yet cannot be judged; it is waited for.
+pub(super) fn make_or_join(state: &State, request: &Request<'_>, class: Name) -> Decision {
+    let ty = request.claim.ty;
+    if shares(&request.profile) && !request.wants.exclusive {
+        if let Some(resource) = find_open(state, request, &class) {
+            return Decision::Bind { resource, class: Some(class) };
+        }
+        if let Some(resource) = state.making.find_promised(ty, &class).cloned() {
+            return Decision::Await { class, resource };
+        }
+    }
+    Decision::Provision { class }
+}
+
+/// Of what a class is making, the one with the least left over that would take the claim.
+fn find_open(state: &State, request: &Request<'_>, class: &Name) -> Option<ResourceId> {
+    let fits = |id: &ResourceId| request::while_made_refusal(state, request, *id).is_none();
+    state.making.open(request.claim.ty, class).filter(fits).min_by_key(|id| request::left_over(state, *id))
 }
 
 /// Why a class makes nothing for a claim. What is wrong with the class itself counts as its class.
@@ -45,8 +66,12 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
         return unfit(format!("class {name} has no template to make one from"));
     }
     let mut fields = ty.rules().fields.iter().zip(recipe.fields.iter().zip(&request.wants.fields));
-    if let Some((rule, _)) = fields.find(|(_, (offer, want))| !offer.satisfies(want)) {
-        return Some((rule.predicate, format!("class {name} does not offer the {} asked", rule.claim)));
+    if let Some((rule, (offer, want))) = fields.find(|(_, (offer, want))| !offer.satisfies(want)) {
+        let why = match offer.names_beside(want) {
+            Some((made, asked)) => format!("class {name} makes {made}, and {asked} is asked"),
+            None => format!("class {name} does not offer the {} asked", rule.claim),
+        };
+        return Some((rule.predicate, why));
     }
     if !request.wants.selector.matches(|key| recipe.labels.get(key)) {
         let why = format!("class {name} does not have the labels that the selector asks for");

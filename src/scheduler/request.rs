@@ -190,6 +190,18 @@ pub(super) fn named_refusal(state: &State, request: &Request<'_>, id: ResourceId
     })
 }
 
+/// Why a resource that is being made will not do for a claim. That it is not ready yet is not asked.
+pub(super) fn while_made_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
+    first_refusal(state, request, id, |predicate| predicate != Predicate::Phase)
+}
+
+/// What a resource has left, and its name: the order in which the best fit comes first.
+pub(super) fn left_over(state: &State, id: ResourceId) -> Option<(Capacity, Name)> {
+    let entry = state.resource(id)?;
+    let capacity = entry.resource.offer.as_ref().map(|offer| offer.capacity.clone()).unwrap_or_default();
+    Some((capacity.saturating_sub(&entry.taken()), entry.resource.meta.key.name.clone()))
+}
+
 /// The first refusal of a resource to a claim among the predicates that are asked. The claim's own
 /// reservation does not count against it, and what is being deleted is never given.
 fn first_refusal(
@@ -222,6 +234,7 @@ fn first_refusal(
         _ if offer.cordoned && asks(Predicate::Cordoned) => Standing::Cordoned,
         0 => Standing::Vacant,
         _ if offer.max_claims == 1 || released => Standing::Reserved,
+        _ if others.iter().any(|r| state.is_exclusive(r)) => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
         _ => Standing::Shared,
     };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) fn served(state: &State, request: &Request<'_>) -> Option<Option<Name>> {
     match schedule_one(state, request, &mut Memo::default()) {
         Decision::Bind { resource, .. } => Some(name_of(state, resource)),
-        Decision::Provision { .. } => Some(None),
+        Decision::Provision { .. } | Decision::Await { .. } => Some(None),
         Decision::Refuse { .. } => None,
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn with_more_quota(state: &State, request: &Request<'_>) -> Option<Ne
     let unasked = Request { profile: Arc::new(profile), ..request.clone() };
     let (binds, class) = match schedule_one(state, &unasked, &mut Memo::default()) {
         Decision::Bind { resource, class } => (name_of(state, resource), class),
-        Decision::Provision { class } => (None, Some(class)),
+        Decision::Provision { class } | Decision::Await { class, .. } => (None, Some(class)),
         Decision::Refuse { .. } => return None,
     };
     let overruns = state.ledger.overruns(&request.charge(class.as_ref()));

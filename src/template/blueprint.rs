@@ -199,8 +199,13 @@ impl Raw<'_> {
                 }
             }
         }
+        // They stand beside the template, not in it.
+        let beside = |field: &str| match at.strip_suffix(".template") {
+            Some(entry) => format!("{entry}.{field}"),
+            None => field.to_owned(),
+        };
         let compile = |text: &Option<&str>, field: &str, scope: &Scope| {
-            text.map(|text| Expression::compile(bare(text), &format!("{at}.{field}"), scope)).transpose()
+            text.map(|text| Expression::compile(bare(text), &beside(field), scope)).transpose()
         };
         let with_object: Scope =
             scope.clone().into_iter().chain([("object".to_owned(), Shape::Open)]).collect();

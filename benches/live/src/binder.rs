@@ -131,7 +131,7 @@ impl Binder {
                 let child = Command::new(&self.conductor)
                     .args(["run", "--listen", &address.to_string(), "--kubeconfig"])
                     .arg(cluster.plane.kubeconfig())
-                    .env("RUST_LOG", "warn")
+                    .env("RUST_LOG", "error")
                     .stdin(Stdio::null())
                     .spawn()
                     .with_context(|| format!("{} cannot be run", self.conductor.display()))?;

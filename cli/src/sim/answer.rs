@@ -1,8 +1,10 @@
 //! How an answer leaves: as JSON or as a table, and, where it is asked for, only after it was given twice alike.
 
-use super::args::Output;
+use super::args::{Output, Page};
+use super::files;
 use crate::args::Format;
 use crate::output;
+use crate::plain::Plain;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -34,22 +36,28 @@ pub fn print<D: Serialize>(
     how: &Output,
     document: &D,
     again: impl FnOnce() -> Result<D>,
-    table: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>,
+    table: impl FnOnce(&mut Plain<io::BufWriter<io::StdoutLock<'static>>>) -> io::Result<()>,
 ) -> Result<Steadiness> {
     let steadiness = if how.double_run { compare(document, &again()?)? } else { Steadiness::Steady };
-    let mut out = output::stdout();
     match how.format {
-        Format::Json => output::json(&mut out, document)?,
-        Format::Table => table(&mut out)?,
+        Format::Json => {
+            let mut out = output::stdout();
+            output::json(&mut out, document)?;
+            out.flush()?;
+        }
+        Format::Table => {
+            let mut out = output::tables();
+            table(&mut out)?;
+            out.flush()?;
+        }
     }
-    out.flush()?;
     Ok(steadiness)
 }
 
 /// Writes the answer as a page, where one was asked for.
-pub fn page(how: &Output, page: impl FnOnce() -> Result<String, String>) -> Result<()> {
+pub fn page(how: &Page, page: impl FnOnce() -> Result<String, String>) -> Result<()> {
     match &how.html {
-        Some(path) => super::gate::write_whole(path, &page().map_err(anyhow::Error::msg)?),
+        Some(path) => files::write_whole(path, &page().map_err(anyhow::Error::msg)?),
         None => Ok(()),
     }
 }

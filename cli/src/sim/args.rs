@@ -13,11 +13,13 @@ pub enum Simulate {
     #[command(after_help = "Examples:
   conductor sim plan examples/plan/teams.yaml
   conductor sim plan manifests/ my-claim.yaml          would my claim be served?
-  kubectl get rdb,rdbc,rdbclass,claimquotas -A -o yaml | conductor sim plan -
+  kubectl get conductor,namespaces -A -o yaml | conductor sim plan -
   conductor sim plan cluster.yaml.gz -o json | jq '.claims[] | select(.outcome == \"Pending\")'
 
 Existing bindings are honoured, and a resource without a phase counts as Available. A claim that a
 resource is held by but that is not in the input counts as gone: give all claims, not one namespace's.
+`conductor` is the category of every kind that decisions are made from; quotas over a namespaceSelector
+need the namespaces too.
 
 The same input gives the same bytes. Exit codes: 0 planned, whatever the outcome; 2 usage or input error.")]
     Plan(PlanArguments),
@@ -25,7 +27,9 @@ The same input gives the same bytes. Exit codes: 0 planned, whatever the outcome
     #[command(after_help = "Examples:
   conductor sim explain examples/plan/teams.yaml
   conductor sim explain examples/plan/teams.yaml --claim reports/warehouse
-  kubectl get rdb,rdbc,rdbclass -A -o yaml | conductor sim explain - --claim team-a/orders -o json
+  kubectl get conductor,namespaces -A -o yaml | conductor sim explain - --claim team-a/orders -o json
+
+A change that is named is enough for its claim alone: two claims may each be told to raise the same quota by one.
 
 Exit codes: 0 explained; 2 usage or input error, an unknown claim included.")]
     Explain(ExplainArguments),
@@ -41,7 +45,9 @@ Exit codes: 0 explained; 2 usage or input error, an unknown claim included.")]
   conductor sim whatif cluster.yaml -f edited-class.yaml -f new-database.yaml
 
 Edits are made in this order: -f, --set, --lose, --delete, --claims. KIND is claim, resource, class, quota,
-clusterquota, limits, profile or namespace. A manifest given with -f takes the place of the object of its name;
+clusterquota, limits, profile or namespace. A VALUE is JSON where it is a list, a mapping, a \"quoted text\", a whole
+number, true, false or null; everything else is text as it stands: 9.10, !=15.6, >= 16, *. Labels are always text.
+No value removes the field. An edit with which an object cannot be read is refused. A manifest given with -f takes the place of the object of its name;
 what the cluster wrote (UID, status, holders) stays. A lost resource is gone at once; a deleted one goes as its
 protection and its policy say.
 
@@ -92,9 +98,10 @@ Exit codes: 0 no difference; 1 there is one; 2 usage or input error.")]
   zstd -dc prod.rec | jq 'select(.t == \"dec\")'
 
 Only fields that decisions are made from are written; Secrets are never read. With --pseudonym-key names give way
-to stand-ins, the same for the same key. What was written before an interruption is readable.
+to stand-ins, the same for the same key. What was written before an interruption is readable. A file that is there
+stays, --force or not, until the cluster has been listed once. A watch that is lost is told, and is a gap in the file.
 
-Exit codes: 0 recorded; 2 usage, or the cluster cannot be asked.")]
+Exit codes: 0 recorded; 2 usage, or the cluster cannot be asked; 3 recorded, and at the end a watch was lost.")]
     Record(RecordArguments),
     /// Show what a recording holds
     #[command(after_help = "Examples:
@@ -108,11 +115,12 @@ Exit codes: 0 readable, interrupted or not; 2 damaged, of a later format, or no 
   conductor sim audit prod.rec
   conductor sim audit prod.rec --canaries must-not-be-there.txt
 
-Exit codes: 0 nothing found; 1 something was; 2 usage or input error.")]
+Every line is looked at as it stands in the file. Exit codes: 0 nothing found; 1 something was; 2 usage or input
+error, a file that holds more than its lines and an empty list of canaries included.")]
     Audit(AuditArguments),
     /// Make a recording from manifests: kubectl dumps, directories, must-gather trees
     #[command(after_help = "Examples:
-  kubectl get rdb,rdbc,rdbclass -A -o yaml | conductor sim import - -o state.rec
+  kubectl get conductor,namespaces -A -o yaml | conductor sim import - -o state.rec
   conductor sim import must-gather/ -o state.rec --pseudonym-key key.txt
 
 Exit codes: 0 imported; 2 usage or input error; then nothing is written.")]
@@ -131,12 +139,13 @@ Exit codes: 0 printed; 2 usage or input error.")]
   conductor sim replay prod.rec --closed -f packed-profile.yaml   what would have happened
   conductor sim replay prod.rec --tui                  step through it
 
-Where the two decide differently the difference is told and explained: by a Gap (a watch was lost), a Race
-(something else changed just before), another Version, or a Rule. The replay then goes on from what really
-happened; with --closed from its own decision.
+Where the two decide differently the difference is told and explained: by a Gap (a watch was lost then), a Race
+(something other than the claim's own coming changed just before), another Version, or a Rule. The replay then goes
+on from what really happened; with --closed from its own decision. What is given with -f stays as given, whatever is
+recorded of it.
 
 Exit codes: 0 played, and with --verify every decision agrees; 1 a rule says otherwise; 3 they differ only by gaps,
-races or versions; 2 usage or input error.")]
+races or versions, or no decision was recorded; 2 usage or input error.")]
     Replay(ReplayArguments),
     /// Judge a state and its policies by a suite of expectations
     #[command(after_help = "Examples:
@@ -144,8 +153,11 @@ races or versions; 2 usage or input error.")]
   conductor sim gate suite.yaml --junit gate.xml --sarif gate.sarif --markdown gate.md --html gate.html
   conductor sim gate suite.yaml --bless                accept the plan as it is now
 
-A case that selects nothing has failed. Exit codes: 0 passed; 1 failed; 2 the suite or its files cannot be read,
-or it contradicts itself; 3 there is no baseline yet.")]
+A case that selects nothing has failed, and so has a state without a claim, unless a case counts. A policy, or an
+object of the state, that would drop out because it cannot be read is an error. --bless mends a damaged baseline.
+
+Exit codes: 0 passed; 1 failed; 2 the suite, an object or a file cannot be read or written, or the suite contradicts
+itself; 3 there is no baseline yet.")]
     Gate(GateArguments),
     /// Play random histories against the engine and check every law
     #[command(after_help = "Examples:
@@ -190,6 +202,9 @@ pub struct PlanArguments {
     /// How it is written
     #[command(flatten)]
     pub output: Output,
+    /// Its page
+    #[command(flatten)]
+    pub page: Page,
 }
 
 /// Arguments of `sim explain`.
@@ -215,7 +230,7 @@ pub struct WhatIfArguments {
     /// Manifests that are applied: new objects, or changed ones
     #[arg(short = 'f', long = "file", value_name = "PATH")]
     pub files: Vec<PathBuf>,
-    /// Set a field, or remove it where no value is given: KIND/[NS/]NAME:FIELD=VALUE
+    /// Set a field, or remove it where no value is given: KIND/[NS/]NAME:FIELD=VALUE (what a value is: see below)
     #[arg(long, value_name = "EDIT")]
     pub set: Vec<String>,
     /// Lose an object, as an outage would: KIND/[NS/]NAME
@@ -233,6 +248,9 @@ pub struct WhatIfArguments {
     /// How it is written
     #[command(flatten)]
     pub output: Output,
+    /// Its page
+    #[command(flatten)]
+    pub page: Page,
 }
 
 /// Arguments of `sim fit`.
@@ -281,6 +299,9 @@ pub struct ClassImpactArguments {
     /// How it is written
     #[command(flatten)]
     pub output: Output,
+    /// Its page
+    #[command(flatten)]
+    pub page: Page,
 }
 
 /// How an answer is written.
@@ -292,7 +313,12 @@ pub struct Output {
     /// Answer twice and compare every byte; exit code 4 where they differ
     #[arg(long)]
     pub double_run: bool,
-    /// Write the answer as one HTML page too, where it has a page
+}
+
+/// The page of an answer that has one.
+#[derive(Args, Debug)]
+pub struct Page {
+    /// Write the answer as one HTML page too
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -315,6 +341,9 @@ pub struct CompareArguments {
     /// How it is written
     #[command(flatten)]
     pub output: Output,
+    /// Its page
+    #[command(flatten)]
+    pub page: Page,
 }
 
 /// How recordings are made safe to give away.
@@ -431,6 +460,9 @@ pub struct ReplayArguments {
     /// How it is written
     #[command(flatten)]
     pub output: Output,
+    /// Its page
+    #[command(flatten)]
+    pub page: Page,
 }
 
 /// Arguments of `sim gate`.
@@ -457,13 +489,16 @@ pub struct GateArguments {
     /// How it is written
     #[command(flatten)]
     pub output: Output,
+    /// Its page
+    #[command(flatten)]
+    pub page: Page,
 }
 
 /// Arguments of `sim fuzz`.
 #[derive(Args, Debug)]
 pub struct FuzzArguments {
     /// How many histories
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]

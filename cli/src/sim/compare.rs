@@ -39,7 +39,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
         Ok(compare::compare(a, b, &state::options(&arguments.input)))
     };
     let document = answer()?;
-    answer::page(&arguments.output, || report::comparison(&document))?;
+    answer::page(&arguments.page, || report::comparison(&document))?;
     let code = u8::from(!document.difference.is_empty());
     answer::print(&arguments.output, &document, answer, |out| comparison_table(out, &document))?.exit(code)
 }
@@ -110,7 +110,9 @@ fn comparison_table(out: &mut impl Write, document: &Comparison) -> io::Result<(
     match difference.is_empty() {
         true => writeln!(out, "no difference"),
         false => {
-            writeln!(out, "{} differ, {moved} of them moved", super::plural(difference.claims.len(), "claim"))
+            let claims = difference.claims.len();
+            let differ = if claims == 1 { "differs" } else { "differ" };
+            writeln!(out, "{} {differ}, {moved} of them moved", super::plural(claims, "claim"))
         }
     }
 }

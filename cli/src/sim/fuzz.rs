@@ -1,10 +1,12 @@
 //! `sim fuzz` and `sim shrink`: random histories, and the smallest one that still fails.
 
-use super::args::{FuzzArguments, ShrinkArguments};
-use super::{answer, plural, progress};
+use super::args::{FuzzArguments, Output, ShrinkArguments};
+use super::{answer, files, plural, progress};
 use crate::output;
 use anyhow::{Result, bail};
 use conductor_simulator::fuzz::{self, Fuzz, Mutant, Shrunk};
+use conductor_simulator::plan::API_VERSION;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -14,12 +16,10 @@ const TOLD_MAX: usize = 20;
 /// `conductor sim fuzz`.
 pub fn fuzz(arguments: &FuzzArguments) -> Result<u8> {
     if arguments.list_mutants {
-        let mut out = output::stdout();
-        for mutant in Mutant::all() {
-            writeln!(out, "{:<28} {}", mutant.name(), mutant.what())?;
-        }
-        out.flush()?;
-        return Ok(0);
+        return list_mutants(&arguments.output);
+    }
+    if arguments.from.checked_add(arguments.seeds).is_none() {
+        bail!("seeds end at {}: begin sooner than --from {}, or play fewer", u64::MAX, arguments.from);
     }
     let mutant = find_mutant(arguments.mutant.as_deref())?;
     let answer = || -> Result<Fuzz> {
@@ -35,6 +35,33 @@ pub fn fuzz(arguments: &FuzzArguments) -> Result<u8> {
     let found = answer()?;
     let code = u8::from(!found.failures.is_empty());
     answer::print(&arguments.output, &found, answer, |out| fuzz_table(out, &found))?.exit(code)
+}
+
+/// The ways in which the engine can be broken on purpose.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Mutants {
+    api_version: &'static str,
+    kind: &'static str,
+    mutants: Vec<Broken>,
+}
+
+#[derive(Serialize)]
+struct Broken {
+    name: &'static str,
+    what: &'static str,
+}
+
+fn list_mutants(output: &Output) -> Result<u8> {
+    let answer = || {
+        let mutants = Mutant::all().iter().map(|m| Broken { name: m.name(), what: m.what() }).collect();
+        Ok(Mutants { api_version: API_VERSION, kind: "Mutants", mutants })
+    };
+    let document = answer()?;
+    let table = |out: &mut dyn Write| {
+        document.mutants.iter().try_for_each(|Broken { name, what }| writeln!(out, "{name:<28} {what}"))
+    };
+    answer::print(output, &document, answer, |out| table(out))?.exit(0)
 }
 
 fn fuzz_table(out: &mut impl Write, found: &Fuzz) -> io::Result<()> {
@@ -76,20 +103,50 @@ fn find_mutant(name: Option<&str>) -> Result<Option<Mutant>> {
 /// `conductor sim shrink`.
 pub fn shrink(arguments: &ShrinkArguments) -> Result<u8> {
     let mutant = find_mutant(arguments.mutant.as_deref())?;
-    let answer = || -> Result<Option<Shrunk>> {
+    let answer = || -> Result<Answer> {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let small = fuzz::shrink(arguments.seed, mutant);
         std::panic::set_hook(hook);
-        Ok(small)
+        let held = Held {
+            api_version: API_VERSION,
+            kind: "Shrunk",
+            seed: arguments.seed,
+            mutant: mutant.map(Mutant::name),
+            wrong: None,
+        };
+        Ok(small.map_or(Answer::Held(held), |small| Answer::Fell(Box::new(small))))
     };
-    let small = answer()?;
-    if let (Some(folder), Some(small)) = (&arguments.write, &small) {
+    let found = answer()?;
+    let small = match &found {
+        Answer::Fell(small) => Some(&**small),
+        Answer::Held(_) => None,
+    };
+    if let (Some(folder), Some(small)) = (&arguments.write, small) {
         write(folder, small)?;
     }
     let code = u8::from(small.is_some());
-    answer::print(&arguments.output, &small, answer, |out| shrink_table(out, arguments.seed, small.as_ref()))?
+    answer::print(&arguments.output, &found, answer, |out| shrink_table(out, arguments.seed, small))?
         .exit(code)
+}
+
+/// What became of a seed.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Fell(Box<Shrunk>),
+    Held(Held),
+}
+
+/// A seed that does not fail: nothing went wrong.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Held {
+    api_version: &'static str,
+    kind: &'static str,
+    seed: u64,
+    mutant: Option<&'static str>,
+    wrong: Option<String>,
 }
 
 fn yaml(small: &Shrunk) -> Result<String> {
@@ -103,8 +160,8 @@ fn yaml(small: &Shrunk) -> Result<String> {
 
 fn write(folder: &Path, small: &Shrunk) -> Result<()> {
     std::fs::create_dir_all(folder)?;
-    super::gate::write_whole(&folder.join("state.yaml"), &yaml(small)?)?;
-    super::gate::write_whole(&folder.join("history.txt"), &(small.history.join("\n") + "\n"))?;
+    let history = small.history.join("\n") + "\n";
+    files::write_all(&[(folder.join("state.yaml"), yaml(small)?), (folder.join("history.txt"), history)])?;
     output::complain(&format!("wrote state.yaml and history.txt to {}", folder.display()));
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! `sim gate`: a suite's files read, the verdict in every form that was asked for, one exit code.
 
 use super::args::{GateArguments, Input};
-use super::{answer, plural, state};
+use super::state::{self, Broken};
+use super::{answer, files, plural};
 use crate::{output, table};
 use anyhow::{Context, Result, bail};
 use comfy_table::{Cell, Color};
 use conductor_simulator::gate::{self, Baseline, Gate, Suite, Verdict};
-use conductor_simulator::plan::{API_VERSION, Plan};
+use conductor_simulator::plan::{API_VERSION, Plan, unlabelled};
 use conductor_simulator::report;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,29 +17,49 @@ const INCONCLUSIVE: u8 = 3;
 
 /// `conductor sim gate`.
 pub fn gate(arguments: &GateArguments) -> Result<u8> {
-    let answer = || -> Result<(Verdict, Plan, Suite)> {
-        let suite = Suite::read(&arguments.suite)?;
-        let (verdict, plan) = judge(arguments, &suite)?;
-        Ok((verdict, plan, suite))
-    };
+    let suite = Suite::read(&arguments.suite)?;
+    require_places(arguments, &suite)?;
     if arguments.bless {
-        // Blessed is the plan; cases and thresholds still have their say below.
-        let (_, plan, suite) = answer()?;
+        // Blessed is the plan; cases and thresholds still have their say below. What the baseline was is not asked:
+        // this is how one that is damaged is mended.
+        let (_, plan) = judge(arguments, &suite, None)?;
         bless(&arguments.suite, &suite, &plan)?;
     }
-    let (verdict, _, suite) = answer()?;
-    let again = || answer().map(|(verdict, _, _)| verdict);
-    write_forms(arguments, &verdict, &suite)?;
-    answer::page(&arguments.output, || report::gate(&verdict))?;
+    let answer = || -> Result<Verdict> {
+        let suite = Suite::read(&arguments.suite)?;
+        let baseline = suite.baseline.as_ref().map(|path| read_baseline(&beside(&arguments.suite, path)));
+        Ok(judge(arguments, &suite, baseline.transpose()?.flatten())?.0)
+    };
+    let verdict = answer()?;
+    // A form that cannot be written is an error, and no reason to keep the verdict back.
+    let written = forms(arguments, &verdict, &suite).and_then(|forms| files::write_all(&forms));
     let code = match (verdict.passed, verdict.inconclusive) {
         (true, _) => 0,
         (false, true) => INCONCLUSIVE,
         (false, false) => 1,
     };
-    answer::print(&arguments.output, &verdict, again, |out| verdict_table(out, &verdict))?.exit(code)
+    let printed = answer::print(&arguments.output, &verdict, answer, |out| verdict_table(out, &verdict))?;
+    written.context("the verdict stands, and not every form of it could be written")?;
+    printed.exit(code)
 }
 
-fn judge(arguments: &GateArguments, suite: &Suite) -> Result<(Verdict, Plan)> {
+/// Each form has a file of its own, which is none that the suite speaks of.
+fn require_places(arguments: &GateArguments, suite: &Suite) -> Result<()> {
+    let GateArguments { junit, sarif, markdown, page, .. } = arguments;
+    let baseline = suite.baseline.as_ref().map(|path| beside(&arguments.suite, path));
+    let places = [
+        ("the suite", Some(&arguments.suite)),
+        ("its baseline", baseline.as_ref()),
+        ("--junit", junit.as_ref()),
+        ("--sarif", sarif.as_ref()),
+        ("--markdown", markdown.as_ref()),
+        ("--html", page.html.as_ref()),
+    ];
+    let named = places.iter().filter_map(|(what, path)| Some((*what, path.as_ref()?.as_path())));
+    files::require_apart(&named.collect::<Vec<_>>())
+}
+
+fn judge(arguments: &GateArguments, suite: &Suite, baseline: Option<Baseline>) -> Result<(Verdict, Plan)> {
     let all_beside =
         |paths: &[PathBuf]| paths.iter().map(|p| beside(&arguments.suite, p)).collect::<Vec<_>>();
     let input = Input {
@@ -46,19 +67,20 @@ fn judge(arguments: &GateArguments, suite: &Suite) -> Result<(Verdict, Plan)> {
         system_namespace: arguments.system_namespace.clone(),
         namespace: "default".to_owned(),
     };
-    let state = state::read(&input)?;
-    let policies =
-        state::read_files(&all_beside(&suite.policies), &input.namespace, &input.system_namespace)?;
+    let (home, system) = (&input.namespace, &input.system_namespace);
+    let state = state::read_as(&input, Broken::Refused)?;
+    let policies = state::read_policies(&all_beside(&suite.policies), home, system)?;
+    let everything: Vec<_> = state.iter().chain(&policies).cloned().collect();
+    let unlabelled = unlabelled(&everything);
+    if !unlabelled.is_empty() {
+        bail!("{}", state::unlabelled_words(&unlabelled));
+    }
     if !suite.policies.is_empty() && policies.is_empty() {
         bail!(
             "{}: policies hold no object that takes part: nothing would be judged",
             arguments.suite.display()
         );
     }
-    let baseline = match &suite.baseline {
-        Some(path) => read_baseline(&beside(&arguments.suite, path))?,
-        None => None,
-    };
     let gate = Gate { suite, state, policies, baseline, options: state::options(&input) };
     gate.judge().map_err(|why| anyhow::anyhow!("{}: {why}", arguments.suite.display()))
 }
@@ -95,36 +117,30 @@ fn bless(path: &Path, suite: &Suite, plan: &Plan) -> Result<()> {
         bail!("{} names no baseline to bless: write `baseline: FILE` in it", path.display());
     };
     let baseline = beside(path, baseline);
-    write_whole(&baseline, &(serde_json::to_string_pretty(&Baseline::of(plan))? + "\n"))?;
+    files::write_whole(&baseline, &(serde_json::to_string_pretty(&Baseline::of(plan))? + "\n"))?;
     output::complain(&format!("blessed {}", baseline.display()));
     Ok(())
 }
 
-/// All of it or nothing: a reader never meets half a file.
-pub fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&draft);
-    }
-    written.with_context(|| path.display().to_string())
-}
-
-fn write_forms(arguments: &GateArguments, verdict: &Verdict, suite: &Suite) -> Result<()> {
+/// The verdict in every form that was asked for, with its file.
+fn forms(arguments: &GateArguments, verdict: &Verdict, suite: &Suite) -> Result<Vec<(PathBuf, String)>> {
+    let mut forms = Vec::new();
     if let Some(path) = &arguments.junit {
-        write_whole(path, &gate::junit(verdict).map_err(anyhow::Error::msg)?)?;
+        forms.push((path.clone(), gate::junit(verdict).map_err(anyhow::Error::msg)?));
     }
     if let Some(path) = &arguments.sarif {
         let shown = |p: &PathBuf| beside(&arguments.suite, p).display().to_string();
         let policies: Vec<String> = suite.policies.iter().map(shown).collect();
-        let sarif = gate::sarif(verdict, &arguments.suite.display().to_string(), &policies);
-        write_whole(path, &(serde_json::to_string_pretty(&sarif)? + "\n"))?;
+        let sarif = gate::sarif(verdict, &arguments.suite.display().to_string(), &policies, &suite.lines);
+        forms.push((path.clone(), serde_json::to_string_pretty(&sarif)? + "\n"));
     }
     if let Some(path) = &arguments.markdown {
-        write_whole(path, &gate::markdown(verdict))?;
+        forms.push((path.clone(), gate::markdown(verdict)));
     }
-    Ok(())
+    if let Some(path) = &arguments.page.html {
+        forms.push((path.clone(), report::gate(verdict).map_err(anyhow::Error::msg)?));
+    }
+    Ok(forms)
 }
 
 fn verdict_table(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {

@@ -4,6 +4,7 @@
 mod answer;
 pub mod args;
 mod compare;
+mod files;
 mod fuzz;
 mod gate;
 mod plan;

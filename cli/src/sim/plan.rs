@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 pub fn plan(arguments: &PlanArguments) -> Result<u8> {
     let plan = planned(&arguments.input)?.plan();
     let again = || Ok(planned(&arguments.input)?.plan());
-    answer::page(&arguments.output, || report::plan(&plan))?;
+    answer::page(&arguments.page, || report::plan(&plan))?;
     answer::print(&arguments.output, &plan, again, |out| table::plan(out, &plan))?.exit(0)
 }
 

@@ -3,13 +3,15 @@
 use super::args::{
     AuditArguments, ExportArguments, ImportArguments, InspectArguments, RecordArguments, Redact,
 };
+use super::files::{self, Draft};
 use super::{answer, plural, state};
 use crate::{cluster, output, table};
 use anyhow::{Context, Result, bail};
-use conductor::live;
+use conductor::event::Event;
+use conductor::live::{self, Followed};
 use conductor_simulator::load::{LoadOptions, load};
 use conductor_simulator::record::{self, Audit, Inspection, Recorder, Redaction, Subject, moment};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,15 +21,28 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// A key shorter than this can be guessed.
 const KEY_MIN: usize = 16;
 
+/// The exit code of a recording that ends while a watch is lost.
+const INCONCLUSIVE: u8 = 3;
+
 /// `conductor sim record`.
 pub fn record(arguments: &RecordArguments) -> Result<u8> {
+    require_file(&arguments.out)?;
     let redaction = redaction(&arguments.redact, &arguments.cluster.system_namespace)?;
-    let out = create(&arguments.out, arguments.force)?;
-    let done = cluster::block_on(follow(arguments, redaction, out));
-    done.map(|()| 0)
+    if arguments.rotate.is_some() && !arguments.force {
+        require_no_parts(&arguments.out)?;
+    }
+    // What is there already stays until the cluster has been listed once.
+    let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
+    cluster::block_on(follow(arguments, redaction, draft, out))
 }
 
-async fn follow(arguments: &RecordArguments, redaction: Redaction, out: BufWriter<File>) -> Result<()> {
+async fn follow(
+    arguments: &RecordArguments,
+    redaction: Redaction,
+    draft: Draft,
+    out: BufWriter<File>,
+) -> Result<u8> {
+    let mut draft = Some(draft);
     let (client, _) = cluster::connect(&arguments.cluster).await?;
     let stop = crate::run::stop_on_signal()?;
     let mut watched = live::follow_all(&client, &arguments.cluster.system_namespace);
@@ -48,28 +63,46 @@ async fn follow(arguments: &RecordArguments, redaction: Redaction, out: BufWrite
     let mut events = 0_u64;
     loop {
         tokio::select! {
-            event = watched.recv() => {
-                let Some(event) = event else { bail!("the watches ended") };
-                let is_list = matches!(event, conductor::event::Event::Listed { .. });
-                recorder.take(event, at())?;
-                events += 1;
-                if is_list && missing > 0 {
-                    missing -= 1;
-                    if missing == 0 {
-                        recorder.begin()?;
-                        let objects = plural(recorder.objects(), "object");
-                        output::complain(&format!("recording {objects} into {}; interrupt to end", arguments.out.display()));
+            followed = watched.recv() => match followed {
+                None => bail!("the watches ended"),
+                Some(Followed::Event(event)) => {
+                    let is_list = matches!(event, Event::Listed { .. });
+                    recorder.take(event, at())?;
+                    events += 1;
+                    if is_list && missing == 0 {
+                        output::complain("warning: a watch was lost, and its kind listed anew: the recording has a gap");
+                    }
+                    if is_list && missing > 0 {
+                        missing -= 1;
+                        if missing == 0 {
+                            begin(&mut recorder, draft.take(), &arguments.out)?;
+                        }
                     }
                 }
-            }
+                Some(Followed::Lost { kind, why }) => {
+                    if missing > 0 {
+                        output::complain_once(&format!("warning: cannot list {}: {why}", kind.name()));
+                    }
+                    recorder.lose(kind, &why, at());
+                }
+                Some(Followed::Back { kind }) => {
+                    if recorder.regain(kind, at())? {
+                        output::complain(&format!("{}: the watch is back", kind.name()));
+                    }
+                }
+            },
             _ = flush.tick() => {
+                for lost in recorder.note_lost(at())? {
+                    output::complain(&format!("warning: {lost}; what happens to it is missing until it is back"));
+                }
                 if missing == 0 {
                     recorder.flush()?;
                 }
                 if missing == 0 && arguments.rotate.is_some_and(|most| recorder.written() >= most) {
-                    part += 1;
-                    let next = part_path(&arguments.out, part);
-                    recorder.rotate(create(&next, arguments.force)?, at())?;
+                    let next = next_part(&arguments.out, &mut part, arguments.force);
+                    let (draft, out) = Draft::open(&next, arguments.force)?;
+                    recorder.rotate(out, at())?;
+                    draft.settle()?;
                     output::complain(&format!("going on in {}", next.display()));
                 }
             }
@@ -78,17 +111,58 @@ async fn follow(arguments: &RecordArguments, redaction: Redaction, out: BufWrite
         }
     }
     if missing > 0 {
-        // Nothing half-written is left behind.
-        let _ = std::fs::remove_file(&arguments.out);
         bail!("stopped before every kind was listed: {missing} were missing; nothing was recorded");
     }
+    let lost: Vec<String> = recorder.lost().map(|kind| kind.name().to_owned()).collect();
     recorder.finish(at())?.flush()?;
     output::complain(&format!(
         "recorded {} in {:.1} s",
         plural(events as usize, "event"),
         clock.elapsed().as_secs_f32()
     ));
+    if lost.is_empty() {
+        return Ok(0);
+    }
+    output::complain(&format!(
+        "warning: at the end {} lost, and the recording has a gap there: {}; see `conductor sim inspect`",
+        if lost.len() == 1 { "a watch is".to_owned() } else { format!("{} watches are", lost.len()) },
+        lost.join(", ")
+    ));
+    Ok(INCONCLUSIVE)
+}
+
+/// Everything has been listed once: the file takes its place.
+fn begin(recorder: &mut Recorder<BufWriter<File>>, draft: Option<Draft>, out: &Path) -> Result<()> {
+    recorder.begin()?;
+    draft.map_or(Ok(()), Draft::settle)?;
+    let objects = plural(recorder.objects(), "object");
+    output::complain(&format!("recording {objects} into {}; interrupt to end", out.display()));
     Ok(())
+}
+
+/// A recording is written on for hours and has its end checked: it cannot go down a pipe.
+fn require_file(out: &Path) -> Result<()> {
+    match out.as_os_str() == "-" {
+        true => bail!("a recording is a file: name one, such as -o prod.rec"),
+        false => Ok(()),
+    }
+}
+
+/// Refuses to begin where a further part would meet a file, hours from now.
+fn require_no_parts(first: &Path) -> Result<()> {
+    let next = part_path(first, 2);
+    files::require_free(&next).context("--rotate goes on there")
+}
+
+/// The next part's file; one that came in the meantime is somebody else's, and its number is left out.
+fn next_part(first: &Path, part: &mut u32, force: bool) -> PathBuf {
+    loop {
+        *part += 1;
+        let next = part_path(first, *part);
+        if force || !next.exists() {
+            return next;
+        }
+    }
 }
 
 /// `x.rec` becomes `x.2.rec`.
@@ -101,22 +175,6 @@ fn part_path(first: &Path, part: u32) -> PathBuf {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(0)
-}
-
-fn create(path: &Path, force: bool) -> Result<BufWriter<File>> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    match force {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    let file = options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            anyhow::anyhow!("{} exists: name another file, or --force", path.display())
-        }
-        _ => anyhow::anyhow!("{}: {error}", path.display()),
-    })?;
-    Ok(BufWriter::new(file))
 }
 
 fn redaction(redact: &Redact, system_namespace: &str) -> Result<Redaction> {
@@ -135,6 +193,7 @@ fn redaction(redact: &Redact, system_namespace: &str) -> Result<Redaction> {
 
 /// `conductor sim import`.
 pub fn import(arguments: &ImportArguments) -> Result<u8> {
+    require_file(&arguments.out)?;
     let redaction = redaction(&arguments.redact, &arguments.input.system_namespace)?;
     let options = LoadOptions {
         namespace: arguments.input.namespace.clone(),
@@ -144,7 +203,7 @@ pub fn import(arguments: &ImportArguments) -> Result<u8> {
     // Everything is read before anything is written.
     let loaded = load(&arguments.input.paths, &options)?;
     state::tell(&loaded, &arguments.input.system_namespace, true);
-    let out = create(&arguments.out, arguments.force)?;
+    let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
     let subject = Subject {
         began: 0,
         system_namespace: arguments.input.system_namespace.clone(),
@@ -152,11 +211,12 @@ pub fn import(arguments: &ImportArguments) -> Result<u8> {
     };
     let mut recorder = Recorder::new(out, subject, redaction);
     for loaded in loaded.objects {
-        recorder.take(conductor::event::Event::Seen(loaded.object), 0)?;
+        recorder.take(Event::Seen(loaded.object), 0)?;
     }
     recorder.begin()?;
     let objects = recorder.objects();
     recorder.finish(0)?.flush()?;
+    draft.settle()?;
     output::complain(&format!("imported {} into {}", plural(objects, "object"), arguments.out.display()));
     Ok(0)
 }
@@ -206,7 +266,11 @@ fn inspection(out: &mut impl Write, found: &Inspection) -> io::Result<()> {
     if let Some((median, late)) = found.provisioning_ms {
         writeln!(out, "making a resource took {median} ms, 95 of 100 up to {late} ms")?;
     }
-    let state = if found.complete { "complete" } else { "interrupted: readable up to there" };
+    let state = match (found.complete, found.gaps.len()) {
+        (false, _) => "interrupted: readable up to there".to_owned(),
+        (true, 0) => "complete".to_owned(),
+        (true, gaps) => format!("to its end, with {}", plural(gaps, "gap")),
+    };
     writeln!(
         out,
         "part {}, {:.1} s, {}, {}, {}, recorded by {}",
@@ -225,6 +289,9 @@ pub fn audit(arguments: &AuditArguments) -> Result<u8> {
     if let Some(path) = &arguments.canaries {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         canaries.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+        if canaries.is_empty() {
+            bail!("{} holds no text to look for: write one a line", path.display());
+        }
     }
     let answer = || -> Result<Audit> { Ok(record::audit(&arguments.recording, &canaries)?) };
     let found = answer()?;
@@ -233,6 +300,9 @@ pub fn audit(arguments: &AuditArguments) -> Result<u8> {
 }
 
 fn audited(out: &mut impl Write, found: &Audit) -> io::Result<()> {
+    if found.interrupted {
+        writeln!(out, "the recording was interrupted; it was looked at up to there")?;
+    }
     if found.findings.is_empty() {
         let texts = plural(found.texts as usize, "text");
         return writeln!(

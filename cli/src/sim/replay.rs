@@ -1,7 +1,7 @@
 //! `sim replay`: a recording played again, with its agreement as a table, a page or a view to step through.
 
 use super::args::ReplayArguments;
-use super::{answer, plural, progress, state, tui};
+use super::{answer, files, plural, progress, state, tui};
 use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, ROWS_MAX, short};
 use anyhow::Result;
 use conductor_simulator::record::Verdict;
@@ -9,7 +9,7 @@ use conductor_simulator::replay::{self, Explanation, Options, Replay};
 use conductor_simulator::report;
 use std::io::{self, Write};
 
-/// The exit code of a replay whose every difference has an explanation outside the rules.
+/// The exit code of a replay whose every difference has an explanation outside the rules, or that verified nothing.
 const INCONCLUSIVE: u8 = 3;
 
 /// `conductor sim replay`.
@@ -20,10 +20,11 @@ pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
         overlay: state::read_files(&arguments.files, "default", &arguments.system_namespace)?,
     };
     if arguments.tui {
+        tui::require_terminal()?;
         return tui::run(&arguments.recording, &options).map(|()| 0);
     }
     if let Some(path) = &arguments.tui_picture {
-        return super::gate::write_whole(path, &tui::picture(&arguments.recording, &options)?).map(|()| 0);
+        return files::write_whole(path, &tui::picture(&arguments.recording, &options)?).map(|()| 0);
     }
     let answer = || -> Result<Replay> {
         let bar = progress::lines("replaying");
@@ -33,7 +34,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
         Ok(done)
     };
     let document = answer()?;
-    answer::page(&arguments.output, || report::replay(&document))?;
+    answer::page(&arguments.page, || report::replay(&document))?;
     let code = if arguments.verify { verdict(&document) } else { 0 };
     answer::print(&arguments.output, &document, answer, |out| table(out, &document, arguments.verify))?
         .exit(code)
@@ -42,6 +43,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
 fn verdict(document: &Replay) -> u8 {
     let by_rule = document.agreement.explained.get(Explanation::Rule.name()).copied().unwrap_or(0);
     match (document.agreement.agreed == document.agreement.decisions, by_rule) {
+        (true, _) if document.agreement.decisions == 0 => INCONCLUSIVE,
         (true, _) => 0,
         (false, 0) => INCONCLUSIVE,
         (false, _) => 1,
@@ -97,13 +99,11 @@ fn table(out: &mut impl Write, document: &Replay, verify: bool) -> io::Result<()
             ms(l.p95)
         )?;
     }
-    writeln!(
-        out,
-        "{} of {} agree: {} %",
-        agreement.agreed,
-        plural(agreement.decisions as usize, "decision"),
-        agreement.percent
-    )
+    let decisions = plural(agreement.decisions as usize, "decision");
+    match agreement.percent {
+        Some(percent) => writeln!(out, "{} of {decisions} agree: {percent} %", agreement.agreed),
+        None => writeln!(out, "no decision was recorded, nothing was verified"),
+    }
 }
 
 fn words(verdict: Option<&Verdict>) -> String {

@@ -1,37 +1,91 @@
-//! The state that a question is about: files loaded, and what was passed over on the way told once.
+//! The state that a question is about: files loaded, and what was passed over on the way told once. A question can do
+//! without a broken object; a gate cannot, and has it refused.
 
 use super::args::Input;
 use super::{list, plural};
 use crate::output;
-use anyhow::Result;
-use conductor::model::Object;
-use conductor_simulator::load::{LoadOptions, Loaded, load};
-use conductor_simulator::plan::{Options, check};
+use anyhow::{Result, bail};
+use conductor::model::{Kind, Object};
+use conductor_simulator::load::{LoadOptions, Loaded, Problem, load};
+use conductor_simulator::plan::{Fault, Findings, Options, check, unlabelled, unreadable};
 use conductor_simulator::record::{is_recording, moment};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Groups of which every kind takes part.
+const GROUPS: [&str; 2] = ["conductor.io/", "storage.conductor.io/"];
+
+/// What becomes of objects that drop out because they cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// They are told, and the rest is of use.
+    Told,
+    /// They are refused: without them the answer would be about another cluster.
+    Refused,
+}
 
 /// Everything that the input holds: manifests as they are written, recordings as they end.
 pub fn read(input: &Input) -> Result<Vec<Object>> {
+    let objects = read_as(input, Broken::Told)?;
+    tell_unlabelled(&objects);
+    Ok(objects)
+}
+
+/// As [`read`], of which nothing may drop out.
+pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
     let (recordings, manifests): (Vec<PathBuf>, Vec<PathBuf>) =
         input.paths.iter().cloned().partition(|path| is_recording(path));
     let mut objects = Vec::new();
     for recording in &recordings {
-        let moment = moment(recording, None)?;
-        if moment.interrupted {
-            output::complain(&format!(
-                "warning: {} was interrupted; it is read up to there",
-                recording.display()
-            ));
-        }
-        let read = moment.objects.to_objects();
-        objects.extend(read.map_err(|why| anyhow::anyhow!("{}: {why}", recording.display()))?);
+        objects.extend(recorded(recording, broken)?);
     }
     if !manifests.is_empty() {
         let loaded = load(&manifests, &load_options(&input.namespace, &input.system_namespace))?;
-        tell(&loaded, &input.system_namespace, recordings.is_empty());
+        let findings = tell(&loaded, &input.system_namespace, recordings.is_empty());
+        if broken == Broken::Refused {
+            // What a claim asks for may be unreadable: then it waits, and says so, on the cluster and in the plan.
+            refuse(loaded.problems.iter().chain(findings.of(Fault::Drops)))?;
+        }
         objects.extend(loaded.objects.into_iter().map(|loaded| loaded.object));
     }
     Ok(objects)
+}
+
+fn recorded(recording: &Path, broken: Broken) -> Result<Vec<Object>> {
+    let moment = moment(recording, None)?;
+    let name = recording.display();
+    if moment.interrupted {
+        output::complain_once(&format!("warning: {name} was interrupted; it is read up to there"));
+    }
+    let objects = moment.objects.to_objects().map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+    for object in &objects {
+        let Some(why) = unreadable(object) else { continue };
+        let told =
+            format!("{name}: {} {}: {why}", object.kind.name(), conductor_simulator::world::key_of(object));
+        match (broken, object.kind) {
+            (Broken::Refused, kind) if !matches!(kind, Kind::Claim(_)) => bail!("{told}"),
+            _ => output::complain_once(&format!("warning: {told}")),
+        }
+    }
+    Ok(objects)
+}
+
+/// The first is the error; the others have been told.
+fn refuse<'a>(mut problems: impl Iterator<Item = &'a Problem>) -> Result<()> {
+    match problems.next() {
+        Some(problem) => bail!("{problem}; without it the answer would be another"),
+        None => Ok(()),
+    }
+}
+
+/// A misspelt kind of ours would be passed over, and what it was to forbid allowed.
+fn refuse_strangers(loaded: &Loaded) -> Result<()> {
+    let ours = |kind: &&String| GROUPS.iter().any(|group| kind.starts_with(group));
+    match loaded.ignored.keys().find(ours) {
+        Some(kind) => {
+            bail!("{kind} is no kind that decisions are made from: mend it, or take it out of the policies")
+        }
+        None => Ok(()),
+    }
 }
 
 /// The objects of manifests that are applied on top.
@@ -39,15 +93,28 @@ pub fn read_overlay(input: &Input, files: &[PathBuf]) -> Result<Vec<Object>> {
     read_files(files, &input.namespace, &input.system_namespace)
 }
 
-/// The objects of manifests.
+/// The objects of manifests that somebody tries: one that cannot be read, or would not be looked at, is refused.
 pub fn read_files(files: &[PathBuf], namespace: &str, system_namespace: &str) -> Result<Vec<Object>> {
+    let loaded = load_files(files, namespace, system_namespace)?;
+    Ok(loaded.objects.into_iter().map(|loaded| loaded.object).collect())
+}
+
+/// The policies of a gate: as [`read_files`], and every kind must be one that takes part.
+pub fn read_policies(files: &[PathBuf], namespace: &str, system_namespace: &str) -> Result<Vec<Object>> {
+    let loaded = load_files(files, namespace, system_namespace)?;
+    refuse_strangers(&loaded)?;
+    Ok(loaded.objects.into_iter().map(|loaded| loaded.object).collect())
+}
+
+fn load_files(files: &[PathBuf], namespace: &str, system_namespace: &str) -> Result<Loaded> {
     if files.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Loaded::default());
     }
     let loaded = load(files, &load_options(namespace, system_namespace))?;
     // Who holds what is not for a single manifest to say.
-    tell(&loaded, system_namespace, false);
-    Ok(loaded.objects.into_iter().map(|loaded| loaded.object).collect())
+    let findings = tell(&loaded, system_namespace, false);
+    refuse(loaded.problems.iter().chain(findings.problems()))?;
+    Ok(loaded)
 }
 
 /// What plans are made under.
@@ -63,24 +130,45 @@ fn load_options(namespace: &str, system_namespace: &str) -> LoadOptions {
     }
 }
 
+/// Tells of quotas that select namespaces by labels that nobody knows here.
+pub fn tell_unlabelled(objects: &[Object]) {
+    let quotas = unlabelled(objects);
+    if !quotas.is_empty() {
+        output::complain_once(&format!("warning: {}", unlabelled_words(&quotas)));
+    }
+}
+
+/// What is wrong with such quotas, and what to do.
+pub fn unlabelled_words(quotas: &[String]) -> String {
+    let (quotas, names) = (plural(quotas.len(), "ClusterClaimQuota"), list(quotas));
+    format!(
+        "{quotas} with a namespaceSelector, and no Namespace in the input, so that nothing is counted: {names}; \
+         add the namespaces: kubectl get namespaces -o yaml"
+    )
+}
+
 /// Tells what was passed over, and what is odd about the rest.
-pub fn tell(loaded: &Loaded, system_namespace: &str, whole: bool) {
+pub fn tell(loaded: &Loaded, system_namespace: &str, whole: bool) -> Findings {
     let ignored: usize = loaded.ignored.values().sum();
     if ignored > 0 {
         let kinds: Vec<String> = loaded.ignored.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
         let objects = plural(ignored, "object");
-        output::complain(&format!("ignored {objects} of kinds that do not take part: {}", kinds.join(", ")));
+        output::complain_once(&format!(
+            "ignored {objects} of kinds that do not take part: {}",
+            kinds.join(", ")
+        ));
     }
     let findings = check(&loaded.objects, system_namespace);
-    for problem in loaded.problems.iter().chain(&findings.problems) {
-        output::complain(&format!("warning: {problem}"));
+    for problem in loaded.problems.iter().chain(findings.problems()) {
+        output::complain_once(&format!("warning: {problem}"));
     }
     if whole && !findings.abandoned.is_empty() {
         let names: Vec<String> = findings.abandoned.iter().cloned().collect();
         let (resources, names) = (plural(names.len(), "resource"), list(&names));
-        output::complain(&format!(
+        output::complain_once(&format!(
             "warning: {resources} held by claims that are not in the input, which count as gone: {names}; \
              add the claims if they exist"
         ));
     }
+    findings
 }

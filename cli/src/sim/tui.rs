@@ -1,7 +1,7 @@
 //! A terminal view of a replay: step through a recorded history and see what was wished for, what the live engine
 //! decided, whether the replay agrees, and how the cluster stood. Nothing is decided here; keys only move.
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use conductor_simulator::record::Verdict;
 use conductor_simulator::replay::{Options, Replay, Sample, replay_with};
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -10,6 +10,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, List, ListItem, Paragraph, Sparkline, StatefulWidget, Widget};
+use std::io::IsTerminal;
 use std::path::Path;
 
 /// Steps that are kept; longer histories are thinned to those with a decision.
@@ -30,10 +31,18 @@ pub struct View {
     summary: String,
 }
 
+/// Nobody can step through anything where neither keys come from nor pictures go to a terminal.
+pub fn require_terminal() -> Result<()> {
+    match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        true => Ok(()),
+        false => bail!("--tui needs a terminal: run it in one, or draw a page with --html FILE"),
+    }
+}
+
 /// Plays the recording and lets a person walk through it.
 pub fn run(recording: &Path, options: &Options) -> Result<()> {
     let mut view = View::load(recording, options)?;
-    let mut terminal = ratatui::init();
+    let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
     let done = view.walk(&mut terminal);
     ratatui::restore();
     done
@@ -250,11 +259,12 @@ impl View {
 }
 
 fn summary(done: &Replay) -> String {
+    let percent =
+        done.agreement.percent.map_or("nothing verified".to_owned(), |percent| format!("{percent} %"));
     format!(
-        "{} of {} decisions agree ({} %)   {} changes, {} wished for   {:.1} s",
+        "{} of {} decisions agree ({percent})   {} changes, {} wished for   {:.1} s",
         done.agreement.agreed,
         done.agreement.decisions,
-        done.agreement.percent,
         done.events,
         done.inputs,
         done.duration_ms as f64 / 1_000.0

@@ -26,12 +26,12 @@ pub fn what_if(arguments: &WhatIfArguments) -> Result<u8> {
     };
     let document = answer()?;
     let code = u8::from(!document.difference.is_empty());
-    answer::page(&arguments.output, || report::what_if(&document))?;
+    answer::page(&arguments.page, || report::what_if(&document))?;
     answer::print(&arguments.output, &document, answer, |out| what_if_table(out, &document))?.exit(code)
 }
 
 fn edits(arguments: &WhatIfArguments) -> Result<Vec<Edit>> {
-    let WhatIfArguments { input, files, set, lose, delete, claims, like, output: _ } = arguments;
+    let WhatIfArguments { input, files, set, lose, delete, claims, like, output: _, page: _ } = arguments;
     let target = |text: &String| Target::read(text, &input.namespace, &input.system_namespace);
     let mut edits: Vec<Edit> = Vec::new();
     edits.extend(state::read_overlay(input, files)?.into_iter().map(|o| Edit::Apply(Box::new(o))));
@@ -108,7 +108,7 @@ pub fn class_impact(arguments: &ClassImpactArguments) -> Result<u8> {
     };
     let document = answer()?;
     let code = u8::from(!document.is_empty());
-    answer::page(&arguments.output, || report::class_impact(&document))?;
+    answer::page(&arguments.page, || report::class_impact(&document))?;
     answer::print(&arguments.output, &document, answer, |out| impact_table(out, &document))?.exit(code)
 }
 

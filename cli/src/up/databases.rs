@@ -4,8 +4,10 @@
 use super::manifests::{self, Manifest};
 use anyhow::{Context, Result};
 use conductor::database::sql::Dialect;
-use conductor::provider::local::find_missing;
+use conductor::provider::local::{find_missing, find_version};
 use kube::Client;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The classes, as anybody could apply them.
@@ -29,6 +31,11 @@ impl Servers {
             None => (std::env::temp_dir().join(format!("conductor-servers-{}", std::process::id())), true),
         };
         let folder = std::path::absolute(&folder).with_context(|| folder.display().to_string())?;
+        if let Some(data) = data.filter(|data| is_root() && is_shut(data)) {
+            // Servers of root run as users of their own, who pass through here. They cannot look around.
+            let passable = fs::Permissions::from_mode(0o711);
+            fs::set_permissions(data, passable).with_context(|| data.display().to_string())?;
+        }
         Ok(Servers { folder, is_temporary })
     }
 
@@ -47,10 +54,23 @@ impl Drop for Servers {
     }
 }
 
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn is_shut(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|found| found.mode() & 0o777 == 0o700)
+}
+
 /// Applies the classes.
 pub async fn install(client: &Client, system_namespace: &str) -> Result<()> {
     let mut classes = manifests::parse(CLASSES, "class-local.yaml")?;
     classes.iter_mut().for_each(|class: &mut Manifest| class.move_to(system_namespace));
+    for (dialect, class) in ENGINES {
+        // A class that says nothing of versions would promise any that is asked for.
+        let version = find_version(dialect).into_iter();
+        version.for_each(|version| classes.iter_mut().for_each(|one| one.offer_version(class, &version)));
+    }
     manifests::apply(client, &classes, &|_| Ok(())).await
 }
 

@@ -30,6 +30,13 @@ impl Manifest {
         self.object["metadata"]["namespace"] = Value::from(namespace);
     }
 
+    /// Lets the class of this name offer one version only.
+    pub fn offer_version(&mut self, class: &str, version: &str) {
+        if self.text("/metadata/name") == class {
+            self.object["version"] = Value::from(version);
+        }
+    }
+
     /// How people name it: kind, namespace, name.
     fn named(&self) -> String {
         let (kind, namespace, name) =
@@ -145,8 +152,10 @@ async fn place(client: &Client, object: &mut Value) -> Result<ApiResource> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let asked = GroupVersionKind::gvk(group, version, &kind);
-    let unknown = || format!("{api_version} {kind} is not served: apply its definition too");
-    let (resource, capabilities) = oneshot::pinned_kind(client, &asked).await.with_context(unknown)?;
+    let unknown =
+        |why: String| anyhow!("{api_version} {kind} is not served: apply its definition too ({why})");
+    let found = oneshot::pinned_kind(client, &asked).await;
+    let (resource, capabilities) = found.map_err(|error| unknown(in_words(&error)))?;
     if capabilities.scope == Scope::Namespaced && object["metadata"]["namespace"].is_null() {
         object["metadata"]["namespace"] = Value::from("default");
     }
@@ -176,11 +185,16 @@ pub async fn put(client: &Client, resource: &ApiResource, object: &Value) -> Res
         None => Api::all_with(client.clone(), resource),
     };
     let applied = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
-    applied.map_err(|error| match error {
-        kube::Error::Api(refused) => anyhow!("{}", refused.message),
-        other => other.into(),
-    })?;
+    applied.map_err(|error| anyhow!(in_words(&error)))?;
     Ok(())
+}
+
+/// What the API said, for people; the client shows its own form of it.
+fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(refused) => refused.message.clone(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,13 @@ use tokio::task::JoinSet;
 
 /// The label of a definition that is a stand-in.
 const STAND_IN: &str = "conductor.io/stand-in";
+/// The reason on the condition that a stand-in writes.
+const REASON: &str = "StandIn";
+/// Operators that say it in a field of their own: group, kind, field, word.
+const OWN_WORDS: [(&str, &str, &str, &str); 2] = [
+    ("rds.services.k8s.aws", "DBInstance", "dbInstanceStatus", "available"),
+    ("acid.zalan.do", "postgresql", "PostgresClusterStatus", "Running"),
+];
 /// How often classes and resources are looked through for kinds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -171,17 +178,11 @@ async fn make_ready(
     told: &mut BTreeMap<String, ()>,
 ) {
     let (name, uid) = (object.metadata.name.as_deref().unwrap_or_default(), object.metadata.uid.clone());
-    if !object.data["status"].is_null() || told.insert(uid.unwrap_or_default(), ()).is_some() {
+    if !is_open(&object.data["status"]) || told.insert(uid.unwrap_or_default(), ()).is_some() {
         return;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    let ready = json!({"status": {
-        "phase": "Ready",
-        "conditions": [{
-            "type": "Ready", "status": "True", "reason": "StandIn",
-            "message": "said by the stand-in of conductor up; nothing is behind this object",
-        }],
-    }});
+    let ready = json!({"status": ready(&resource.group, &resource.kind, &object.data["spec"])});
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
     // One that is gone already needs no status.
     if api.patch_status(name, &PatchParams::default(), &Patch::Merge(&ready)).await.is_ok() {
@@ -189,9 +190,38 @@ async fn make_ready(
     }
 }
 
+/// Whether nobody has spoken yet, or only we, in an earlier run.
+fn is_open(status: &Value) -> bool {
+    status.is_null() || status["conditions"][0]["reason"] == REASON
+}
+
+/// A status that says ready in the forms that are usual, and in the words of the kind's own operator.
+fn ready(group: &str, kind: &str, spec: &Value) -> Value {
+    let count = |field: &str| spec[field].as_i64().unwrap_or(1);
+    let mut status = json!({
+        "phase": "Ready",
+        "state": "ready",
+        "instances": count("instances"),
+        "readyInstances": count("instances"),
+        "replicas": count("replicas"),
+        "readyReplicas": count("replicas"),
+        "conditions": [{
+            "type": "Ready", "status": "True", "reason": REASON,
+            "message": "said by the stand-in of conductor up; nothing is behind this object",
+        }],
+    });
+    let own = OWN_WORDS.iter().filter(|(of, name, ..)| (*of, *name) == (group, kind));
+    for (_, _, field, word) in own {
+        status[*field] = Value::from(*word);
+    }
+    status
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conductor::model::Readiness;
+    use conductor::template::Adapters;
 
     #[test]
     fn kinds_are_found_in_every_form() {
@@ -206,6 +236,21 @@ mod tests {
         named(&json!({"template": 7, "templates": "no"}), &mut found);
         let kinds: Vec<&str> = found.iter().map(|(_, kind)| kind.as_str()).collect();
         assert_eq!(kinds, ["Four", "One", "Three", "Two"]);
+    }
+
+    #[test]
+    fn every_adapter_takes_the_word_of_a_stand_in() {
+        for ((group, kind), adapter) in Adapters::shipped().all() {
+            let object =
+                json!({"metadata": {"name": "a"}, "spec": {}, "status": ready(group, kind, &json!({}))});
+            assert_eq!(adapter.readiness(&object), Some(Readiness::Ready), "{kind}.{group}");
+        }
+    }
+
+    #[test]
+    fn what_an_operator_said_is_left_alone() {
+        assert!(is_open(&Value::Null) && is_open(&ready("a", "b", &json!({}))));
+        assert!(!is_open(&json!({"conditions": [{"type": "Ready", "reason": "ClusterIsReady"}]})));
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn a_claim_that_waits_is_explained() {
           NEAREST     LACKS
           columns-16  Version: its version 16.2 is not in >= 17
 
-          TO GET      ANY ONE OF THESE IS ENOUGH
+          TO GET      ANY ONE OF THESE IS ENOUGH FOR THIS CLAIM ALONE
           columns-16  widen the claim's version to >= 16
     "#]].assert_eq(&succeed(&run(&["sim", "explain", TEAMS, "--claim", "reports/warehouse"])));
 }
@@ -31,7 +31,7 @@ fn a_quota_in_the_way_is_told_with_what_would_lift_it() {
           COUNT  PREDICATE  WHY
           1      Quota      over quota shop/shop: storage 40Gi of 50Gi used, 20Gi more asked
 
-          TO GET        ANY ONE OF THESE IS ENOUGH
+          TO GET        ANY ONE OF THESE IS ENOUGH FOR THIS CLAIM ALONE
           shared-mysql  raise storage of quota shop/shop by 10Gi
     "#]]
     .assert_eq(&succeed(&run(&["sim", "explain", TEAMS, "--claim", "shop/tests"])));

@@ -4,9 +4,11 @@
 mod answers;
 mod broken;
 mod explain;
+mod gate;
 mod help;
 mod inputs;
 mod plan;
+mod replay;
 mod tables;
 mod whatif;
 

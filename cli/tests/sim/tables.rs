@@ -35,6 +35,21 @@ fn what_needs_attention_comes_first_and_the_verdict_last() {
 }
 
 #[test]
+fn what_is_no_text_in_a_name_reaches_no_terminal() {
+    let evil = "class: \"gold\\e[2J\\e]0;x\\a\"";
+    let input = documents(&[claim("x", evil), resource("db", evil)]);
+    for arguments in [&["sim", "plan", "-"][..], &["sim", "explain", "-"]] {
+        let output = run_with(arguments, &input);
+        for bytes in [&output.stdout, &output.stderr] {
+            let raw = |b: &u8| *b < 0x20 && *b != b'\n';
+            assert!(!bytes.iter().any(raw), "{arguments:?}: {}", text(bytes));
+        }
+    }
+    let told = refused(&run_with(&["sim", "explain", "-", "--claim", "a/\u{1b}[2J"], &input));
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+}
+
+#[test]
 fn tables_fit_a_hundred_columns_whatever_is_in_them() {
     let long = "n".repeat(63);
     let spec = format!(

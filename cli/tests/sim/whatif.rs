@@ -27,6 +27,17 @@ fn nothing_changed_is_exit_code_0() {
 }
 
 #[test]
+fn a_version_is_set_as_it_is_written() {
+    let claim = "claim/shop/orders:spec.version";
+    for (value, told) in [("9.10", "9.10"), ("!=15.6", "!=15.6"), (">= 16", ">= 16"), ("*", "*")] {
+        let output = run(&["sim", "whatif", TEAMS, "--set", &format!("{claim}={value}"), "-o", "json"]);
+        let document: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        let expected = format!("set spec.version of RelationalDatabaseClaim shop/orders to \"{told}\"");
+        assert_eq!(document["edits"][0], expected);
+    }
+}
+
+#[test]
 fn json_has_edits_figures_and_changes() {
     let output = run(&["sim", "whatif", TEAMS, "--claims", "3", "--like", "blog/comments", "-o", "json"]);
     assert_eq!(output.status.code(), Some(1));
@@ -45,6 +56,23 @@ fn wrong_edits_are_exit_code_2() {
         (&["sim", "whatif", TEAMS, "--lose", "resource/nope"], "there is no RelationalDatabase"),
         (&["sim", "whatif", TEAMS, "--set", "claim/x"], "sets nothing"),
         (&["sim", "whatif", TEAMS, "--delete", "pod/x"], "is no kind"),
+        (
+            &["sim", "whatif", TEAMS, "--set", "quota/shop/shop:spec.limits[0].requests.storage=80Gx"],
+            "then ClaimQuota shop/shop cannot be read: spec.limits[0].requests.storage",
+        ),
+        (
+            &["sim", "whatif", TEAMS, "--set", "resource/shared-mysql:spec.capacity.storage=lots"],
+            "then RelationalDatabase conductor-system/shared-mysql cannot be read: spec.capacity.storage",
+        ),
+        (
+            &["sim", "whatif", TEAMS, "--set", "claim/shop/orders:metadata.deletionTimestamp=soon"],
+            "`metadata.deletionTimestamp` is \"soon\", which is no time",
+        ),
+        (
+            &["sim", "whatif", TEAMS, "--claims", "99999999999999", "--like", "blog/comments"],
+            "are too many: ask for at most",
+        ),
+        (&["sim", "fit", TEAMS, "--most", "999999999999", "--like", "blog/comments"], "are too many"),
         (&["sim", "whatif", TEAMS, "--claims", "3"], "--like"),
         (&["sim", "whatif", TEAMS, "-f", "nowhere.yaml"], "nowhere.yaml"),
         (&["sim", "class-impact", TEAMS, "-f", TEAMS], "holds 2 class"),

@@ -5,7 +5,7 @@ use crate::diff::{Difference, Side, diff};
 use crate::plan::{API_VERSION, Options, Plan, Planned, Summary};
 use crate::replay::Percentiles;
 use conductor::api::names::DEFAULT_PROFILE;
-use conductor::model::{Claim, Kind, Object, Quantity, Resource};
+use conductor::model::{Claim, Kind, Object, ObjectKey, Quantity, Resource};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -101,14 +101,14 @@ fn figures(way: Way, plan: &Plan) -> Figures {
 
 /// What held resources have beyond what is asked of them, and what they have.
 fn waste(objects: &[Object], plan: &Plan) -> (Quantity, Quantity) {
-    let mut asked: BTreeMap<String, Quantity> = BTreeMap::new();
+    let mut asked: BTreeMap<ObjectKey, Quantity> = BTreeMap::new();
     let mut offered: BTreeMap<String, Quantity> = BTreeMap::new();
     for object in objects {
         let key = crate::world::key_of(object);
         match object.kind {
             Kind::Claim(ty) => {
                 if let Ok(wants) = &Claim::read(ty, object).wants {
-                    asked.insert(key.to_string(), wants.requests.get(ty.rules().primary_capacity));
+                    asked.insert(key, wants.requests.get(ty.rules().primary_capacity));
                 }
             }
             Kind::Resource(ty) => {
@@ -127,7 +127,7 @@ fn waste(objects: &[Object], plan: &Plan) -> (Quantity, Quantity) {
     let (mut left, mut all) = (Quantity::default(), Quantity::default());
     for resource in plan.resources.iter().filter(|r| !r.claims.is_empty()) {
         let has = offered.get(&*resource.name).copied().unwrap_or_default();
-        let taken = resource.claims.iter().filter_map(|claim| asked.get(claim)).copied();
+        let taken = resource.claims.iter().filter_map(|claim| asked.get(&claim.0)).copied();
         let taken = taken.fold(Quantity::default(), Quantity::saturating_add);
         all = all.saturating_add(has);
         left = left.saturating_add(if has > taken { has.saturating_sub(taken) } else { Quantity::default() });

@@ -23,7 +23,7 @@ pub struct Side<'a> {
 /// # Guarantees
 /// A claim or resource that fares alike on both sides is not in it: a message alone is no difference.
 pub fn diff(before: Side<'_>, after: Side<'_>) -> Difference {
-    let claims = pairs(&before.plan.claims, &after.plan.claims, by_claim);
+    let claims = pairs(&before.plan.claims, &after.plan.claims, PlannedClaim::cmp_place);
     let claims = claims.filter_map(|(was, is)| {
         let change = claim_change(was, is)?;
         let some = was.or(is)?;
@@ -37,7 +37,7 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Difference {
             cause: cause::of_claim(was, is, before, after),
         })
     });
-    let resources = pairs(&before.plan.resources, &after.plan.resources, by_resource);
+    let resources = pairs(&before.plan.resources, &after.plan.resources, PlannedResource::cmp_place);
     let resources = resources.filter_map(|(was, is)| {
         let change = resource_change(was, is)?;
         let some = was.or(is)?;
@@ -47,7 +47,7 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Difference {
             change,
             before: was.map(|r| r.phase),
             after: is.map(|r| r.phase),
-            held: was.map(|r| r.claims.clone()).unwrap_or_default(),
+            held: was.map(|r| r.claims.iter().map(ToString::to_string).collect()).unwrap_or_default(),
         })
     });
     Difference { claims: claims.collect(), resources: resources.collect() }
@@ -60,14 +60,6 @@ fn fate(claim: &PlannedClaim) -> Fate {
         class: claim.class.clone(),
         message: claim.message.clone(),
     }
-}
-
-fn by_claim(a: &PlannedClaim, b: &PlannedClaim) -> Ordering {
-    (&a.namespace, &a.name, a.kind).cmp(&(&b.namespace, &b.name, b.kind))
-}
-
-fn by_resource(a: &PlannedResource, b: &PlannedResource) -> Ordering {
-    (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
 }
 
 /// Two sorted lists as one: what is in both, and what is in one of them.

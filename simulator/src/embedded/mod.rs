@@ -37,6 +37,7 @@ mod clock;
 mod decode;
 mod discovery;
 mod fields;
+mod keepsake;
 mod kinds;
 mod object;
 mod openapi;
@@ -132,6 +133,8 @@ pub enum Error {
 pub struct Embedded {
     api: Arc<Api>,
     options: Arc<Options>,
+    /// Where it is kept, if anywhere.
+    folder: Option<Arc<Path>>,
 }
 
 /// The embedded API by another name, for those who think of it as a server.
@@ -149,7 +152,7 @@ impl Embedded {
         // Nothing in memory waits, so the first writes are done when they are first asked about.
         let seeded = futures::executor::block_on(api.seed());
         debug_assert!(seeded.is_ok(), "an empty store takes the first namespaces: {seeded:?}");
-        Embedded { api: Arc::new(api), options: Arc::new(options) }
+        Embedded { api: Arc::new(api), options: Arc::new(options), folder: None }
     }
 
     /// An API whose objects are kept in a folder.
@@ -177,7 +180,8 @@ impl Embedded {
             Ok(())
         })
         .map_err(Error::Data)?;
-        Ok(Embedded { api: Arc::new(api), options: Arc::new(options) })
+        let folder = Some(Arc::from(folder.as_ref()));
+        Ok(Embedded { api: Arc::new(api), options: Arc::new(options), folder })
     }
 
     /// The API as a tower service, for whoever is in this process and trusted.
@@ -190,12 +194,13 @@ impl Embedded {
         kube::Client::new(self.service(), "default")
     }
 
-    /// Serves the API over HTTPS until the answer is dropped or shut down.
+    /// Serves the API over HTTPS until the answer is dropped or shut down. One that is kept in a folder keeps its token,
+    /// its authority and, where none is asked for and it is free, its port.
     ///
     /// # Errors
     /// When the address cannot be had, or is not loopback and nobody allowed that.
     pub async fn serve(&self, listen: SocketAddr) -> Result<Served, Error> {
-        serve::serve(Arc::clone(&self.api), &self.options, listen).await
+        serve::serve(Arc::clone(&self.api), &self.options, self.folder.as_deref(), listen).await
     }
 
     /// Forgets every change before now: whoever would go on from an older revision must list anew.

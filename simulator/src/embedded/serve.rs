@@ -2,8 +2,9 @@
 //! otherwise.
 
 use super::api::Api;
+use super::keepsake::Keepsake;
 use super::service::Service;
-use super::token::{Tokens, made_up};
+use super::token::Tokens;
 use super::{Error, Options, User};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -12,6 +13,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -52,14 +54,22 @@ impl fmt::Debug for Served {
 }
 
 /// Listens and serves until the answer is dropped.
-pub(super) async fn serve(api: Arc<Api>, options: &Options, listen: SocketAddr) -> Result<Served, Error> {
+pub(super) async fn serve(
+    api: Arc<Api>,
+    options: &Options,
+    folder: Option<&Path>,
+    listen: SocketAddr,
+) -> Result<Served, Error> {
     if !listen.ip().is_loopback() && !options.listen_anywhere {
         return Err(Error::NotLoopback(listen));
     }
-    let listener = TcpListener::bind(listen).await.map_err(|error| Error::Listen(listen, error))?;
+    let keepsake = Keepsake::open(folder).map_err(Error::Certificate)?;
+    let listener = bind(listen, keepsake.port).await.map_err(|error| Error::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| Error::Listen(listen, error))?;
-    let identity = Identity::make(address.ip()).map_err(Error::Certificate)?;
-    let token = options.token.clone().unwrap_or_else(made_up);
+    keepsake.keep(address.port()).map_err(|error| Error::Data(error.to_string()))?;
+    let Keepsake { token, authority, .. } = keepsake;
+    let identity = Identity::make(address.ip(), authority).map_err(Error::Certificate)?;
+    let token = options.token.clone().unwrap_or(token);
     let kubeconfig = kubeconfig(address, &identity.authority, &token);
     let admin = std::iter::once((token, User::admin()));
     let tokens = Arc::new(Tokens::new(admin.chain(options.tokens.iter().cloned())));
@@ -68,6 +78,16 @@ pub(super) async fn serve(api: Arc<Api>, options: &Options, listen: SocketAddr) 
     let service = Service::guarded(api, tokens);
     let task = tokio::spawn(accept(listener, acceptor, service, stop.clone()));
     Ok(Served { address, kubeconfig, stop, task: Some(task) })
+}
+
+/// The address that is asked for; where any port will do, the last one if it is free.
+async fn bind(listen: SocketAddr, last: Option<u16>) -> std::io::Result<TcpListener> {
+    if let Some(port) = last.filter(|_| listen.port() == 0)
+        && let Ok(listener) = TcpListener::bind((listen.ip(), port)).await
+    {
+        return Ok(listener);
+    }
+    TcpListener::bind(listen).await
 }
 
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, service: Service, stop: CancellationToken) {
@@ -108,12 +128,12 @@ struct Identity {
 }
 
 impl Identity {
-    fn make(address: IpAddr) -> Result<Identity, String> {
+    /// Signed with the authority's key: a client that trusts an earlier certificate of it trusts this one.
+    fn make(address: IpAddr, authority_key: KeyPair) -> Result<Identity, String> {
         let told = |error: rcgen::Error| error.to_string();
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.distinguished_name.push(DnType::CommonName, "conductor-embedded-ca");
-        let authority_key = KeyPair::generate().map_err(told)?;
         let authority_certificate = authority.self_signed(&authority_key).map_err(told)?;
         let issuer = Issuer::new(authority, authority_key);
         let names = vec!["localhost".to_owned(), "kubernetes.default.svc".to_owned()];

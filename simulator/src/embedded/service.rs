@@ -92,11 +92,26 @@ impl Service {
             Err(status) => return refuse(status),
         };
         match Limited::new(body, BODY_MAX).collect().await {
-            Ok(collected) => self.api.handle(Call::new(parts, collected.to_bytes(), user)).await,
+            Ok(collected) => self.carry_out(Call::new(parts, collected.to_bytes(), user)).await,
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
                 refuse(Status::too_large(&format!("limit is {BODY_MAX}")))
             }
             Err(error) => refuse(Status::bad_request(format!("the body could not be read: {error}"))),
+        }
+    }
+
+    /// A write that has begun is carried out with all that follows from it, whether or not its asker stays for the
+    /// answer: half of it would be left for ever.
+    async fn carry_out(&self, call: Call) -> Response<Body> {
+        if call.method.is_safe() {
+            return self.api.handle(call).await;
+        }
+        let api = Arc::clone(&self.api);
+        match tokio::spawn(async move { api.handle(call).await }).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                Answer::from(Status::internal(&error.to_string())).encode(super::accept::Encoding::Json)
+            }
         }
     }
 }

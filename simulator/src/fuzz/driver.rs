@@ -5,7 +5,7 @@
 use super::laws::Laws;
 use super::mutant::Mutant;
 use super::rng::Rng;
-use super::{TYPE, users};
+use super::{TYPE, users, words};
 use crate::world::World;
 use conductor::action::{Action, PartAction};
 use conductor::engine::{Config, Engine};
@@ -139,9 +139,12 @@ impl Run {
         for at in without {
             if let Some(object) = run.beginning.get(*at) {
                 let (kind, key) = (object.kind, crate::world::key_of(object));
+                let _ = run.world.edit(kind, &key, |o| o.metadata.finalizers = None);
                 let _ = run.world.delete(kind, &key);
             }
         }
+        // How the cluster came about is told by what it holds, without what is left out.
+        run.trace.iter_mut().for_each(Vec::clear);
         run.beginning = run.world.objects().cloned().collect();
         run.restart(&mut rng)?;
         Ok(run)
@@ -258,7 +261,7 @@ impl Run {
     /// Tells the engine, and takes in what it asks for.
     pub fn tell(&mut self, event: Event) -> Result<(), String> {
         let Some(event) = Mutant::hears(self.mutant, event) else { return Ok(()) };
-        self.note(|| format!("  engine hears {}", describe(&event)));
+        self.note(|| format!("  engine hears {}", words::event(&event)));
         self.synced |= matches!(event, Event::Synced);
         self.laws.note_policies(&self.world);
         let asked = self.engine.handle(event, self.now);
@@ -278,7 +281,7 @@ impl Run {
                 | Action::Part(_)
                 | Action::Publish { .. }
                 | Action::Withdraw { .. } => {
-                    self.note(|| format!("    engine sends {}", describe_action(&action)));
+                    self.note(|| format!("    engine sends {}", words::action(&action)));
                     self.writes += 1;
                     if self.writes > WRITES_MAX {
                         return Err("I10: it writes without end".to_owned());
@@ -322,7 +325,7 @@ impl Run {
         let kind = *rng.pick(&KINDS);
         let known = self.delivered.get(&kind).cloned().unwrap_or_default();
         let from = rng.below(known.len() + 1);
-        self.note(|| format!("replay of {kind:?}"));
+        self.note(|| format!("the watch of {} begins a little before where it broke off", kind.name()));
         known.into_iter().skip(from).try_for_each(|event| self.tell(event))
     }
 
@@ -332,7 +335,7 @@ impl Run {
         self.delivered.remove(&kind);
         let objects = self.world.objects().filter(|o| o.kind == kind).cloned().collect();
         let revision = Revision(self.world.revision());
-        self.note(|| format!("relist of {kind:?}"));
+        self.note(|| format!("{} is listed", kind.name()));
         self.tell(Event::Listed { kind, objects, revision })
     }
 
@@ -355,7 +358,9 @@ impl Run {
     pub fn land(&mut self, at: usize, fate: Fate) -> Result<(), String> {
         let Sent { action, late } = self.sent.remove(at);
         let (id, place) = target_of(&action);
-        self.note(|| format!("{fate:?}{} {}", if late { " late" } else { "" }, describe_action(&action)));
+        self.note(|| {
+            format!("{}{}: {}", if late { "late, " } else { "" }, words::fate(fate), words::action(&action))
+        });
         let unknown = |why: &str| Event::Answered { id, answer: Answer::Unknown(why.to_owned()) };
         let answer = match fate {
             Fate::NotDone => unknown("timeout"),
@@ -503,51 +508,5 @@ pub fn target_of(action: &Action) -> (WriteId, Place) {
         }
         Action::Part(PartAction::Delete { id, key, .. }) => (*id, Place::Part(key.clone())),
         other => unreachable!("{other:?} is no write"),
-    }
-}
-
-fn describe(event: &Event) -> String {
-    match event {
-        Event::Seen(object) => format!(
-            "{:?} {} at {}: {}",
-            object.kind,
-            object.metadata.name.as_deref().unwrap_or(""),
-            object.metadata.resource_version.as_deref().unwrap_or(""),
-            object.body
-        ),
-        Event::Gone(gone) => format!("{:?} {} gone", gone.kind, gone.key),
-        Event::Listed { kind, objects, .. } => format!("list of {} {kind:?}", objects.len()),
-        Event::Synced => "synced".to_owned(),
-        Event::Answered { id, answer } => {
-            let answer = format!("{answer:?}");
-            format!("answer to {}: {}", id.0, answer.split(['(', ' ']).next().unwrap_or(""))
-        }
-        Event::Read { kind, key, found } => {
-            let revision = found.as_ref().and_then(|o| o.metadata.resource_version.clone());
-            format!("read of {kind:?} {key}: {revision:?}")
-        }
-        Event::Part(event) => format!("{event:?}"),
-        Event::Publish(event) => format!("{event:?}"),
-        Event::Tick => "tick".to_owned(),
-    }
-}
-
-fn describe_action(action: &Action) -> String {
-    match action {
-        Action::Write(write) => {
-            let patch = write.change.merge_patch();
-            format!(
-                "write {} of {:?} {} at {:?}: {patch}",
-                write.id.0,
-                write.kind,
-                write.key,
-                write.revision.map(|r| r.0)
-            )
-        }
-        Action::Create { id, object } => {
-            format!("create {} of {} {}", id.0, object.metadata.name.as_deref().unwrap_or(""), object.body)
-        }
-        Action::Delete { id, key, revision, .. } => format!("delete {} of {key} at {revision}", id.0),
-        other => format!("{other:?}"),
     }
 }

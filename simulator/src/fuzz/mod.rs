@@ -25,6 +25,7 @@ pub mod rng;
 mod shrink;
 #[doc(hidden)]
 pub mod users;
+mod words;
 
 pub use mutant::Mutant;
 pub use shrink::{Shrunk, shrink};

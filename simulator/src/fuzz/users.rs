@@ -3,7 +3,7 @@
 
 use super::driver::Run;
 use super::rng::Rng;
-use super::{SYSTEM, TYPE, object};
+use super::{SYSTEM, TYPE, object, words};
 use conductor::event::WhyMissing;
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind};
 use serde_json::{Value, json};
@@ -132,7 +132,8 @@ pub fn implement(run: &mut Run, rng: &mut Rng) {
         7..=9 => run.world.set_part_status(rng.pick(&keys), json!({"phase": "Starting"})),
         _ => run.world.set_part_status(rng.pick(&keys), ready()),
     };
-    run.note(|| format!("user implements {event:?}"));
+    let what = event.as_ref().map_or("nothing".to_owned(), words::event);
+    run.note(|| format!("somebody implements: {what}"));
     run.watch(event);
 }
 
@@ -171,7 +172,7 @@ pub fn implement_all(run: &mut Run, rng: &mut Rng, all: bool) {
 }
 
 pub fn delete(run: &mut Run, kind: Kind, key: &ObjectKey) {
-    run.note(|| format!("user deletes {kind:?} {key}"));
+    run.note(|| format!("user deletes {}", words::object(kind, key)));
     if let Some(object) = run.world.get(kind, key) {
         run.laws.user_deletes(object);
     }
@@ -181,12 +182,7 @@ pub fn delete(run: &mut Run, kind: Kind, key: &ObjectKey) {
 
 pub fn put(run: &mut Run, object: Object) {
     run.note(|| {
-        format!(
-            "user puts {:?} {}: {}",
-            object.kind,
-            object.metadata.name.as_deref().unwrap_or(""),
-            object.body
-        )
+        format!("user puts {}: {}", words::object(object.kind, &crate::world::key_of(&object)), object.body)
     });
     let known = run.world.get(object.kind, &crate::world::key_of(&object)).cloned();
     let object = match known {
@@ -219,7 +215,7 @@ fn edit(run: &mut Run, kind: Kind, key: &ObjectKey, why: &str, change: impl FnOn
     });
     run.note(|| {
         let body = run_body(&event);
-        format!("user {why} {kind:?} {key}: {body}")
+        format!("user {why} {}: {body}", words::object(kind, key))
     });
     run.watch(event);
 }

@@ -4,7 +4,7 @@
 //! suite -> state + policies -> plan -> cases, thresholds, baseline -> verdict -> JUnit | SARIF | Markdown | JSON
 //! ```
 //!
-//! It fails closed: a case that selects nothing has failed, an expression that cannot be answered is an error, and a
+//! It fails closed: a case that selects nothing has failed, a state without a claim too, an expression that cannot be answered is an error, and a
 //! baseline that is not there leaves the verdict open. Not here: files of the state, and exit codes.
 
 mod baseline;
@@ -69,6 +69,7 @@ impl Gate<'_> {
         let difference = baseline.as_ref().map(|b| b.differs(&Baseline::of(&plan), changed));
         judged.extend(check::thresholds(&suite.thresholds, &plan, difference.as_ref()));
         judged.extend(difference.as_ref().filter(|_| is_strict(suite)).map(against_baseline));
+        judged.extend(unseen(suite, &plan));
         let inconclusive = suite.baseline.is_some() && baseline.is_none();
         let passed = judged.iter().all(|j| j.passed) && !inconclusive;
         let verdict = Verdict {
@@ -84,6 +85,23 @@ impl Gate<'_> {
         };
         Ok((verdict, plan))
     }
+}
+
+/// A plan without a claim meets every threshold, and most expressions: it has shown nothing. A suite that means it
+/// counts the claims.
+fn unseen(suite: &Suite, plan: &Plan) -> Option<Judged> {
+    let is_meant = suite.cases.iter().any(|case| case.expect.count.is_some());
+    (plan.claims.is_empty() && !is_meant).then(|| Judged {
+        name: "state".to_owned(),
+        kind: Finding::Case,
+        passed: false,
+        matched: 0,
+        failures: vec![
+            "holds no claim: nothing was looked at; where that is meant, write a case with count: {max: 0}"
+                .to_owned(),
+        ],
+        more: 0,
+    })
 }
 
 /// A baseline allows no difference, unless a threshold says how many.

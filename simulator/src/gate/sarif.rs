@@ -2,26 +2,33 @@
 
 use super::document::{Finding, Verdict};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-/// The verdict as SARIF. Findings point at the first line of `policies`, or of the suite where there are none.
-pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String]) -> Value {
-    let files: Vec<&str> =
-        if policies.is_empty() { vec![suite] } else { policies.iter().map(String::as_str).collect() };
-    let place = |file: &&str| json!({"physicalLocation": {"artifactLocation": {"uri": file}, "region": {"startLine": 1}}});
-    let locations: Vec<Value> = files.iter().map(place).collect();
+/// The verdict as SARIF. Findings point at the `policies`, and beside them at their case in the suite, whose `lines` are
+/// by case; where there are no policies, at the case alone.
+pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String], lines: &BTreeMap<String, usize>) -> Value {
+    let place = |file: &str, line: usize| json!({"physicalLocation": {"artifactLocation": {"uri": file}, "region": {"startLine": line}}});
+    let case = |name: &str| place(suite, lines.get(name).copied().unwrap_or(1));
+    let locations = |name: &str| -> Vec<Value> {
+        match policies.is_empty() {
+            true => vec![case(name)],
+            false => policies.iter().map(|file| place(file, 1)).collect(),
+        }
+    };
     let failed = verdict.judged.iter().filter(|j| !j.passed);
     let mut results: Vec<Value> = failed
         .flat_map(|judged| judged.failures.iter().map(move |why| (judged, why)))
         .map(|(judged, why)| {
             json!({
-                "ruleId": rule(judged.kind), "level": "error", "locations": locations,
+                "ruleId": rule(judged.kind), "level": "error", "locations": locations(&judged.name),
+                "relatedLocations": [case(&judged.name)],
                 "message": {"text": format!("{}: {why}", judged.name)},
             })
         })
         .collect();
     if verdict.inconclusive {
         let text = "there is no baseline yet: make one with --bless";
-        results.push(json!({"ruleId": rule(Finding::Baseline), "level": "warning", "locations": locations, "message": {"text": text}}));
+        results.push(json!({"ruleId": rule(Finding::Baseline), "level": "warning", "locations": locations(""), "message": {"text": text}}));
     }
     let rules = [Finding::Case, Finding::Threshold, Finding::Baseline]
         .map(|kind| json!({"id": rule(kind), "shortDescription": {"text": describe(kind)}}));

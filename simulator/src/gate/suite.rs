@@ -31,6 +31,9 @@ pub struct Suite {
     /// What is expected.
     #[serde(default)]
     pub cases: Vec<Case>,
+    /// The line on which each case is named, as far as it was found.
+    #[serde(skip)]
+    pub lines: BTreeMap<String, usize>,
 }
 
 /// A name.
@@ -164,8 +167,10 @@ impl Suite {
         let file = path.display().to_string();
         let unreadable = |why: String| SuiteError::Unreadable { file: file.clone(), why };
         let text = std::fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))?;
-        let suite: Suite = serde_saphyr::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
+        let mut suite: Suite = serde_saphyr::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
         suite.check().map_err(|(place, why)| SuiteError::Contradiction { file, place, why })?;
+        suite.lines =
+            suite.cases.iter().filter_map(|c| Some((c.name.clone(), line_of(&text, &c.name)?))).collect();
         Ok(suite)
     }
 
@@ -198,8 +203,55 @@ impl Suite {
             }
             case.check().map_err(|why| (place, why.to_owned()))?;
         }
+        self.check_pairs()
+    }
+
+    /// Two cases about the same claims must be able to hold together.
+    fn check_pairs(&self) -> Result<(), (String, String)> {
+        for (at, case) in self.cases.iter().enumerate() {
+            let before = self.cases[..at].iter().filter(|other| other.select == case.select);
+            for other in before {
+                if let Some(what) = case.expect.contradicts(&other.expect) {
+                    let why = format!(
+                        "selects the same claims as case {:?} and expects another {what}: nothing could meet both",
+                        other.name
+                    );
+                    return Err((format!("case {:?}", case.name), why));
+                }
+            }
+        }
         Ok(())
     }
+}
+
+impl Expect {
+    /// The outcome of every claim, said or implied.
+    fn fate(&self) -> Option<&str> {
+        self.outcome.as_deref().or((!self.resources.is_empty()).then_some("Bound"))
+    }
+
+    /// What two expectations of the same claims cannot have both.
+    fn contradicts(&self, other: &Expect) -> Option<&'static str> {
+        if let (Some(a), Some(b)) = (self.fate(), other.fate())
+            && a != b
+        {
+            return Some("outcome");
+        }
+        let (Some(a), Some(b)) = (self.count, other.count) else { return None };
+        let least = a.min.unwrap_or(0).max(b.min.unwrap_or(0));
+        let most = a.max.unwrap_or(usize::MAX).min(b.max.unwrap_or(usize::MAX));
+        (least > most).then_some("count")
+    }
+}
+
+/// The line, from 1, on which a case is named.
+fn line_of(text: &str, name: &str) -> Option<usize> {
+    let cases = text.lines().position(|line| line.starts_with("cases"))?;
+    let names = |line: &str| {
+        line.split_once("name:")
+            .is_some_and(|(_, rest)| rest.trim_start_matches([' ', '"', '\'']).starts_with(name))
+    };
+    text.lines().skip(cases).position(names).map(|at| cases + at + 1)
 }
 
 impl Case {

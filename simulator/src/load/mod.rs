@@ -19,6 +19,7 @@ mod value;
 mod yaml;
 
 pub use error::{LoadError, Problem};
+pub use object::read_metadata;
 
 use conductor::model::Object;
 use object::Collector;

@@ -3,7 +3,7 @@
 
 use super::{LoadError, LoadOptions, Loaded, LoadedObject, Problem};
 use conductor::model::{Kind, Object};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
@@ -304,9 +304,7 @@ fn metadata(value: Option<Value>) -> Result<ObjectMeta, String> {
             map.remove("annotations");
         }
     }
-    check_texts(&map)?;
-    let metadata: ObjectMeta =
-        serde_json::from_value(Value::Object(map)).map_err(|error| format!("`metadata`: {error}"))?;
+    let metadata = read_metadata(Value::Object(map))?;
     let named = metadata.name.as_deref().is_some_and(|name| !name.is_empty());
     match (named, &metadata.generate_name) {
         (true, _) => Ok(metadata),
@@ -315,6 +313,30 @@ fn metadata(value: Option<Value>) -> Result<ObjectMeta, String> {
         }
         (false, None) => Err("no `metadata.name`: give it a name".to_owned()),
     }
+}
+
+/// Metadata from its fields.
+///
+/// # Errors
+/// The field that cannot be read, and what to write instead.
+pub fn read_metadata(value: Value) -> Result<ObjectMeta, String> {
+    if let Value::Object(map) = &value {
+        check_texts(map)?;
+        check_times(map)?;
+    }
+    serde_json::from_value(value).map_err(|error| format!("`metadata`: {error}"))
+}
+
+fn check_times(metadata: &Map<String, Value>) -> Result<(), String> {
+    for field in ["creationTimestamp", "deletionTimestamp"] {
+        let value = metadata.get(field).unwrap_or(&Value::Null);
+        if serde_json::from_value::<Option<Time>>(value.clone()).is_err() {
+            return Err(format!(
+                "`metadata.{field}` is {value}, which is no time: write it as in 2026-01-31T12:00:00Z, or leave it out"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// serde says what it met but not where; these are the fields where a missing pair of quotes bites.

@@ -5,15 +5,17 @@
 //!                                                +-> a copy, told of the changes -> planned: the state as it would be
 //! ```
 //!
-//! The copy decides about every claim anew, in order: a claim that comes in front of others moves all of them, and only
-//! deciding tells. What is spared is reading, identifying and showing the objects. Some changes reach further than the
+//! The copy decides about every claim that waits anew, in order: one that comes in front of others moves all of them, and
+//! only deciding tells. What is spared is reading, identifying and showing the objects, settling the claims that are bound,
+//! and writing down and digesting what becomes of those that no change is near to. Some changes reach further than the
 //! objects that they change: which claim a reference without a life means, or whether classes may refuse claims at all.
 //! Such a change is not made here; whoever asks plans anew.
 
 use super::claims::Subject;
 use super::identity::{Identified, identified, stand_in};
 use super::moving::{Outline, find_moving};
-use super::resources::Holding;
+use super::resources::{Holding, Known};
+use super::seal::Seals;
 use super::stage::Stage;
 use super::{Options, Plan, Planned, claims, config, resources};
 use crate::world::Stored;
@@ -48,6 +50,7 @@ pub struct Base {
     seen: Stage,
     planned: Planned,
     plan: Plan,
+    seals: Seals,
 }
 
 /// One object that is otherwise than in the base.
@@ -64,7 +67,7 @@ pub struct Replaced {
 impl Base {
     /// Lets the engine decide about `objects`.
     pub fn new(objects: Vec<Object>, options: &Options) -> Base {
-        let given = objects.iter().map(|object| Stored::folded(object.clone())).collect();
+        let given = objects.iter().map(Stored::folded).collect();
         let first_at = first_at(&objects);
         let Identified { objects, own_uids, is_distinct } = identified(objects);
         let outlines: Vec<Outline> = objects.iter().map(Outline::read).collect();
@@ -80,8 +83,16 @@ impl Base {
             (claims::subjects(&objects), resources::holdings(&objects, &options.system_namespace));
         let seen = Stage::see(objects, &moving, config(options), revision);
         let stage = seen.clone().settled(latest(&outlines));
-        let planned = Planned { stage, subjects, holdings, options: options.clone() };
-        let plan = planned.plan();
+        let mut planned = Planned { stage, subjects, holdings, options: options.clone() };
+        let mut plan = planned.unsealed_plan(None);
+        for (at, subject) in planned.subjects.iter_mut().enumerate() {
+            subject.row = subject.is_settled(&seen.engine).then_some(at);
+        }
+        for (at, holding) in planned.holdings.iter_mut().enumerate() {
+            holding.row = (!seen.moves(holding.kind(), &holding.key)).then_some(at);
+        }
+        let seals = Seals::of(&plan);
+        plan.digest = seals.digest(&plan);
         let mut links = Links::default();
         outlines.iter().enumerate().for_each(|(at, outline)| links.note(at, outline));
         let options = options.clone();
@@ -98,6 +109,7 @@ impl Base {
             seen,
             planned,
             plan,
+            seals,
         }
     }
 
@@ -109,6 +121,16 @@ impl Base {
     /// Its plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The plan of the state with something otherwise, without its digest.
+    pub(crate) fn unsealed_plan(&self, planned: &Planned) -> Plan {
+        planned.unsealed_plan(Some(Known { plan: &self.plan, state: self.planned.stage.engine.state() }))
+    }
+
+    /// The digest of such a plan.
+    pub(crate) fn digest(&self, plan: &Plan) -> String {
+        self.seals.beside(&self.plan, plan).digest(plan)
     }
 
     /// What it was planned under.
@@ -149,7 +171,7 @@ impl Base {
             }
         }
         let stage = stage.settled(self.latest(&changes));
-        let (subjects, holdings) = (self.subjects(&near, &changes), self.holdings(&changes));
+        let (subjects, holdings) = (self.subjects(&near, &changes), self.holdings(&near, &changes));
         Some(Planned { stage, subjects, holdings, options: self.options.clone() })
     }
 
@@ -229,12 +251,18 @@ impl Base {
 
     fn subjects(&self, near: &Neighbourhood, changes: &Changes) -> Vec<Subject> {
         let is_claim = |o: &&Outline| matches!(o.kind, Kind::Claim(_));
-        let known = near.reach().filter_map(|at| self.outlines.get(at)).filter(is_claim);
-        let known = known
-            .filter_map(|o| self.planned.subjects.binary_search_by(|s| s.cmp_place(o.kind, &o.key)).ok());
-        let known: BTreeSet<usize> = known.collect();
-        let others = self.planned.subjects.iter().enumerate().filter(|(at, _)| !known.contains(at));
-        let mut subjects: Vec<Subject> = others.map(|(_, subject)| subject.clone()).collect();
+        let place =
+            |o: &Outline| self.planned.subjects.binary_search_by(|s| s.cmp_place(o.kind, &o.key)).ok();
+        let known = |at| self.outlines.get(at).filter(is_claim).and_then(place);
+        let told_anew: BTreeSet<usize> = near.reach().filter_map(known).collect();
+        let in_sight: BTreeSet<usize> = near.objects().filter_map(known).collect();
+        let others = self.planned.subjects.iter().enumerate().filter(|(at, _)| !told_anew.contains(at));
+        let mut subjects: Vec<Subject> = others
+            .map(|(at, subject)| match in_sight.contains(&at) {
+                true => subject.without_row(),
+                false => subject.clone(),
+            })
+            .collect();
         for outline in near.reach().filter_map(|at| changes.outline(self, at)).filter(is_claim) {
             let leaves = self.last_holder(changes, outline).filter(|_| outline.deleting);
             subjects.extend(Subject::new(outline.kind, outline.key.clone(), outline.uid.clone(), leaves));
@@ -253,8 +281,13 @@ impl Base {
         holders.max_by(|a, b| (a.kind, &a.key).cmp(&(b.kind, &b.key))).map(|o| o.key.name.clone())
     }
 
-    fn holdings(&self, changes: &Changes) -> Vec<Holding> {
+    fn holdings(&self, near: &Neighbourhood, changes: &Changes) -> Vec<Holding> {
         let mut holdings = self.planned.holdings.clone();
+        let in_sight: BTreeSet<(Kind, &ObjectKey)> =
+            near.objects().filter_map(|at| self.outlines.get(at)).map(|o| (o.kind, &o.key)).collect();
+        for holding in &mut holdings {
+            holding.row = holding.row.filter(|_| !in_sight.contains(&(holding.kind(), &holding.key)));
+        }
         let known = changes.by_place.keys().filter_map(|at| self.outlines.get(*at));
         let known: BTreeSet<(Kind, &ObjectKey)> = known.map(|o| (o.kind, &o.key)).collect();
         holdings.retain(|holding| !known.contains(&(holding.kind(), &holding.key)));

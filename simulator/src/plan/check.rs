@@ -14,22 +14,67 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Objects that the engine cannot read, or does not look at, in the order of the objects.
-    pub problems: Vec<Problem>,
+    pub faults: Vec<(Fault, Problem)>,
     /// Resources whose holders are not among the claims: a plan takes those claims for gone.
     pub abandoned: BTreeSet<String>,
 }
 
-/// Looks at every object once.
-pub fn check(objects: &[LoadedObject], system_namespace: &str) -> Findings {
-    let problems = objects.iter().filter_map(|loaded| {
-        let message = unreadable(&loaded.object).or_else(|| outside(&loaded.object, system_namespace))?;
-        let object = format!("{} {}", loaded.object.kind.name(), key_of(&loaded.object));
-        Some(Problem { source: loaded.source.clone(), line: loaded.line, object, message })
-    });
-    Findings { problems: problems.collect(), abandoned: abandoned(objects) }
+/// What a fault does to its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A claim whose wishes cannot be read: it takes part, waits, and is told why.
+    Waits,
+    /// It cannot be read, and drops out: an offer that nobody gets, a limit that limits nothing.
+    Drops,
+    /// It stands where the engine does not look.
+    Outside,
 }
 
-fn unreadable(object: &Object) -> Option<String> {
+impl Findings {
+    /// Every fault in words.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.faults.iter().map(|(_, problem)| problem)
+    }
+
+    /// The faults of one sort in words.
+    pub fn of(&self, fault: Fault) -> impl Iterator<Item = &Problem> {
+        self.faults.iter().filter(move |(known, _)| *known == fault).map(|(_, problem)| problem)
+    }
+}
+
+/// Looks at every object once.
+pub fn check(objects: &[LoadedObject], system_namespace: &str) -> Findings {
+    let faults = objects.iter().filter_map(|loaded| {
+        let (fault, message) = fault(&loaded.object, system_namespace)?;
+        let object = format!("{} {}", loaded.object.kind.name(), key_of(&loaded.object));
+        Some((fault, Problem { source: loaded.source.clone(), line: loaded.line, object, message }))
+    });
+    Findings { faults: faults.collect(), abandoned: abandoned(objects) }
+}
+
+fn fault(object: &Object, system_namespace: &str) -> Option<(Fault, String)> {
+    let is_claim = matches!(object.kind, Kind::Claim(_));
+    let unread = unreadable(object).map(|why| (if is_claim { Fault::Waits } else { Fault::Drops }, why));
+    unread.or_else(|| outside(object, system_namespace).map(|why| (Fault::Outside, why)))
+}
+
+/// Cluster quotas that select namespaces by label, where the objects hold no namespace to select.
+pub fn unlabelled(objects: &[Object]) -> Vec<String> {
+    if objects.iter().any(|o| o.kind == Kind::Namespace) {
+        return Vec::new();
+    }
+    let is_filled = |v: &Value| {
+        v.as_object().is_some_and(|map| !map.is_empty()) || v.as_array().is_some_and(|l| !l.is_empty())
+    };
+    let selects = |o: &&Object| {
+        let selector = o.body.pointer("/spec/namespaceSelector").and_then(Value::as_object);
+        o.kind == Kind::ClusterQuota && selector.is_some_and(|s| s.values().any(is_filled))
+    };
+    objects.iter().filter(selects).filter_map(|o| o.metadata.name.clone()).collect()
+}
+
+/// Why the engine cannot read an object, with the field; nothing where it can.
+pub fn unreadable(object: &Object) -> Option<String> {
     let error: Option<FieldError> = match object.kind {
         Kind::Claim(ty) => Claim::read(ty, object).wants.err(),
         Kind::Resource(ty) => Resource::read(ty, object).offer.err(),

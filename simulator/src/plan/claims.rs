@@ -24,6 +24,8 @@ pub(super) struct Subject {
     uid: Uid,
     /// The resource that held it, where it is being deleted.
     leaves: Option<Name>,
+    /// The row of the base's plan that is its own whatever is decided about others.
+    pub row: Option<usize>,
 }
 
 /// Every claim, by namespace, name and kind.
@@ -62,7 +64,7 @@ impl Subject {
     /// Nothing where it is no claim.
     pub fn new(kind: Kind, key: ObjectKey, uid: Uid, leaves: Option<Name>) -> Option<Subject> {
         let Kind::Claim(ty) = kind else { return None };
-        Some(Subject { ty, key, uid, leaves })
+        Some(Subject { ty, key, uid, leaves, row: None })
     }
 
     fn read(object: &Object) -> Option<Subject> {
@@ -77,6 +79,16 @@ impl Subject {
 
     pub fn kind(&self) -> &'static str {
         self.ty.rules().claim
+    }
+
+    /// To be asked about anew.
+    pub fn without_row(&self) -> Subject {
+        Subject { row: None, ..self.clone() }
+    }
+
+    /// Whether an engine that has not begun knows already where it stands.
+    pub fn is_settled(&self, engine: &Engine) -> bool {
+        engine.binding(&self.uid).is_some()
     }
 
     /// As the engine reads it now; nothing where it is gone.
@@ -145,18 +157,14 @@ impl<'a> Explainer<'a> {
             Binding::Lost { message, .. } => {
                 alone(PlannedClaim { outcome: Outcome::Lost, message: Arc::from(message.as_str()), ..blank })
             }
+            // It shares what is being made, and will be bound when that is ready.
+            Binding::Assumed { resource, class: Some(class), .. } if self.is_being_made(claim, resource) => {
+                alone(self.made(claim, class, resource, blank))
+            }
             Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
                 alone(self.bound(claim, resource, blank))
             }
-            Binding::Provisioning { class, resource } => {
-                let exists = state.find_resource(claim.ty, resource).is_some();
-                let message = match exists {
-                    true => format!("resource {resource} is being made from class {class}"),
-                    false => format!("a resource would be made from class {class}"),
-                };
-                let (outcome, class) = (Outcome::Provision, Some(class.clone()));
-                alone(PlannedClaim { outcome, class, message: Arc::from(message), ..blank })
-            }
+            Binding::Provisioning { class, resource } => alone(self.made(claim, class, resource, blank)),
             Binding::Waiting(refused) => {
                 let refusal = refused.as_ref().map(|r| &*r.refusal);
                 let Why { message, reasons, class_reasons, nearest, near_misses } = self.why(claim, refusal);
@@ -192,6 +200,21 @@ impl<'a> Explainer<'a> {
         };
         let resource = Some(self.place(resource));
         PlannedClaim { outcome: Outcome::Bound, resource, class, message: Arc::from(message), kept, ..blank }
+    }
+
+    fn is_being_made(&self, claim: &Claim, resource: &Name) -> bool {
+        let state = self.engine.state();
+        let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
+        entry.is_some_and(|entry| state.is_being_made(&entry.resource))
+    }
+
+    fn made(&self, claim: &Claim, class: &Name, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
+        let message = match self.engine.state().find_resource(claim.ty, resource) {
+            Some(_) => format!("resource {resource} is being made from class {class}"),
+            None => format!("a resource would be made from class {class}"),
+        };
+        let (outcome, class) = (Outcome::Provision, Some(class.clone()));
+        PlannedClaim { outcome, class, message: Arc::from(message), ..blank }
     }
 
     fn place(&self, resource: &Name) -> Place {

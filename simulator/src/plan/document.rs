@@ -1,9 +1,10 @@
 //! A plan and an explanation as they are printed: the field names, and their order, are a contract.
-//! Nothing here is computed except the digest.
+//! Nothing here is computed but the sums.
 
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::io;
+use conductor::model::ObjectKey;
+use serde::{Serialize, Serializer};
+use std::cmp::Ordering;
+use std::fmt;
 use std::sync::Arc;
 
 /// Version of both documents.
@@ -20,7 +21,7 @@ pub struct Plan {
     pub api_version: &'static str,
     /// `Plan`.
     pub kind: &'static str,
-    /// `sha256:` over the compact JSON of every other field, in this order.
+    /// `sha256:` over the compact JSON of the summary and the SHA-256 of that of every row, in this order.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub digest: String,
     /// Claims counted by outcome.
@@ -36,15 +37,6 @@ impl Plan {
     pub(super) fn unsealed(claims: Vec<PlannedClaim>, resources: Vec<PlannedResource>) -> Plan {
         let summary = Summary::of(&claims);
         Plan { api_version: API_VERSION, kind: "Plan", digest: String::new(), summary, claims, resources }
-    }
-
-    /// The digest of a plan that has none yet.
-    pub(crate) fn compute_digest(&self) -> String {
-        let mut hasher = io::BufWriter::with_capacity(1 << 16, Sha256::new());
-        serde_json::to_writer(&mut hasher, self).expect("a plan is JSON, and hashing does not fail");
-        let hasher = hasher.into_inner().expect("hashing does not fail");
-        let hex: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
     }
 }
 
@@ -126,7 +118,8 @@ pub struct PlannedClaim {
     /// one up by its predicate finds one.
     #[serde(rename = "classReasons", skip_serializing_if = "is_empty")]
     pub class_reasons: Arc<[PlannedReason]>,
-    /// Changes of which each alone would serve it.
+    /// Changes of which each alone would serve it, and it alone: of two claims that wait each may be told to raise a
+    /// quota by one, and then one of them still waits.
     pub nearest: Arc<[PlannedChange]>,
     /// Whether the binding was there before the plan. Told in the message; not a field of the document.
     #[serde(skip)]
@@ -134,6 +127,13 @@ pub struct PlannedClaim {
     /// Whether it is being deleted. Told in the message; not a field of the document.
     #[serde(skip)]
     pub leaving: bool,
+}
+
+impl PlannedClaim {
+    /// The order of the document.
+    pub fn cmp_place(&self, other: &PlannedClaim) -> Ordering {
+        (&self.namespace, &self.name, self.kind).cmp(&(&other.namespace, &other.name, other.kind))
+    }
 }
 
 fn is_empty(reasons: &Arc<[PlannedReason]>) -> bool {
@@ -169,6 +169,22 @@ pub struct PlannedChange {
     pub binds: Option<Arc<str>>,
 }
 
+/// A claim that holds a resource; in the document `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holder(pub ObjectKey);
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Holder {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
 /// One resource's part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedResource {
@@ -179,9 +195,16 @@ pub struct PlannedResource {
     /// How far it would be.
     pub phase: &'static str,
     /// Who would hold it, as `namespace/name`.
-    pub claims: Vec<String>,
+    pub claims: Vec<Holder>,
     /// `Delete` or `Retain` where the plan releases it.
     pub reclaim: Option<&'static str>,
+}
+
+impl PlannedResource {
+    /// The order of the document.
+    pub fn cmp_place(&self, other: &PlannedResource) -> Ordering {
+        (&self.namespace, &self.name).cmp(&(&other.namespace, &other.name))
+    }
 }
 
 /// Why claims are where they are.

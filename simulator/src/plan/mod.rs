@@ -15,12 +15,13 @@ mod document;
 mod identity;
 mod moving;
 mod resources;
+mod seal;
 mod stage;
 
 pub use base::{Base, Replaced};
-pub use check::{Findings, check};
+pub use check::{Fault, Findings, check, unlabelled, unreadable};
 pub use document::{
-    API_VERSION, Explained, ExplainedClaim, ExplainedLack, ExplainedMiss, Outcome, Place, Plan,
+    API_VERSION, Explained, ExplainedClaim, ExplainedLack, ExplainedMiss, Holder, Outcome, Place, Plan,
     PlannedChange, PlannedClaim, PlannedReason, PlannedResource, Summary,
 };
 
@@ -28,7 +29,8 @@ use claims::{Explainer, Subject};
 use conductor::engine::Config;
 use conductor::model::{Name, Object, ObjectKey};
 use conductor::scheduler::{lacks, prepare};
-use resources::Holding;
+use resources::{Holding, Known};
+use seal::Seals;
 use stage::Stage;
 use std::sync::Arc;
 
@@ -90,23 +92,27 @@ impl Planned {
 
     /// The plan as a document.
     pub fn plan(&self) -> Plan {
-        let mut plan = self.unsealed_plan();
-        plan.digest = plan.compute_digest();
+        let mut plan = self.unsealed_plan(None);
+        plan.digest = Seals::of(&plan).digest(&plan);
         plan
     }
 
-    /// The plan without its digest, which takes as long as the rest.
-    pub(crate) fn unsealed_plan(&self) -> Plan {
-        let resources = self.resources();
+    /// The plan without its digest. What is `known` of the base is taken over for whoever fares alike.
+    fn unsealed_plan(&self, known: Option<Known<'_>>) -> Plan {
+        let resources = self.resources(known);
         let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
-        let claims = self.subjects.iter().map(|subject| explainer.plan(subject)).collect();
+        let claims = self.subjects.iter().map(|subject| {
+            let row = known.zip(subject.row).and_then(|(known, at)| known.plan.claims.get(at));
+            row.cloned().unwrap_or_else(|| explainer.plan(subject))
+        });
+        let claims = claims.collect();
         Plan::unsealed(claims, resources)
     }
 
     /// Why claims are where they are: the one at `namespace/name`, or, where none is named, all that wait.
     /// Empty where there is none.
     pub fn explain(&self, claim: Option<(&str, &str)>) -> Explained {
-        let resources = self.resources();
+        let resources = self.resources(None);
         let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
         let asked = self.subjects.iter().filter(|s| claim.is_none_or(|claim| s.is_at(claim)));
         let explained = asked.map(|subject| explainer.explain(subject));
@@ -131,7 +137,7 @@ impl Planned {
         Some(lacks.into_iter().map(|(predicate, message)| (predicate.name(), message)).collect())
     }
 
-    fn resources(&self) -> Vec<PlannedResource> {
-        self.holdings.iter().map(|holding| holding.plan(self.stage.engine.state())).collect()
+    fn resources(&self, known: Option<Known<'_>>) -> Vec<PlannedResource> {
+        self.holdings.iter().map(|holding| holding.plan(self.stage.engine.state(), known)).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What becomes of each resource: its phase, who holds it, whether it is released and what that means for it.
 //! The phase is the one that the engine would write in the end; tests hold it against a cluster in memory.
 
-use super::document::PlannedResource;
+use super::document::{Holder, Plan, PlannedResource};
 use conductor::cache::{ResourceEntry, State};
 use conductor::model::{Kind, Object, ObjectKey, ReclaimPolicy, Resource, ResourcePhase, TypeId};
 
@@ -14,6 +14,15 @@ pub(super) struct Holding {
     phase: Option<ResourcePhase>,
     reclaim: ReclaimPolicy,
     deleting: bool,
+    /// The row of the base's plan that is its own but for the claims that it is newly given to.
+    pub row: Option<usize>,
+}
+
+/// What is known of a plan that has most in common with another.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub plan: &'a Plan,
+    pub state: &'a State,
 }
 
 /// Every resource that takes part, by namespace and name.
@@ -39,6 +48,7 @@ impl Holding {
             phase: word("/status/phase").and_then(ResourcePhase::find),
             reclaim: ReclaimPolicy::read(word("/spec/reclaimPolicy")),
             deleting: object.metadata.deletion_timestamp.is_some(),
+            row: None,
         })
     }
 
@@ -46,7 +56,7 @@ impl Holding {
         Kind::Resource(self.ty)
     }
 
-    pub fn plan(&self, state: &State) -> PlannedResource {
+    pub fn plan(&self, state: &State, known: Option<Known<'_>>) -> PlannedResource {
         let entry = state.find_resource(self.ty, &self.key.name).and_then(|id| state.resource(id));
         let row = |phase: ResourcePhase, claims, reclaim| PlannedResource {
             namespace: self.key.namespace.clone(),
@@ -58,12 +68,30 @@ impl Holding {
         match entry {
             Some(entry) => {
                 let phase = phase_of(state, entry);
-                row(phase, claims_of(state, entry), self.reclaim_in(phase))
+                let known = known.and_then(|known| self.claims_beside(entry, known));
+                row(phase, known.unwrap_or_else(|| claims_of(state, entry)), self.reclaim_in(phase))
             }
             // It is gone at the end of the plan: its deletion was asked for, or its policy says so.
             None if self.deleting => row(ResourcePhase::Deleting, Vec::new(), None),
             None => row(ResourcePhase::Released, Vec::new(), Some("Delete")),
         }
+    }
+
+    /// Who holds it, where only those who are newly given it differ from what is known.
+    fn claims_beside(&self, entry: &ResourceEntry, known: Known<'_>) -> Option<Vec<Holder>> {
+        let row = known.plan.resources.get(self.row?)?;
+        let before = known.state.resource(known.state.find_resource(self.ty, &self.key.name)?)?;
+        if !before.departed.is_empty() || !entry.departed.is_empty() {
+            return None;
+        }
+        let mut claims = row.claims.clone();
+        for given in &before.assumed {
+            let at = claims.iter().position(|holder| holder.0 == given.claim)?;
+            claims.swap_remove(at);
+        }
+        claims.extend(entry.assumed.iter().map(|given| Holder(given.claim.clone())));
+        claims.sort_unstable();
+        Some(claims)
     }
 
     /// What its release means, where it is the plan that releases it or destroys it.
@@ -105,11 +133,11 @@ fn phase_of(state: &State, entry: &ResourceEntry) -> ResourcePhase {
 }
 
 /// Who holds it, sorted; those who left and those it is only kept for do not.
-fn claims_of(state: &State, entry: &ResourceEntry) -> Vec<String> {
+fn claims_of(state: &State, entry: &ResourceEntry) -> Vec<Holder> {
     let live = entry.refs().filter_map(|r| Some((r, r.uid.as_ref()?)));
     let live = live.filter(|(_, uid)| !entry.departed.contains_key(*uid));
-    let key = |uid| state.claim(uid).map(|claim| claim.meta.key.to_string());
-    let mut claims: Vec<String> = live.map(|(r, uid)| key(uid).unwrap_or(r.claim.to_string())).collect();
-    claims.sort();
+    let key = |uid| state.claim(uid).map(|claim| &claim.meta.key);
+    let mut claims: Vec<Holder> = live.map(|(r, uid)| Holder(key(uid).unwrap_or(&r.claim).clone())).collect();
+    claims.sort_unstable();
     claims
 }

@@ -16,7 +16,8 @@
 //! These are put into a [`World`], where every write to them is carried out and answered as a cluster would.
 //! Claims that those resources name are there too, so that a live read finds them.
 //! For every other object no write can do more than confirm: `claimRefs` that were assumed, the phase Bound or
-//! Available that follows, a finalizer added, a claim's status, a quota's sums. Those go unanswered.
+//! Available that follows, a finalizer added, a claim's status, a quota's sums. Those go unanswered; what would only be
+//! written to a resource that stands still, or to a claim that is bound to one, is not asked for in the first place.
 //! Live reads are answered from the world: all other reads ask after what the input does not hold.
 //!
 //! Creates are not carried out: the claim's outcome is Provision, and nobody shares what does not exist yet.
@@ -27,7 +28,7 @@ use crate::world::World;
 use conductor::action::{Action, Write};
 use conductor::engine::{Config, Engine};
 use conductor::event::{Event, Gone};
-use conductor::model::{Object, Revision, Time};
+use conductor::model::{Claim, Kind, Name, Object, ObjectKey, Revision, Time};
 use std::collections::VecDeque;
 
 /// The engine, at the time that it was told, and what answers it.
@@ -36,23 +37,44 @@ pub(super) struct Stage {
     pub engine: Engine,
     pub now: Time,
     world: World,
+    /// Where resources are that take part.
+    home: Name,
 }
 
 impl Stage {
     /// Shows `objects`, identified and in order, to a new engine. `moving` says of each whether it can change; what
     /// changes is counted from `revision` on.
     pub fn see(objects: Vec<Object>, moving: &[bool], config: Config, revision: u64) -> Stage {
-        let mut stage =
-            Stage { engine: Engine::new(config), now: Time::default(), world: World::starting_at(revision) };
+        let mut stage = Stage {
+            home: config.system_namespace.clone(),
+            engine: Engine::new(config),
+            now: Time::default(),
+            world: World::starting_at(revision),
+        };
         for (object, moves) in objects.into_iter().zip(moving) {
+            let place = (object.kind, crate::world::key_of(&object));
             let seen = if *moves { stage.world.put(object) } else { Event::Seen(object) };
             stage.engine.handle(seen, stage.now);
+            stage.leave_alone(place, *moves);
         }
+        let Stage { engine, now, world, home } = &mut stage;
+        let stands = |kind, key: &ObjectKey| world.get(kind, key).is_none();
+        let is_steady = |claim: &Claim, resource: &Name| {
+            let resource = ObjectKey::new(home.clone(), resource.clone());
+            stands(Kind::Claim(claim.ty), &claim.meta.key) && stands(Kind::Resource(claim.ty), &resource)
+        };
+        engine.settle_early(is_steady, *now);
         stage
+    }
+
+    /// Whether what is written to an object is carried out.
+    pub fn moves(&self, kind: Kind, key: &ObjectKey) -> bool {
+        self.world.get(kind, key).is_some()
     }
 
     /// Shows an object in place of another of its place, or a new one, before anything is decided.
     pub fn show(&mut self, mut object: Object, moves: bool) {
+        let place = (object.kind, crate::world::key_of(&object));
         let seen = if moves {
             self.world.put(object)
         } else {
@@ -61,6 +83,17 @@ impl Stage {
             Event::Seen(object)
         };
         self.engine.handle(seen, self.now);
+        self.leave_alone(place, moves);
+    }
+
+    /// What is written to a resource that does not move goes unanswered: it is not asked for either.
+    fn leave_alone(&mut self, (kind, key): (Kind, ObjectKey), moves: bool) {
+        match kind {
+            Kind::Resource(ty) if !moves && key.namespace == self.home => {
+                self.engine.leave_alone(ty, key.name);
+            }
+            _ => {}
+        }
     }
 
     /// Takes an object away, before anything is decided.
@@ -91,7 +124,7 @@ impl Stage {
             Action::Read { .. } => self.world.carry_out(&action),
             Action::WakeAt(at) if *at <= self.now => vec![Event::Tick],
             Action::Write(Write { kind, key, .. }) | Action::Delete { kind, key, .. } => {
-                if self.world.get(*kind, key).is_some() { self.world.carry_out(&action) } else { Vec::new() }
+                if self.moves(*kind, key) { self.world.carry_out(&action) } else { Vec::new() }
             }
             Action::WakeAt(_)
             | Action::Create { .. }

@@ -33,11 +33,27 @@ pub struct Report {
     /// The revision that it leads to, where it says so.
     pub revision: Option<u64>,
     /// The merge patch, as it stands in the file.
-    pub patch: Box<RawValue>,
+    pub patch: Box<str>,
     /// Whether the status names a resource, which a name in the spec is held against.
     pub names_resource: bool,
     /// Whether the references of a resource are written, every one of them a holder's.
     pub names_holders: bool,
+    /// What else is written where the references are; nothing where that is the status too.
+    pub(super) beside: Option<Beside>,
+}
+
+/// What a patch of a resource's references writes beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    revision: bool,
+    generation: bool,
+}
+
+impl Beside {
+    /// Whether nothing is left of another such patch after this one.
+    pub fn replaces(self, other: Beside) -> bool {
+        self.revision && (self.generation || !other.generation)
+    }
 }
 
 impl Glance {
@@ -57,7 +73,7 @@ impl Report {
     /// The patch cannot be read.
     pub fn into_change(self) -> Result<Change, String> {
         let Report { at, kind, ns, name, uid, patch, .. } = self;
-        let patch = serde_json::from_str(patch.get()).map_err(|error| format!("unreadable: {error}"))?;
+        let patch = serde_json::from_str(&patch).map_err(|error| format!("unreadable: {error}"))?;
         Ok(Change { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false, rev: None })
     }
 }
@@ -67,23 +83,62 @@ pub(super) fn report(line: &[u8]) -> Option<Report> {
     if !line.starts_with(br#"{"t":"ev","#) {
         return None;
     }
-    let sketch: Sketch<'_> = serde_json::from_slice(line).ok()?;
-    let Sketch { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false, .. } = sketch else {
-        return None;
-    };
-    let Patch { metadata, status, spec } = serde_json::from_str(patch.get()).ok()?;
-    let revision = metadata.and_then(|metadata| metadata.resource_version);
-    Some(Report {
-        at,
-        kind: kind.into_owned(),
-        ns: ns.into_owned(),
-        name: name.into_owned(),
-        uid: uid.into_owned(),
-        revision: revision.and_then(|revision| revision.parse().ok()),
-        patch: patch.to_owned(),
-        names_resource: status.is_some_and(|Status { names_resource }| names_resource),
-        names_holders: spec.is_some(),
-    })
+    let line = std::str::from_utf8(line).ok()?;
+    if let Some((sketch, patch)) = usual(line)
+        && let Ok(read) = serde_json::from_str(patch)
+    {
+        return Some(sketch.report(read, patch));
+    }
+    let sketch: Sketch<'_> = serde_json::from_str(line).ok()?;
+    let (None, Some(patch), false) = (sketch.new, sketch.patch, sketch.gone) else { return None };
+    Some(sketch.report(serde_json::from_str(patch.get()).ok()?, patch.get()))
+}
+
+/// A line as our own writer puts it, with its patch: no field missing, none more, in this order, and nothing in its names
+/// that JSON writes otherwise. Whether the patch is one is still to be told.
+fn usual(line: &str) -> Option<(Sketch<'_>, &str)> {
+    let line = line.strip_prefix(r#"{"t":"ev","at":"#)?;
+    let (at, line) = line.split_once(r#","kind":""#)?;
+    let (kind, line) = name(line)?;
+    let (ns, line) = name(line.strip_prefix(r#","ns":""#)?)?;
+    let (named, line) = name(line.strip_prefix(r#","name":""#)?)?;
+    let (uid, line) = name(line.strip_prefix(r#","uid":""#)?)?;
+    let patch = line.strip_prefix(r#","patch":"#)?.strip_suffix("}\n")?;
+    let is_number = at.bytes().all(|b| b.is_ascii_digit()) && (at == "0" || !at.starts_with('0'));
+    let at = at.parse().ok().filter(|_| is_number)?;
+    let [kind, ns, name, uid] = [kind, ns, named, uid].map(Cow::Borrowed);
+    let sketch = Sketch { _t: IgnoredAny, at, kind, ns, name, uid, new: None, patch: None, gone: false };
+    Some((sketch, patch))
+}
+
+/// The text up to a quote, and what follows it.
+fn name(line: &str) -> Option<(&str, &str)> {
+    let (name, line) = line.split_once('"')?;
+    let is_plain = name.bytes().all(|byte| byte >= b' ' && byte != b'\\');
+    is_plain.then_some((name, line))
+}
+
+impl Sketch<'_> {
+    fn report(self, Patch { metadata, status, spec }: Patch<'_>, patch: &str) -> Report {
+        let Sketch { at, kind, ns, name, uid, .. } = self;
+        let revision = metadata.as_ref().and_then(|metadata| metadata.resource_version);
+        let beside = (spec.is_some() && status.is_none()).then(|| Beside {
+            revision: revision.is_some(),
+            generation: metadata.as_ref().is_some_and(|metadata| metadata.generation.is_some()),
+        });
+        Report {
+            at,
+            kind: kind.into_owned(),
+            ns: ns.into_owned(),
+            name: name.into_owned(),
+            uid: uid.into_owned(),
+            revision: revision.and_then(|revision| revision.parse().ok()),
+            patch: patch.into(),
+            names_resource: status.is_some_and(|Status { names_resource }| names_resource),
+            names_holders: spec.is_some(),
+            beside,
+        }
+    }
 }
 
 /// A change without a look into its objects. The same fields are required as of the whole line.
@@ -126,8 +181,8 @@ struct Patch<'a> {
 struct Metadata<'a> {
     #[serde(borrow, default, rename = "resourceVersion")]
     resource_version: Option<&'a str>,
-    #[serde(default, rename = "generation")]
-    _generation: IgnoredAny,
+    #[serde(default, deserialize_with = "present")]
+    generation: Option<IgnoredAny>,
 }
 
 /// A field that is null is not one that is absent: it takes something away.
@@ -215,4 +270,44 @@ struct HeldRef<'a> {
     _name: IgnoredAny,
     #[serde(rename = "requests", default)]
     _requests: IgnoredAny,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: &str = r#"{"t":"ev","at":7,"kind":"K","ns":"a","name":"b","uid":"u","patch":{"metadata":{"resourceVersion":"9"},"status":{"phase":"Bound"}}}"#;
+
+    fn told(line: &str) -> Option<String> {
+        report(format!("{line}\n").as_bytes()).map(|report| format!("{report:?}"))
+    }
+
+    #[test]
+    fn a_line_is_read_alike_however_it_is_written() {
+        let usual = told(USUAL).expect("a report");
+        assert!(usual.contains("revision: Some(9)"), "{usual}");
+        let spaced = USUAL.replace(r#""at":7"#, r#""at": 7"#);
+        let turned = USUAL.replace(r#""ns":"a","name":"b""#, r#""name":"b","ns":"a""#);
+        let escaped = USUAL.replace(r#""name":"b""#, r#""name":"\u0062""#);
+        for other in [spaced, turned, escaped] {
+            assert_eq!(told(&other), Some(usual.clone()), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_certainly_a_report_is_none() {
+        let with = |old: &str, new: &str| USUAL.replace(old, new);
+        let others = [
+            with(r#"}}}"#, r#"}},"gone":true}"#),
+            with(r#"}}}"#, r#"}},"more":1}"#),
+            with(r#"}}}"#, r#"}}"#),
+            with(r#""at":7"#, r#""at":07"#),
+            with(r#""at":7"#, r#""at":+7"#),
+            with(r#""status""#, r#""spec""#),
+            with(r#""name":"b""#, "\"name\":\"b\u{1}\""),
+        ];
+        for line in others {
+            assert_eq!(told(&line), None, "{line}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ pub struct Inspection {
     pub kind: &'static str,
     /// What the file says of itself.
     pub header: Header,
-    /// Whether it has its end; what was interrupted has not.
+    /// Whether it has its end; what was interrupted has not. What is missing in between is told by the gaps.
     pub complete: bool,
     /// How long it is.
     pub duration_ms: u64,
@@ -46,6 +46,8 @@ pub struct Gap {
     pub kind: String,
     /// Why.
     pub why: String,
+    /// Whether the watch was lost still: what happened is missing until the next gap of the kind, or to the end.
+    pub open: bool,
 }
 
 /// Reads a recording from end to end.
@@ -79,7 +81,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, ReadError> {
                 took.extend(outcome.took_ms);
                 count(&mut found.outcomes, &outcome.phase);
             }
-            Line::Gap { at, kind, why } => found.gaps.push(Gap { at, kind, why }),
+            Line::Gap { at, kind, why, open } => found.gaps.push(Gap { at, kind, why, open }),
             Line::Header(_) | Line::End(_) => {}
         }
     }

@@ -29,6 +29,9 @@ pub enum Line {
         kind: String,
         /// Why, where it is known.
         why: String,
+        /// Whether it is lost still: what happens is missing until the next gap of the kind, or to the end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        open: bool,
     },
     /// The live engine decided.
     Dec(Decision),

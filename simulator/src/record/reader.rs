@@ -114,6 +114,11 @@ impl Reader {
         self.interrupted
     }
 
+    /// The line that was read last, as it stands in the file.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// How many lines have been read.
     pub fn count(&self) -> u64 {
         self.count
@@ -212,12 +217,21 @@ impl Reader {
                 if end.sha256 != hex(&self.hasher.clone().finalize()) {
                     return Err(self.damaged("its hash is not that of its lines"));
                 }
+                self.require_nothing_more()?;
                 self.ended = true;
             }
             Line::Obj { .. } | Line::Ev(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) => {}
         }
         self.take_in();
         Ok(line)
+    }
+
+    /// What comes after the end is in no count and in no hash: nobody of ours wrote it.
+    fn require_nothing_more(&mut self) -> Result<(), ReadError> {
+        match self.lines.fill_buf() {
+            Ok([]) => Ok(()),
+            Ok(_) | Err(_) => Err(self.damaged("something comes after its end")),
+        }
     }
 
     fn take_in(&mut self) {

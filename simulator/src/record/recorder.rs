@@ -19,10 +19,23 @@ pub struct Recorder<W: Write> {
     redaction: Redaction,
     objects: BTreeMap<(Kind, ObjectKey), Kept>,
     listed: BTreeSet<Kind>,
+    /// Watches that are lost at the moment.
+    lost: BTreeMap<Kind, Lost>,
     /// Whether the first lists are in, and with them the header.
     begun: bool,
     last: u64,
 }
+
+/// A watch that is lost.
+struct Lost {
+    since: u64,
+    why: String,
+    /// Whether its gap is written. One that is back soon, from where it was lost, has missed nothing.
+    told: bool,
+}
+
+/// A watch that is lost for longer is a gap.
+const GRACE_MS: u64 = 2_000;
 
 /// An object as it was last written.
 struct Kept {
@@ -55,8 +68,8 @@ impl<W: Write> Recorder<W> {
             part: 1,
             ..Header::default()
         };
-        let (objects, listed) = (BTreeMap::new(), BTreeSet::new());
-        Recorder { writer: Writer::new(out), header, redaction, objects, listed, begun: false, last: 0 }
+        let (objects, listed, lost) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Recorder { writer: Writer::new(out), header, redaction, objects, listed, lost, begun: false, last: 0 }
     }
 
     /// Notes a kind that cannot be had.
@@ -102,11 +115,10 @@ impl<W: Write> Recorder<W> {
     fn listed(&mut self, kind: Kind, objects: &[Object], revision: Revision, at: u64) -> io::Result<()> {
         self.header.kinds.insert(kind.name().to_owned(), revision.to_string());
         if self.begun && !self.listed.insert(kind) {
-            let (kind, why) =
-                (kind.name().to_owned(), "the watch was lost, and its kind listed anew".to_owned());
-            self.writer.line(&Line::Gap { at, kind, why })?;
+            self.gap(kind, "the watch was lost, and its kind listed anew", false, at)?;
         }
         self.listed.insert(kind);
+        self.lost.remove(&kind);
         let keys: BTreeSet<ObjectKey> = objects.iter().map(|o| self.key(o)).collect();
         let missing: Vec<ObjectKey> = self
             .objects
@@ -118,6 +130,62 @@ impl<W: Write> Recorder<W> {
             self.forget(kind, &key, revision, at)?;
         }
         objects.iter().try_for_each(|object| self.seen(object, at))
+    }
+
+    fn gap(&mut self, kind: Kind, why: &str, open: bool, at: u64) -> io::Result<()> {
+        let (kind, why) = (kind.name().to_owned(), why.to_owned());
+        self.writer.line(&Line::Gap { at, kind, why, open })
+    }
+
+    /// A watch failed. Whether it is a gap is seen when it is not back soon: see [`Recorder::note_lost`].
+    pub fn lose(&mut self, kind: Kind, why: &str, at: u64) {
+        let since = at.max(self.last);
+        self.lost.entry(kind).or_insert(Lost { since, why: why.to_owned(), told: false });
+    }
+
+    /// A watch is there again from where it was lost.
+    ///
+    /// # Errors
+    /// The output does not take it.
+    pub fn regain(&mut self, kind: Kind, at: u64) -> io::Result<bool> {
+        let at = at.max(self.last);
+        match self.lost.remove(&kind) {
+            Some(Lost { told: true, .. }) => {
+                self.last = at;
+                self.gap(kind, "the watch is back; what it missed comes now", false, at).map(|()| true)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Writes a gap for every watch that has been lost for a while. Returns those that were not told yet, in words.
+    ///
+    /// # Errors
+    /// The output does not take it.
+    pub fn note_lost(&mut self, at: u64) -> io::Result<Vec<String>> {
+        self.note_lost_since(at, at.saturating_sub(GRACE_MS))
+    }
+
+    fn note_lost_since(&mut self, at: u64, before: u64) -> io::Result<Vec<String>> {
+        let at = at.max(self.last);
+        let is_due = |lost: &Lost| self.begun && !lost.told && lost.since <= before;
+        let due: Vec<Kind> = self.lost.iter().filter(|(_, l)| is_due(l)).map(|(kind, _)| *kind).collect();
+        let mut told = Vec::new();
+        for kind in due {
+            let Some(lost) = self.lost.get_mut(&kind) else { continue };
+            lost.told = true;
+            // What the network said names hosts: that is for whoever records, and not for the file.
+            let why = format!("the watch is lost since {} ms", lost.since);
+            told.push(format!("{}: {why}: {}", kind.name(), lost.why));
+            self.last = at;
+            self.gap(kind, &why, true, at)?;
+        }
+        Ok(told)
+    }
+
+    /// The kinds whose watch is lost now.
+    pub fn lost(&self) -> impl Iterator<Item = Kind> {
+        self.lost.keys().copied()
     }
 
     fn key(&mut self, object: &Object) -> ObjectKey {
@@ -223,19 +291,24 @@ impl<W: Write> Recorder<W> {
     /// # Errors
     /// One of the outputs does not take it.
     pub fn rotate(&mut self, out: W, at: u64) -> io::Result<W> {
+        self.note_lost_since(at, u64::MAX)?;
         let full = std::mem::replace(&mut self.writer, Writer::new(out));
         let done = full.finish(at)?;
         self.header.part += 1;
         self.header.from = at;
         self.begin()?;
+        // A part by itself must say what it does not know.
+        self.lost.values_mut().for_each(|lost| lost.told = false);
+        self.note_lost_since(at, u64::MAX)?;
         Ok(done)
     }
 
-    /// Ends the recording.
+    /// Ends the recording. A watch that is lost by then is a gap, however short.
     ///
     /// # Errors
     /// The output does not take it.
-    pub fn finish(self, at: u64) -> io::Result<W> {
+    pub fn finish(mut self, at: u64) -> io::Result<W> {
+        self.note_lost_since(at, u64::MAX)?;
         self.writer.finish(at.max(self.last))
     }
 }

@@ -1,10 +1,11 @@
 //! What may stand in a recording: an allow-list of the fields that decisions are made from, kind by kind. Everything
-//! else is left out before it is written, unread. With pseudonyms, names give way to stand-ins too.
+//! else, however deep, is left out before it is written, unread. With pseudonyms, names give way to stand-ins too.
 //!
 //! Left out on purpose: annotations of others, templates beyond what kind they make, parameters, connections,
 //! messages. Whether something is readable is kept: a class that cannot be read must not become one that can.
 
 use super::pseudonyms::Pseudonyms;
+use crate::plan::unreadable;
 use conductor::api::names;
 use conductor::model::{Class, Kind, Object, Resource, TypeId};
 use serde_json::{Map, Value, json};
@@ -23,6 +24,7 @@ pub struct Redaction {
 /// Annotations that decisions read.
 const ANNOTATIONS: [&str; 4] =
     [names::IS_DEFAULT_CLASS, names::SCHEDULING_PROFILE, names::PROVISIONED_BY, names::PROVISIONED_FOR];
+const OURS: [&str; 3] = [names::CLAIM_PROTECTION, names::RESOURCE_PROTECTION, names::CLASS_PROTECTION];
 const METADATA: [&str; 9] = [
     "name",
     "namespace",
@@ -34,54 +36,152 @@ const METADATA: [&str; 9] = [
     "labels",
     "finalizers",
 ];
-const CLAIM: [&str; 10] = [
-    "engine",
-    "version",
-    "highly-available",
-    "requests",
-    "class",
-    "classes",
-    "resourceName",
-    "selector",
-    "priority",
-    "exclusive",
-];
-const RESOURCE: [&str; 10] = [
-    "engine",
-    "version",
-    "highly-available",
-    "capacity",
-    "capabilities",
-    "class",
-    "reclaimPolicy",
-    "sharing",
-    "unschedulable",
-    "claimRefs",
-];
-const CLASS: [&str; 9] = [
-    "engine",
-    "engines",
-    "version",
-    "versions",
-    "highly-available",
-    "capabilities",
-    "capacity",
-    "reclaimPolicy",
-    "sharing",
-];
-const REFUSAL: [&str; 5] = ["class", "classUid", "classGeneration", "generation", "resourceUid"];
-const POLICY: [&str; 10] = [
-    "limits",
-    "namespaceSelector",
-    "min",
-    "max",
-    "default",
-    "plugins",
-    "scores",
-    "preferNewest",
-    "order",
-    "batch",
-];
+const TEXTS: Shape = Shape::Each(&Shape::Leaf);
+const QUANTITIES: Shape = Shape::Named(&Shape::Leaf);
+const LABELS: Shape = Shape::Named(&Shape::Leaf);
+const SELECTOR: Shape = Shape::Fields(&[
+    ("matchLabels", LABELS),
+    (
+        "matchExpressions",
+        Shape::Each(&Shape::Fields(&[("key", Shape::Leaf), ("operator", Shape::Leaf), ("values", TEXTS)])),
+    ),
+]);
+const SHARING: Shape = Shape::Fields(&[("maxClaims", Shape::Leaf), ("allowedNamespaces", TEXTS)]);
+const CLAIM: Shape = Shape::Fields(&[
+    ("engine", Shape::Leaf),
+    ("version", Shape::Leaf),
+    ("highly-available", Shape::Leaf),
+    ("requests", TEXTS),
+    ("resources", Shape::Fields(&[("requests", QUANTITIES)])),
+    ("class", Shape::Leaf),
+    ("classes", TEXTS),
+    ("resourceName", Shape::Leaf),
+    ("selector", SELECTOR),
+    ("priority", Shape::Leaf),
+    ("exclusive", Shape::Leaf),
+]);
+const HOLDER: Shape = Shape::Fields(&[
+    ("namespace", Shape::Leaf),
+    ("name", Shape::Leaf),
+    ("uid", Shape::Leaf),
+    ("requests", QUANTITIES),
+    ("reserved", Shape::Leaf),
+]);
+const RESOURCE: Shape = Shape::Fields(&[
+    ("engine", Shape::Leaf),
+    ("version", Shape::Leaf),
+    ("highly-available", Shape::Leaf),
+    ("capacity", QUANTITIES),
+    ("capabilities", TEXTS),
+    ("class", Shape::Leaf),
+    ("reclaimPolicy", Shape::Leaf),
+    ("sharing", SHARING),
+    ("unschedulable", Shape::Leaf),
+    ("claimRefs", Shape::Each(&HOLDER)),
+]);
+const SIZES: Shape =
+    Shape::Named(&Shape::Fields(&[("min", Shape::Leaf), ("max", Shape::Leaf), ("step", Shape::Leaf)]));
+const CLASS: Shape = Shape::Fields(&[
+    ("engine", Shape::Leaf),
+    ("engines", TEXTS),
+    ("version", Shape::Leaf),
+    ("versions", TEXTS),
+    ("highly-available", Shape::Leaf),
+    ("capabilities", TEXTS),
+    ("capacity", SIZES),
+    ("reclaimPolicy", Shape::Leaf),
+    ("sharing", SHARING),
+]);
+const LIMIT: Shape = Shape::Fields(&[
+    ("class", Shape::Leaf),
+    ("engine", Shape::Leaf),
+    ("claims", Shape::Leaf),
+    ("requests", QUANTITIES),
+]);
+const WEIGHTED: Shape =
+    Shape::Fields(&[("key", Shape::Leaf), ("value", Shape::Leaf), ("weight", Shape::Leaf)]);
+const SCORE: Shape = Shape::Fields(&[
+    ("name", Shape::Leaf),
+    ("weight", Shape::Leaf),
+    ("parameters", Shape::Fields(&[("labels", Shape::Each(&WEIGHTED))])),
+]);
+const POLICY: Shape = Shape::Fields(&[
+    ("limits", Shape::Each(&LIMIT)),
+    ("namespaceSelector", SELECTOR),
+    ("min", QUANTITIES),
+    ("max", QUANTITIES),
+    ("default", QUANTITIES),
+    ("plugins", Shape::Fields(&[("disabled", TEXTS)])),
+    ("scores", Shape::Each(&SCORE)),
+    ("preferNewest", Shape::Leaf),
+    ("order", TEXTS),
+    ("batch", Shape::Leaf),
+]);
+const PLACE: Shape =
+    Shape::Fields(&[("namespace", Shape::Leaf), ("name", Shape::Leaf), ("uid", Shape::Leaf)]);
+const CONDITION: Shape = Shape::Fields(&[
+    ("type", Shape::Leaf),
+    ("status", Shape::Leaf),
+    ("reason", Shape::Leaf),
+    ("lastTransitionTime", Shape::Leaf),
+]);
+const REFUSAL: Shape = Shape::Fields(&[
+    ("class", Shape::Leaf),
+    ("classUid", Shape::Leaf),
+    ("classGeneration", Shape::Leaf),
+    ("generation", Shape::Leaf),
+    ("resourceUid", Shape::Leaf),
+]);
+const CLAIM_STATUS: Shape = Shape::Fields(&[
+    ("phase", Shape::Leaf),
+    ("resourceRef", PLACE),
+    ("observedGeneration", Shape::Leaf),
+    ("refusedBy", Shape::Each(&REFUSAL)),
+    ("conditions", Shape::Each(&CONDITION)),
+]);
+const RESOURCE_STATUS: Shape = Shape::Fields(&[
+    ("phase", Shape::Leaf),
+    ("observedGeneration", Shape::Leaf),
+    ("conditions", Shape::Each(&CONDITION)),
+]);
+/// Stands for finalizers of others: that something keeps the object counts, and not what.
+const KEPT_BY_OTHERS: &str = "redacted.conductor.io/kept";
+
+/// What may stand in a field, down to the last one. What is of another shape than the engine reads is kept as
+/// unreadable as it is, and empty.
+enum Shape {
+    /// One text, number or boolean.
+    Leaf,
+    /// A list.
+    Each(&'static Shape),
+    /// A mapping with names that anybody may choose.
+    Named(&'static Shape),
+    /// A mapping with these fields.
+    Fields(&'static [(&'static str, Shape)]),
+}
+
+impl Shape {
+    fn keep(&self, value: &Value) -> Value {
+        match (self, value) {
+            (Shape::Each(item), Value::Array(items)) => items.iter().map(|value| item.keep(value)).collect(),
+            (Shape::Named(item), Value::Object(map)) => {
+                Value::Object(map.iter().map(|(name, value)| (name.clone(), item.keep(value))).collect())
+            }
+            (Shape::Fields(_), Value::Object(_)) => Value::Object(self.pick(Some(value))),
+            (_, Value::Array(_)) => json!([]),
+            (_, Value::Object(_)) => json!({}),
+            (_, scalar) => scalar.clone(),
+        }
+    }
+
+    /// The fields of a mapping that may stand there, those without a value left out.
+    fn pick(&self, from: Option<&Value>) -> Map<String, Value> {
+        let (Shape::Fields(fields), Some(Value::Object(from))) = (self, from) else { return Map::new() };
+        let kept = fields.iter().filter_map(|(name, shape)| Some((*name, shape, from.get(*name)?)));
+        let kept = kept.filter(|(_, _, value)| !value.is_null());
+        kept.map(|(name, shape, value)| (name.to_owned(), shape.keep(value))).collect()
+    }
+}
 
 impl Redaction {
     /// Fields only: names stay.
@@ -120,6 +220,7 @@ impl Redaction {
         for (field, value) in body(object) {
             told[field] = value;
         }
+        keep_unreadable(object, &mut told);
         if let Some(pseudonyms) = &mut self.pseudonyms {
             rename(&mut told, object.kind, pseudonyms);
         }
@@ -136,6 +237,12 @@ fn pick(from: Option<&Value>, fields: &[&str]) -> Map<String, Value> {
 fn metadata(object: &Object) -> Value {
     let whole = serde_json::to_value(&object.metadata).unwrap_or_default();
     let mut kept = pick(Some(&whole), &METADATA);
+    if let Some(Value::Array(finalizers)) = kept.get_mut("finalizers") {
+        let is_ours = |f: &Value| OURS.iter().any(|ours| f == ours);
+        let (ours, others): (Vec<Value>, Vec<Value>) = finalizers.drain(..).partition(is_ours);
+        finalizers.extend(ours);
+        finalizers.extend(others.first().map(|_| Value::from(KEPT_BY_OTHERS)));
+    }
     let annotations = pick(whole.get("annotations"), &ANNOTATIONS);
     if !annotations.is_empty() {
         kept.insert("annotations".to_owned(), Value::Object(annotations));
@@ -145,34 +252,54 @@ fn metadata(object: &Object) -> Value {
 
 fn body(object: &Object) -> Map<String, Value> {
     let (spec, status) = (object.body.get("spec"), object.body.get("status"));
+    let of_spec = |shape: &Shape| Map::from_iter([("spec".to_owned(), Value::Object(shape.pick(spec)))]);
     let mut kept = match object.kind {
-        Kind::Claim(_) => {
-            let mut claim = pick(spec, &CLAIM);
-            let requests = spec.and_then(|s| s.get("resources")).and_then(|r| r.get("requests"));
-            if let Some(requests) = requests {
-                claim.insert("resources".to_owned(), json!({"requests": requests}));
-            }
-            Map::from_iter([("spec".to_owned(), Value::Object(claim))])
-        }
+        Kind::Claim(_) => of_spec(&CLAIM),
         Kind::Resource(ty) => {
-            let mut resource = pick(spec, &RESOURCE);
+            let mut kept = of_spec(&RESOURCE);
             // Only that it has one counts; what it makes is nobody's business here.
             if Resource::read(ty, object).has_template() {
-                resource.insert("template".to_owned(), stub());
+                kept["spec"]["template"] = stub();
             }
-            Map::from_iter([("spec".to_owned(), Value::Object(resource))])
+            kept
         }
         Kind::Class(ty) => class(ty, object),
-        Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile => {
-            Map::from_iter([("spec".to_owned(), Value::Object(pick(spec, &POLICY)))])
-        }
+        Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile => of_spec(&POLICY),
         Kind::Namespace => Map::new(),
     };
-    let status = self::status(object.kind, status);
+    let status = match object.kind {
+        Kind::Claim(_) => CLAIM_STATUS.pick(status),
+        Kind::Resource(_) => RESOURCE_STATUS.pick(status),
+        Kind::Class(_)
+        | Kind::Quota
+        | Kind::ClusterQuota
+        | Kind::Limits
+        | Kind::Profile
+        | Kind::Namespace => Map::new(),
+    };
     if !status.is_empty() {
         kept.insert("status".to_owned(), Value::Object(status));
     }
     kept
+}
+
+/// What nobody could read must not become readable by what is left out of it.
+fn keep_unreadable(object: &Object, told: &mut Value) {
+    let field = match object.kind {
+        Kind::Claim(_) => "selector",
+        Kind::Resource(_) => "capacity",
+        Kind::Quota | Kind::ClusterQuota => "limits",
+        Kind::Limits => "min",
+        Kind::Profile => "scores",
+        Kind::Class(_) | Kind::Namespace => return,
+    };
+    let body = |told: &Value| json!({"spec": told["spec"]});
+    let read = |told: &Value| {
+        unreadable(&Object { kind: object.kind, metadata: object.metadata.clone(), body: body(told) })
+    };
+    if unreadable(object).is_some() && read(told).is_none() {
+        told["spec"][field] = Value::from("unreadable");
+    }
 }
 
 fn stub() -> Value {
@@ -180,8 +307,8 @@ fn stub() -> Value {
 }
 
 fn class(ty: TypeId, object: &Object) -> Map<String, Value> {
-    let mut kept = pick(Some(&object.body), &CLASS);
-    for (field, value) in pick(object.body.get("spec"), &CLASS) {
+    let mut kept = CLASS.pick(Some(&object.body));
+    for (field, value) in CLASS.pick(object.body.get("spec")) {
         kept.entry(field).or_insert(value);
     }
     match Class::read(ty, object).recipe {
@@ -189,36 +316,6 @@ fn class(ty: TypeId, object: &Object) -> Map<String, Value> {
         Ok(_) => {}
         // Unreadable for whatever reason: it stays so.
         Err(_) => drop(kept.insert("template".to_owned(), Value::from("unreadable"))),
-    }
-    kept
-}
-
-fn status(kind: Kind, status: Option<&Value>) -> Map<String, Value> {
-    let mut kept = match kind {
-        Kind::Claim(_) => pick(status, &["phase", "resourceRef", "observedGeneration"]),
-        Kind::Resource(_) => pick(status, &["phase", "observedGeneration"]),
-        Kind::Class(_)
-        | Kind::Quota
-        | Kind::ClusterQuota
-        | Kind::Limits
-        | Kind::Profile
-        | Kind::Namespace => {
-            return Map::new();
-        }
-    };
-    let refusals = status.and_then(|s| s.get("refusedBy")).and_then(Value::as_array);
-    if let (Kind::Claim(_), Some(refusals)) = (kind, refusals) {
-        let told = |r: &Value| Value::Object(pick(Some(r), &REFUSAL));
-        kept.insert("refusedBy".to_owned(), refusals.iter().map(told).collect());
-    }
-    let conditions = status.and_then(|s| s.get("conditions")).and_then(Value::as_array);
-    let conditions: Vec<Value> = conditions
-        .into_iter()
-        .flatten()
-        .map(|c| Value::Object(pick(Some(c), &["type", "status", "reason", "lastTransitionTime"])))
-        .collect();
-    if !conditions.is_empty() {
-        kept.insert("conditions".to_owned(), Value::Array(conditions));
     }
     kept
 }

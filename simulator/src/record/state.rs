@@ -2,7 +2,7 @@
 //! They are kept as the text that they are in the file, patches beside them, and read when somebody asks: parsed, a
 //! hundred thousand objects would fill most of a GiB.
 
-use super::glance::{Glance, Report};
+use super::glance::{Beside, Glance, Report};
 use super::line::{Change, Header, Line};
 use super::patch::apply;
 use super::reader::{ReadError, Reader};
@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 /// So much of patches is kept beside an object before it is written anew with them.
@@ -30,6 +31,8 @@ struct Kept {
     text: Box<str>,
     /// The patches since then, one a line.
     later: String,
+    /// Where among them the last is that writes references, and what it writes beside them.
+    held: Option<(Range<usize>, Beside)>,
     /// Whether its spec says something that is the engine's record or somebody's wish, depending on the rest of it.
     is_mixed: bool,
 }
@@ -52,6 +55,7 @@ impl Kept {
         Kept {
             text: object.to_string().into_boxed_str(),
             later: String::new(),
+            held: None,
             is_mixed: is_mixed(kind, object),
         }
     }
@@ -72,9 +76,20 @@ impl Kept {
         !is_plain || self.text.contains(word) || self.later.contains(word)
     }
 
-    fn add(&mut self, kind: Kind, patch: &str) -> Result<(), String> {
+    /// Adds a patch. One that writes references takes the place of the one before: a resource for many is told of with
+    /// all its references at each of them.
+    fn add(&mut self, kind: Kind, patch: &str, beside: Option<Beside>) -> Result<(), String> {
+        if let (Some(new), Some((at, old))) = (beside, self.held.clone())
+            && new.replaces(old)
+        {
+            self.later.drain(at);
+        }
+        let from = self.later.len();
         self.later.push_str(patch);
         self.later.push('\n');
+        if let Some(beside) = beside {
+            self.held = Some((from..self.later.len(), beside));
+        }
         if self.later.len() > LATER_MAX {
             *self = Kept::new(kind, &self.value()?);
         }
@@ -181,7 +196,7 @@ impl Recorded {
             | Kind::Namespace => !report.names_holders,
         };
         if is_plain {
-            kept.add(kind, report.patch.get())?;
+            kept.add(kind, &report.patch, report.beside)?;
         }
         Ok(is_plain)
     }
@@ -318,4 +333,64 @@ pub fn moment(path: &Path, until: Option<u64>) -> Result<Moment, ReadError> {
         objects.take(glance).map_err(|why| reader.damaged_here(why))?;
     }
     Ok(Moment { header: reader.header().clone(), objects, interrupted: reader.was_interrupted() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::glance::report;
+    use super::*;
+    use conductor::model::TypeId;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// One report: how many hold the resource, where it says so, and what else it says.
+    fn patches() -> impl Strategy<Value = Vec<Value>> {
+        let patch = (prop::option::of(0..30_usize), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+            |(holders, revision, generation, status)| {
+                let mut patch = json!({});
+                if let Some(most) = holders {
+                    let named =
+                        |n| json!({"namespace": "a", "name": format!("c-{n}"), "uid": format!("u-{n}")});
+                    patch["spec"]["claimRefs"] = (0..most).map(named).collect();
+                }
+                if revision {
+                    patch["metadata"]["resourceVersion"] = json!(format!("{}", holders.unwrap_or(77)));
+                }
+                if generation {
+                    patch["metadata"]["generation"] = json!(holders.unwrap_or(88));
+                }
+                if status {
+                    patch["status"] = json!({"allocated": {"storage": holders}, "phase": "Bound"});
+                }
+                patch
+            },
+        );
+        prop::collection::vec(patch, 0..30)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_noted_leads_to_the_same_object_as_what_is_followed(patches in patches()) {
+            let kind = Kind::Resource(TypeId::RELATIONAL_DATABASE);
+            let object = json!({
+                "apiVersion": kind.api_version(), "kind": kind.name(),
+                "metadata": {"namespace": "s", "name": "db", "uid": "r", "resourceVersion": "1"}, "spec": {"engine": "x"},
+            });
+            let (mut noted, mut followed) = (Recorded::default(), Recorded::default());
+            noted.put(&object).expect("an object");
+            followed.put(&object).expect("an object");
+            for patch in patches {
+                let change = Change {
+                    kind: kind.name().to_owned(), ns: "s".to_owned(), name: "db".to_owned(), uid: "r".to_owned(),
+                    patch: Some(patch), ..Change::default()
+                };
+                let line = serde_json::to_string(&Line::Ev(change.clone())).expect("a line") + "\n";
+                let report = report(line.as_bytes()).expect("a report");
+                prop_assert!(noted.note(&report).expect("it is there"));
+                followed.follow(change).expect("it is there");
+            }
+            let key = ObjectKey::new("s", "db");
+            prop_assert_eq!(noted.get(kind, &key), followed.get(kind, &key));
+        }
+    }
 }

@@ -48,8 +48,8 @@ pub struct Agreement {
     pub decisions: u64,
     /// Decisions that were the same.
     pub agreed: u64,
-    /// In per cent; 100 where there was none.
-    pub percent: f64,
+    /// In per cent; absent where there was none: nothing was verified.
+    pub percent: Option<f64>,
     /// Of each verdict, how many there were and how many agreed.
     pub verdicts: BTreeMap<String, (u64, u64)>,
     /// Divergences, by what explains them.
@@ -59,9 +59,9 @@ pub struct Agreement {
 /// What explains a divergence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Explanation {
-    /// A watch was lost while the claim was there: the recording does not have all that the live engine saw.
+    /// A watch was lost then: the recording does not have all that the live engine saw.
     Gap,
-    /// Something else changed just before: the live engine may have seen it later, or decided before.
+    /// Something other than the claim's own coming changed just before: the live engine may have seen it later, or decided before.
     Race,
     /// Another version recorded.
     Version,

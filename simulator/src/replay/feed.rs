@@ -1,18 +1,19 @@
-//! The lines of a recording, read ahead on a thread of their own: unpacking, hashing and parsing take as long as
-//! deciding does. Nothing is put in order here, and nothing is left out.
+//! The changes of a recording, read ahead on a thread of their own: unpacking, hashing, parsing and putting in order take
+//! as long as deciding does. Nothing is left out here.
 
-use crate::record::{Glance, Header, ReadError, Reader};
+use super::order::{Group, Ordered};
+use crate::record::{Header, ReadError, Reader};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// So many lines are handed over at once.
+/// So many groups of lines are handed over at once.
 const LOT: usize = 512;
 /// So many lots may be read ahead.
 const LOTS_AHEAD: usize = 8;
 
-/// Lines, and how the file ended once it has.
+/// Groups, and how the file ended once it has.
 struct Lot {
-    lines: Vec<Glance>,
+    groups: Vec<Group>,
     end: Option<Result<End, ReadError>>,
 }
 
@@ -22,11 +23,11 @@ enum End {
     Interrupted,
 }
 
-/// Lines that are read ahead.
+/// Groups that are read ahead.
 pub(super) struct Feed {
     header: Header,
     lots: Receiver<Lot>,
-    lines: std::vec::IntoIter<Glance>,
+    groups: std::vec::IntoIter<Group>,
     end: Option<Result<End, ReadError>>,
     count: u64,
     interrupted: bool,
@@ -37,8 +38,8 @@ impl Feed {
     pub fn new(reader: Reader, whole: bool) -> Feed {
         let (header, count) = (reader.header().clone(), reader.count());
         let (send, lots) = sync_channel(LOTS_AHEAD);
-        thread::spawn(move || read(reader, &send, whole));
-        Feed { header, lots, lines: Vec::new().into_iter(), end: None, count, interrupted: false }
+        thread::spawn(move || read(Ordered::new(reader, whole), &send));
+        Feed { header, lots, groups: Vec::new().into_iter(), end: None, count, interrupted: false }
     }
 
     /// What the file says of itself.
@@ -46,22 +47,22 @@ impl Feed {
         &self.header
     }
 
-    /// How many lines have been taken.
+    /// How many lines had been read when the last group was taken.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether the file stops without its end; known once the last line has been taken.
+    /// Whether the file stops without its end; known once the last group has been taken.
     pub fn was_interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// The next line; nothing after the last.
-    pub fn next(&mut self) -> Result<Option<Glance>, ReadError> {
+    /// The next group; nothing after the last.
+    pub fn next(&mut self) -> Result<Option<Group>, ReadError> {
         loop {
-            if let Some(line) = self.lines.next() {
-                self.count += 1;
-                return Ok(Some(line));
+            if let Some(group) = self.groups.next() {
+                self.count = group.count;
+                return Ok(Some(group));
             }
             match self.end.take() {
                 Some(Ok(end)) => {
@@ -73,33 +74,29 @@ impl Feed {
                 None => {}
             }
             // Nobody sends any more: the file could not be read, and that has been told.
-            let Ok(Lot { lines, end }) = self.lots.recv() else { return Ok(None) };
-            (self.lines, self.end) = (lines.into_iter(), end);
+            let Ok(Lot { groups, end }) = self.lots.recv() else { return Ok(None) };
+            (self.groups, self.end) = (groups.into_iter(), end);
         }
     }
 }
 
-fn read(mut reader: Reader, lots: &SyncSender<Lot>, whole: bool) {
+fn read(mut ordered: Ordered, lots: &SyncSender<Lot>) {
     loop {
-        let mut lines = Vec::with_capacity(LOT);
+        let mut groups = Vec::with_capacity(LOT);
         let end = loop {
-            let next = match whole {
-                true => reader.next_line().map(|line| line.map(Glance::Line)),
-                false => reader.next_glance(),
-            };
-            match next {
-                Ok(Some(line)) => lines.push(line),
-                Ok(None) if reader.was_interrupted() => break Some(Ok(End::Interrupted)),
+            match ordered.next() {
+                Ok(Some(group)) => groups.push(group),
+                Ok(None) if ordered.was_interrupted() => break Some(Ok(End::Interrupted)),
                 Ok(None) => break Some(Ok(End::Whole)),
                 Err(error) => break Some(Err(error)),
             }
-            if lines.len() == LOT {
+            if groups.len() == LOT {
                 break None;
             }
         };
         let is_last = end.is_some();
         // Whoever listens may have seen enough.
-        if lots.send(Lot { lines, end }).is_err() || is_last {
+        if lots.send(Lot { groups, end }).is_err() || is_last {
             return;
         }
     }

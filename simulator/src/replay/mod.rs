@@ -2,9 +2,9 @@
 //! the live engine decided is only held against what this one decides.
 //!
 //! ```text
-//! recording -> feed (a thread) -> order (revisions) -> input (wishes) -> stage (world, engine) -> verify -> document
-//!                                    |                                                          ^
-//!                                    +--> decisions of the live engine --------------------------+
+//! recording -> order (revisions) -> feed (a thread) -> input (wishes) -> stage (world, engine) -> verify -> document
+//!                                    |                                                              ^
+//!                                    +--> decisions of the live engine -----------------------------+
 //! ```
 //!
 //! *Followed* (the rule): where the two decide differently, the difference is noted, and the replay goes on from what
@@ -29,9 +29,9 @@ use crate::record::{
 };
 use crate::world::Telling;
 use conductor::engine::Config;
-use conductor::model::{Kind, Name, Object, ObjectKey, Time, TypeId, Uid};
+use conductor::model::{Kind, Lookup, Name, Object, ObjectKey, Time, TypeId, Uid};
 use feed::Feed;
-use order::{Group, Ordered};
+use order::Group;
 use serde_json::Value;
 use stage::Stage;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,8 +113,7 @@ fn play(
             break;
         }
         let (at, what, decisions, agrees) = player.play(group)?;
-        let progress =
-            Progress { at, what: &what, live: &decisions, agrees, lines: player.lines.feed().count() };
+        let progress = Progress { at, what: &what, live: &decisions, agrees, lines: player.lines.count() };
         let stage = &player.stage;
         look(&progress, &|| series::sample(stage, at));
     }
@@ -123,11 +122,13 @@ fn play(
 
 struct Player<'a> {
     file: String,
-    lines: Ordered,
+    lines: Feed,
     truth: Recorded,
     stage: Stage,
     verifier: Verifier,
     options: &'a Options,
+    /// What takes the place of recorded objects, by place.
+    overlaid: BTreeMap<(Kind, ObjectKey), &'a Object>,
     began: i64,
     last: u64,
     interval: u64,
@@ -137,7 +138,7 @@ struct Player<'a> {
     gaps: u64,
     corrections: usize,
     /// When each claim came, and when the live engine served it.
-    came: BTreeMap<Uid, u64>,
+    came: Lookup<Uid, u64>,
     served_live: Vec<u64>,
 }
 
@@ -148,9 +149,9 @@ impl<'a> Player<'a> {
         let reader = Reader::open(path)?;
         let header = reader.header().clone();
         let base = header.kinds.values().filter_map(|r| r.parse().ok()).max().unwrap_or(0);
-        let mut lines = Ordered::new(Feed::new(reader, care == Care::Most));
+        let mut lines = Feed::new(reader, care == Care::Most);
         let mut truth = Recorded::default();
-        let mut first = None;
+        let (mut first, mut gaps) = (None, Vec::new());
         while let Some(group) = lines.next()? {
             let is_object = |line: &Glance| matches!(line, Glance::Line(Line::Obj { .. }));
             let is_base = group.lines.iter().all(is_object) || group.revision <= base;
@@ -159,13 +160,16 @@ impl<'a> Player<'a> {
                 break;
             }
             for line in group.lines {
+                if let Glance::Line(Line::Gap { at, kind, open, .. }) = &line {
+                    gaps.push((*at, kind.clone(), *open));
+                }
                 truth.take(line).map_err(|why| damaged(&file, &lines, why))?;
             }
         }
         let mut objects = truth.to_objects().map_err(|why| damaged(&file, &lines, why))?;
         for object in &options.overlay {
             let edit = crate::whatif::Edit::Apply(Box::new(object.clone()));
-            // Applying never fails.
+            // One that cannot be read was refused where it was loaded.
             let _ = edit.make(&mut objects);
         }
         let config = Config {
@@ -184,6 +188,7 @@ impl<'a> Player<'a> {
             stage,
             verifier: Verifier::new(other_version),
             options,
+            overlaid: options.overlay.iter().map(|o| ((o.kind, crate::world::key_of(o)), o)).collect(),
             began: header.began,
             last: header.from,
             interval: 0,
@@ -192,9 +197,12 @@ impl<'a> Player<'a> {
             inputs: 0,
             gaps: 0,
             corrections: 0,
-            came: BTreeMap::new(),
+            came: Lookup::default(),
             served_live: Vec::new(),
         };
+        for (at, kind, open) in gaps {
+            player.lose(at, &kind, open);
+        }
         player.series.push(series::sample(&player.stage, header.from));
         if let Some(group) = first
             && options.until.is_none_or(|until| group.at <= until)
@@ -219,10 +227,7 @@ impl<'a> Player<'a> {
             };
             match line {
                 Line::Ev(change) => what = self.change(change, at)?,
-                Line::Gap { .. } => {
-                    self.gaps += 1;
-                    self.verifier.gap(at);
-                }
+                Line::Gap { kind, open, .. } => self.lose(at, &kind, open),
                 Line::Ext(outcome) => {
                     if let Some(kind) = find_resource_kind(&outcome.kind) {
                         self.stage.making.retain(|(_, name), _| **name != *outcome.resource);
@@ -241,6 +246,11 @@ impl<'a> Player<'a> {
             }
         }
         Ok((at, what, decisions, agrees))
+    }
+
+    fn lose(&mut self, at: u64, kind: &str, open: bool) {
+        self.gaps += 1;
+        self.verifier.gap(at, kind, open);
     }
 
     /// Looks at the state about sixty times: the stretch between two looks doubles whenever there are twice as many.
@@ -276,8 +286,10 @@ impl<'a> Player<'a> {
         let is_report = input::is_report(&change);
         let followed = self.truth.follow(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
         let Followed { kind, key, old, new } = followed;
+        let is_overlaid = !self.overlaid.is_empty() && self.overlaid.contains_key(&(kind, key.clone()));
         let wish = match (old, new) {
-            _ if is_report => None,
+            // What takes the place of a recorded object is not undone by what is recorded of it.
+            _ if is_report || is_overlaid => None,
             (None, None) => None,
             (Some(_), None) => gone(&mut self.stage, kind, &key),
             (None, Some(new)) => arrive(&mut self.stage, &mut self.came, kind, new, at),
@@ -286,7 +298,7 @@ impl<'a> Player<'a> {
         let Some(what) = wish else { return Ok(String::new()) };
         let name = format!("{} {}/{}", kind.name(), key.namespace, key.name);
         self.inputs += 1;
-        self.verifier.wished(at, name.clone());
+        self.verifier.wished(at, name.clone(), what == "comes");
         Ok(format!("{name} {what}"))
     }
 
@@ -352,7 +364,12 @@ impl<'a> Player<'a> {
     /// As it was recorded, or gone; without a word to the engine, which is started anew after.
     fn set_right(&mut self, kind: Kind, key: &ObjectKey) {
         match self.truth.get(kind, key).and_then(|value| into_object(kind, value).ok()) {
-            Some(object) => drop(self.stage.world.put(object)),
+            Some(object) => {
+                let overlay = self.overlaid.get(&(kind, key.clone())).copied();
+                drop(self.stage.world.put(overlay.map_or(object.clone(), |new| overlaid(object, new))));
+            }
+            // Nobody recorded it: it is the caller's.
+            None if self.overlaid.contains_key(&(kind, key.clone())) => {}
             None => {
                 let _ = self.stage.world.edit(kind, key, |o| o.metadata.finalizers = None);
                 let _ = self.stage.world.delete(kind, key);
@@ -375,7 +392,7 @@ impl<'a> Player<'a> {
         };
         let (agreement, divergences) = self.verifier.finish();
         let writes = self.stage.writes;
-        let feed = self.lines.feed();
+        let feed = &self.lines;
         let plan = plan(self.stage, &feed.header().system_namespace);
         Replay {
             api_version: API_VERSION,
@@ -398,7 +415,7 @@ impl<'a> Player<'a> {
 
     /// How long each claim that came during the replay waited for its resource.
     fn served(&self) -> Vec<u64> {
-        let bound = self.stage.decided.iter().filter_map(|(uid, decided)| {
+        let bound = self.stage.decided.sorted().into_iter().filter_map(|(uid, decided)| {
             let came = self.came.get(uid)?;
             let (_, at) = decided.iter().find(|(verdict, _)| matches!(verdict, Verdict::Bind { .. }))?;
             Some(elapsed(*at, self.began).saturating_sub(*came))
@@ -430,7 +447,7 @@ fn plan(stage: Stage, system_namespace: &str) -> Plan {
 /// Somebody made an object; nothing where it was the live engine.
 fn arrive(
     stage: &mut Stage,
-    came: &mut BTreeMap<Uid, u64>,
+    came: &mut Lookup<Uid, u64>,
     kind: Kind,
     new: Value,
     at: u64,
@@ -473,6 +490,13 @@ fn gone(stage: &mut Stage, kind: Kind, key: &ObjectKey) -> Option<&'static str> 
     Some("is gone")
 }
 
+/// A recorded object with another in its place: what the cluster wrote of it stays.
+fn overlaid(recorded: Object, new: &Object) -> Object {
+    let mut one = vec![recorded];
+    let _ = crate::whatif::Edit::Apply(Box::new(new.clone())).make(&mut one);
+    one.swap_remove(0)
+}
+
 /// The UIDs that a recorded resource names.
 fn uids(resource: &Value) -> impl Iterator<Item = &str> {
     let refs = resource.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
@@ -483,8 +507,8 @@ fn names(resource: &Value, uid: &str) -> bool {
     uids(resource).any(|known| known == uid)
 }
 
-fn damaged(file: &str, lines: &Ordered, why: String) -> ReadError {
-    ReadError::Damaged { file: file.to_owned(), line: lines.feed().count(), why }
+fn damaged(file: &str, lines: &Feed, why: String) -> ReadError {
+    ReadError::Damaged { file: file.to_owned(), line: lines.count(), why }
 }
 
 fn find_resource_kind(name: &str) -> Option<Kind> {

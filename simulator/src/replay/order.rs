@@ -1,8 +1,7 @@
 //! The order in which things happened. Kinds are watched side by side, so a recording may have a binding before the
 //! claim that it is of; the API's revisions say which came first. Only a short stretch is held back to be sorted.
 
-use super::feed::Feed;
-use crate::record::{Glance, Line, ReadError};
+use crate::record::{Glance, Line, ReadError, Reader};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -16,11 +15,15 @@ pub(super) struct Group {
     pub revision: u64,
     pub at: u64,
     pub lines: Vec<Glance>,
+    /// How many lines had been read when it was its turn.
+    pub count: u64,
 }
 
 /// Lines in the order of revisions.
 pub(super) struct Ordered {
-    feed: Feed,
+    reader: Reader,
+    /// Whether every line is read whole.
+    whole: bool,
     held: BTreeMap<(u64, u64), Group>,
     open: Option<Group>,
     newest: u64,
@@ -30,12 +33,21 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub fn new(feed: Feed) -> Ordered {
-        Ordered { feed, held: BTreeMap::new(), open: None, newest: 0, revision: 0, number: 0, ended: false }
+    pub fn new(reader: Reader, whole: bool) -> Ordered {
+        let held = BTreeMap::new();
+        Ordered { reader, whole, held, open: None, newest: 0, revision: 0, number: 0, ended: false }
     }
 
-    pub fn feed(&self) -> &Feed {
-        &self.feed
+    /// Whether the file stops without its end; known after the last group.
+    pub fn was_interrupted(&self) -> bool {
+        self.reader.was_interrupted()
+    }
+
+    fn next_line(&mut self) -> Result<Option<Glance>, ReadError> {
+        match self.whole {
+            true => self.reader.next_line().map(|line| line.map(Glance::Line)),
+            false => self.reader.next_glance(),
+        }
     }
 
     /// The next group; nothing after the last.
@@ -44,12 +56,13 @@ impl Ordered {
             let ripe =
                 self.held.first_key_value().is_some_and(|(_, g)| self.ended || g.at + SKEW_MS <= self.newest);
             if ripe {
-                return Ok(self.held.pop_first().map(|(_, group)| group));
+                let count = self.reader.count();
+                return Ok(self.held.pop_first().map(|(_, group)| Group { count, ..group }));
             }
             if self.ended {
                 return Ok(None);
             }
-            match self.feed.next()? {
+            match self.next_line()? {
                 Some(line) => self.take(line),
                 None => {
                     self.close();
@@ -67,7 +80,7 @@ impl Ordered {
             _ => {
                 self.close();
                 self.revision = revision(&line).unwrap_or(self.revision);
-                self.open = Some(Group { revision: self.revision, at, lines: vec![line] });
+                self.open = Some(Group { revision: self.revision, at, lines: vec![line], count: 0 });
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::document::Sample;
 use super::stage::Stage;
 use conductor::engine::Stand;
-use conductor::model::{Kind, Object, ObjectKey, Quantity};
+use conductor::model::{Kind, Lookup, Object, ObjectKey, Quantity};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// take longer than what happens in between.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    known: BTreeMap<(Kind, ObjectKey), (String, bool)>,
+    known: Lookup<(Kind, ObjectKey), (String, bool)>,
     classes: BTreeMap<String, (usize, usize)>,
 }
 
@@ -28,6 +28,16 @@ impl Holdings {
         figures.0 += usize::from(is_held);
         figures.1 += 1;
         self.known.insert((object.kind, key), (class.to_owned(), is_held));
+    }
+
+    /// A resource that is there is held, or no longer.
+    pub fn hold(&mut self, kind: Kind, key: &ObjectKey, is_held: bool) {
+        let Some((class, was_held)) = self.known.get_mut(&(kind, key.clone())) else { return };
+        if let Some(figures) = self.classes.get_mut(class) {
+            figures.0 += usize::from(is_held);
+            figures.0 -= usize::from(*was_held);
+        }
+        *was_held = is_held;
     }
 
     /// An object is gone.

@@ -9,9 +9,16 @@ use conductor::api::names::PROVISIONED_FOR;
 use conductor::api::reasons::{self, bound};
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::{Answer, Event};
-use conductor::model::{ClaimPhase, Kind, Name, Object, ObjectKey, Time, Uid};
+use conductor::model::{ClaimPhase, ClaimRef, Kind, Lookup, Name, Object, ObjectKey, Revision, Time, Uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What the engine is told.
+enum News {
+    Event(Event),
+    /// A write of its own was done as it asked, and made this revision.
+    Done(Write, Revision),
+}
 
 /// A cluster and its controller.
 pub(super) struct Stage {
@@ -26,11 +33,14 @@ pub(super) struct Stage {
     /// The resources that are held, by class.
     pub holdings: Holdings,
     /// What was decided about each claim, in order, with the time.
-    pub decided: BTreeMap<Uid, Vec<(Verdict, Time)>>,
+    pub decided: Lookup<Uid, Vec<(Verdict, Time)>>,
     /// Resources that were made and are not ready yet, with the time at which they will be.
     pub making: BTreeMap<(Time, Name), Kind>,
     /// How long making takes where the recording does not say; never where it is not to be made up.
     pub latency_ms: Option<i64>,
+    /// What was written without a look at it, since that was last checked.
+    #[cfg(test)]
+    unseen: Vec<(Kind, ObjectKey)>,
 }
 
 impl Stage {
@@ -49,9 +59,11 @@ impl Stage {
             writes: 0,
             telling,
             holdings: Holdings::default(),
-            decided: BTreeMap::new(),
+            decided: Lookup::default(),
             making: BTreeMap::new(),
             latency_ms: None,
+            #[cfg(test)]
+            unseen: Vec::new(),
         };
         stage.list();
         stage
@@ -76,7 +88,7 @@ impl Stage {
     pub fn into_objects(self) -> Vec<Object> {
         let Stage { world, engine, decided, .. } = self;
         drop((engine, decided));
-        world.into_objects().collect()
+        world.into_objects_side_by_side()
     }
 
     /// Lets time pass, waking the engine whenever it asked to be, and making what is being made.
@@ -136,17 +148,30 @@ impl Stage {
     }
 
     fn deliver(&mut self, events: Vec<Event>) {
-        let mut pending = VecDeque::from(events);
-        while let Some(event) = pending.pop_front() {
-            self.look_at(&event);
-            for action in self.engine.handle(event, self.now) {
-                pending.extend(self.carry_out(action));
+        let mut pending: VecDeque<News> = events.into_iter().map(News::Event).collect();
+        while let Some(news) = pending.pop_front() {
+            self.look_at(&news);
+            let actions = match news {
+                News::Event(event) => self.engine.handle(event, self.now),
+                News::Done(write, revision) => self.engine.done_as_asked(write, revision, self.now),
+            };
+            for action in actions {
+                self.carry_out(action, &mut pending);
             }
         }
+        #[cfg(test)]
+        self.check_views();
     }
 
     /// Keeps count of the resources that are held.
-    fn look_at(&mut self, event: &Event) {
+    fn look_at(&mut self, news: &News) {
+        let event = match news {
+            News::Event(event) => event,
+            News::Done(Write { kind, key, change: Change::ResourceSpec { claim_refs, .. }, .. }, _) => {
+                return self.holdings.hold(*kind, key, !claim_refs.is_empty());
+            }
+            News::Done(..) => return,
+        };
         match event {
             Event::Seen(object) => self.holdings.see(object),
             Event::Answered { answer: Answer::Written(object), .. } => self.holdings.see(object),
@@ -155,31 +180,75 @@ impl Stage {
         }
     }
 
-    fn carry_out(&mut self, action: Action) -> Vec<Event> {
+    fn carry_out(&mut self, action: Action, news: &mut VecDeque<News>) {
         match action {
-            Action::Tell(_) => Vec::new(),
-            Action::WakeAt(at) if at <= self.now => vec![Event::Tick],
-            Action::WakeAt(at) => {
-                self.wakes.insert(at);
-                Vec::new()
-            }
+            Action::Tell(_) => {}
+            Action::WakeAt(at) if at <= self.now => news.push_back(News::Event(Event::Tick)),
+            Action::WakeAt(at) => drop(self.wakes.insert(at)),
             action => {
                 self.writes += u64::from(action.write_id().is_some());
-                self.note(&action);
-                self.world.carry_out_telling(&action, self.telling)
+                if let Some(declares) = self.foresees(&action) {
+                    return self.write(action, declares, news);
+                }
+                self.note(&action, false);
+                self.hand_over(&action, news);
+            }
+        }
+    }
+
+    /// Whether the engine knows what becomes of an object by a write of its own, so that nobody need show it.
+    fn foresees(&self, action: &Action) -> Option<bool> {
+        match action {
+            Action::Write(write) if self.telling == Telling::Once => self.engine.foresees(write),
+            _ => None,
+        }
+    }
+
+    fn write(&mut self, action: Action, declares: bool, news: &mut VecDeque<News>) {
+        self.note(&action, true);
+        match action {
+            Action::Write(write) => match self.world.write_unseen(&write, declares) {
+                Some(revision) => {
+                    #[cfg(test)]
+                    self.unseen.push((write.kind, write.key.clone()));
+                    news.push_back(News::Done(write, revision));
+                }
+                None => self.hand_over(&Action::Write(write), news),
+            },
+            action => self.hand_over(&action, news),
+        }
+    }
+
+    fn hand_over(&mut self, action: &Action, news: &mut VecDeque<News>) {
+        news.extend(self.world.carry_out_telling(action, self.telling).into_iter().map(News::Event));
+    }
+
+    /// What the engine foresaw is what the objects say.
+    #[cfg(test)]
+    fn check_views(&mut self) {
+        use conductor::model::{Claim, Resource};
+        let state = self.engine.state();
+        for (kind, key) in std::mem::take(&mut self.unseen) {
+            let Some(object) = self.world.get(kind, &key) else { continue };
+            match kind {
+                Kind::Claim(ty) => {
+                    assert_eq!(state.find_claim(ty, &key).map(|c| &**c), Some(&Claim::read(ty, object)))
+                }
+                Kind::Resource(ty) => {
+                    let known = state.find_resource(ty, &key.name).and_then(|id| state.resource(id));
+                    assert_eq!(known.map(|e| &e.resource), Some(&Resource::read(ty, object)));
+                }
+                _ => {}
             }
         }
     }
 
     /// Reads decisions off a write that is about to land.
-    fn note(&mut self, action: &Action) {
+    fn note(&mut self, action: &Action, foreseen: bool) {
         match action {
             Action::Write(Write { kind, key, uid, change, .. }) => match change {
                 Change::ResourceSpec { claim_refs, .. } => {
-                    let before = self.world.get(*kind, key).map(holders).unwrap_or_default();
-                    for uid in
-                        claim_refs.iter().filter_map(|r| r.uid.clone()).filter(|u| !before.contains(&**u))
-                    {
+                    for uid in self.new_holders(*kind, key, claim_refs, foreseen) {
                         self.decide(uid, Verdict::Bind { resource: key.name.to_string() });
                     }
                 }
@@ -211,6 +280,20 @@ impl Stage {
         }
     }
 
+    /// Whom a resource is about to name and did not before: by the object, or, where the engine knows that as it is, by
+    /// what it knows.
+    fn new_holders(&self, kind: Kind, key: &ObjectKey, refs: &[ClaimRef], foreseen: bool) -> Vec<Uid> {
+        let uids = refs.iter().filter_map(|r| r.uid.clone());
+        if let (Kind::Resource(ty), true) = (kind, foreseen) {
+            let state = self.engine.state();
+            let known = state.find_resource(ty, &key.name).and_then(|id| state.resource(id));
+            let known = known.map(|entry| entry.resource.claim_refs.as_slice()).unwrap_or_default();
+            return uids.filter(|uid| !known.iter().any(|r| r.uid.as_ref() == Some(uid))).collect();
+        }
+        let before = self.world.get(kind, key).map(holders).unwrap_or_default();
+        uids.filter(|uid| !before.contains(&**uid)).collect()
+    }
+
     fn note_made(&mut self, object: &Object) {
         let made_for = object.metadata.annotations.as_ref().and_then(|a| a.get(PROVISIONED_FOR));
         let Some(uid) = made_for else { return };
@@ -223,7 +306,7 @@ impl Stage {
 
     fn decide(&mut self, uid: Uid, verdict: Verdict) {
         let now = self.now;
-        let decided = self.decided.entry(uid).or_default();
+        let decided = self.decided.or_default(uid);
         if decided.last().is_none_or(|(last, _)| *last != verdict) {
             decided.push((verdict, now));
         }

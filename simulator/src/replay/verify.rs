@@ -3,7 +3,7 @@
 use super::document::{Agreement, Divergence, Explanation};
 use super::stage::Stage;
 use crate::record::{Decision, Verdict};
-use conductor::model::{Claim, Name, Time, Uid};
+use conductor::model::{Claim, Lookup, Name, Time, Uid};
 use conductor::scheduler::{lacks, prepare};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,11 +20,13 @@ pub(super) struct Verifier {
     pub agreement: Agreement,
     pub divergences: Vec<Divergence>,
     /// How many of the replay's decisions about each claim have been matched.
-    matched: BTreeMap<Uid, usize>,
-    /// What was wished for lately: when, and whose wish.
-    recent: VecDeque<(u64, String)>,
-    /// When watches were lost.
-    gaps: Vec<u64>,
+    matched: Lookup<Uid, usize>,
+    /// What was wished for lately: when, whose wish, and whether the object came with it.
+    recent: VecDeque<(u64, String, bool)>,
+    /// Watches that are lost: since when, by kind.
+    lost: BTreeMap<String, u64>,
+    /// Stretches that a lost watch leaves in the dark.
+    gaps: Vec<(u64, u64)>,
     /// Whether another version recorded.
     other_version: bool,
 }
@@ -34,16 +36,31 @@ impl Verifier {
         Verifier { other_version, ..Verifier::default() }
     }
 
-    /// Somebody wished for something.
-    pub fn wished(&mut self, at: u64, object: String) {
-        self.recent.push_back((at, object));
-        while self.recent.front().is_some_and(|(then, _)| then + RACE_MS < at) {
+    /// Somebody wished for something; `comes` where the object is new with it.
+    pub fn wished(&mut self, at: u64, object: String, comes: bool) {
+        self.recent.push_back((at, object, comes));
+        while self.recent.front().is_some_and(|(then, ..)| then + RACE_MS < at) {
             self.recent.pop_front();
         }
     }
 
-    pub fn gap(&mut self, at: u64) {
-        self.gaps.push(at);
+    /// A watch was lost, or, where it is not `open`, is there again. What a list after it brings came in an order that
+    /// nobody knows, as in a race; everything later is decided from what the recording has too, and no longer excused.
+    pub fn gap(&mut self, at: u64, kind: &str, open: bool) {
+        match open {
+            true => drop(self.lost.entry(kind.to_owned()).or_insert(at)),
+            false => {
+                let since = self.lost.remove(kind).unwrap_or(at);
+                self.gaps.push((since, at.saturating_add(RACE_MS)));
+            }
+        }
+    }
+
+    /// Since when a watch was lost at that time, if one was.
+    fn lost_at(&self, at: u64) -> Option<u64> {
+        let open = self.lost.values().copied().filter(|since| *since <= at).min();
+        let over = self.gaps.iter().rev().find(|(since, until)| (*since..=*until).contains(&at));
+        open.or(over.map(|(since, _)| *since))
     }
 
     /// Holds a decision of the live engine against the replay. Says whether they agree.
@@ -65,15 +82,13 @@ impl Verifier {
             self.agreement.verdicts.entry(word(&live.verdict).to_owned()).or_default().1 += 1;
             self.agreement.agreed += 1;
         } else {
-            let simulated = stage.verdict(&uid);
-            self.diverge(
-                live.at,
-                format!("{}/{}", live.ns, live.name),
-                &uid,
-                Some(&live.verdict),
-                simulated,
-                stage,
-            );
+            let about = About {
+                at: live.at,
+                kind: &live.kind,
+                claim: format!("{}/{}", live.ns, live.name),
+                uid: &uid,
+            };
+            self.diverge(about, Some(&live.verdict), stage.verdict(&uid), stage);
         }
         agrees
     }
@@ -97,20 +112,23 @@ impl Verifier {
         let since = stage.decided.get(uid).and_then(|d| d.last()).map_or(0, |(_, at)| elapsed(*at, began));
         if since + UNFINISHED_MS < end {
             self.agreement.decisions += 1;
-            self.diverge(end, claim.meta.key.to_string(), uid, live, simulated, stage);
+            // What the replay decided while a watch was lost the live engine may have had reasons against.
+            let at = if self.lost_at(since).is_some() { since } else { end };
+            let kind = claim.ty.rules().claim;
+            let about = About { at, kind, claim: claim.meta.key.to_string(), uid };
+            self.diverge(about, live, simulated, stage);
         }
     }
 
     fn diverge(
         &mut self,
-        at: u64,
-        claim: String,
-        uid: &Uid,
+        about: About<'_>,
         live: Option<&Verdict>,
         simulated: Option<Verdict>,
         stage: &Stage,
     ) {
-        let (explanation, message) = self.explain(at, uid, live, stage);
+        let (explanation, message) = self.explain(&about, live, stage);
+        let About { at, claim, .. } = about;
         *self.agreement.explained.entry(explanation.name().to_owned()).or_default() += 1;
         if self.divergences.len() < TOLD_MAX {
             let live = live.cloned();
@@ -118,9 +136,10 @@ impl Verifier {
         }
     }
 
-    fn explain(&self, at: u64, uid: &Uid, live: Option<&Verdict>, stage: &Stage) -> (Explanation, String) {
-        if let Some(gap) = self.gaps.iter().rev().find(|gap| **gap <= at) {
-            return (Explanation::Gap, format!("a watch was lost at {gap} ms"));
+    fn explain(&self, about: &About<'_>, live: Option<&Verdict>, stage: &Stage) -> (Explanation, String) {
+        let (at, uid) = (about.at, about.uid);
+        if let Some(since) = self.lost_at(at) {
+            return (Explanation::Gap, format!("a watch was lost at {since} ms"));
         }
         if stage.engine.state().claim(uid).is_none() {
             return (Explanation::Gap, "the claim itself is not in the recording by then".to_owned());
@@ -132,11 +151,16 @@ impl Verifier {
         // What another claim has taken, or is taking, is a matter of who came first.
         let contended =
             |rule: &str| matches!(rule, "Reserved" | "Sharing" | "Capacity" | "Quota" | "Gone" | "Phase");
-        let nearby = self.recent.iter().rev().find(|(then, _)| *then <= at && *then + RACE_MS >= at);
+        // Of the claim's own coming the live engine knew: it decided about it.
+        let own = format!("{} {}", about.kind, about.claim);
+        let is_else = |what: &str, comes: bool| !(comes && what == own);
+        let is_near = |then: u64| then <= at && then + RACE_MS >= at;
+        let nearby =
+            self.recent.iter().rev().find(|(then, what, comes)| is_near(*then) && is_else(what, *comes));
         match (&refused, nearby) {
             (Some((rule, why)), None) => (Explanation::Rule, format!("{rule}: {why}")),
             (Some((rule, why)), Some(_)) if !contended(rule) => (Explanation::Rule, format!("{rule}: {why}")),
-            (_, Some((then, what))) => {
+            (_, Some((then, what, _))) => {
                 (Explanation::Race, format!("{what} changed {} ms before", at.saturating_sub(*then)))
             }
             (None, None) if self.other_version => (
@@ -150,13 +174,18 @@ impl Verifier {
     /// The figures, once everything is counted.
     pub fn finish(mut self) -> (Agreement, Vec<Divergence>) {
         let Agreement { decisions, agreed, .. } = self.agreement;
-        self.agreement.percent = if decisions == 0 {
-            100.0
-        } else {
-            (agreed as f64 * 10_000.0 / decisions as f64).round() / 100.0
-        };
+        let percent = |of: u64| (agreed as f64 * 10_000.0 / of as f64).round() / 100.0;
+        self.agreement.percent = (decisions > 0).then(|| percent(decisions));
         (self.agreement, self.divergences)
     }
+}
+
+/// What a divergence is about.
+struct About<'a> {
+    at: u64,
+    kind: &'a str,
+    claim: String,
+    uid: &'a Uid,
 }
 
 /// Milliseconds since the recording began.

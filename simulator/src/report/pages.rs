@@ -115,9 +115,10 @@ fn waited(figures: &Figures, percent: u32) -> String {
 pub fn replay(document: &Replay) -> Result<String, String> {
     let Replay { agreement, divergences, series, waiting, .. } = document;
     let all_agree = agreement.agreed == agreement.decisions;
+    let agreed = agreement.percent.map_or("nothing verified".to_owned(), |percent| format!("{percent} %"));
     let tone = if all_agree { "good" } else { "warn" };
     let mut all = tiles(document.end, None);
-    all.insert(0, tile("agreement", format!("{} %", agreement.percent), tone, None));
+    all.insert(0, tile("agreement", agreed, tone, None));
     all.push(tile("decisions", agreement.decisions.to_string(), "", None));
     all.push(tile(
         "median wait",
@@ -357,7 +358,7 @@ fn resources_table(plan: &Plan) -> Table {
                 r.reclaim.unwrap_or_default(),
                 if r.reclaim == Some("Delete") { "bad" } else { "warn" },
             ),
-            Cell::new(r.claims.join(", ")),
+            Cell::new(r.claims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
         ],
     });
     Table::new("resources", "Resources", &["Resource", "Phase", "Reclaim", "Claims"], rows.collect())

@@ -2,6 +2,7 @@
 //! decided about them. What follows from an edit is the engine's to say.
 
 use super::target::{FieldPath, Target};
+use crate::plan::unreadable;
 use conductor::model::{Kind, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -92,15 +93,23 @@ pub enum EditError {
         /// Which field.
         path: String,
     },
-    /// The object cannot be read after the edit.
-    #[error("{target} cannot be read with {path} set: {why}")]
+    /// The engine cannot read the object after the edit: it would drop out, and the answer be about another state.
+    #[error("{edit}: then {object} cannot be read: {why}")]
     Broken {
-        /// Whose field.
-        target: String,
-        /// Which field.
-        path: String,
-        /// What is wrong.
+        /// What was tried.
+        edit: String,
+        /// Which object.
+        object: String,
+        /// Which field, what is wrong with it, what to write instead.
         why: String,
+    },
+    /// More than fit into memory.
+    #[error("{count} more like {target} are too many: ask for at most {COPIES_MAX}")]
+    TooMany {
+        /// How many were asked for.
+        count: usize,
+        /// Like which.
+        target: String,
     },
     /// Only claims and resources can be copied.
     #[error("{target} cannot be copied: name a claim or a resource")]
@@ -109,6 +118,9 @@ pub enum EditError {
         target: String,
     },
 }
+
+/// Most copies of one object: twice what a large cluster holds, and still a few hundred MiB.
+pub const COPIES_MAX: usize = 200_000;
 
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +138,7 @@ impl fmt::Display for Edit {
 }
 
 impl Edit {
-    /// Reads `KIND/[NAMESPACE/]NAME:FIELD=VALUE`; the value is YAML, and nothing at all removes the field.
+    /// Reads `KIND/[NAMESPACE/]NAME:FIELD=VALUE`; what a value is, [`read_value`] says.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -139,13 +151,8 @@ impl Edit {
         if path.is_identity() {
             return Err(EditError::Identity { path: path.to_string() });
         }
-        let value = match value {
-            "" => Value::Null,
-            text => serde_saphyr::from_str(text).map_err(|error| EditError::NoValue {
-                path: path.to_string(),
-                why: error.to_string().lines().next().unwrap_or_default().to_owned(),
-            })?,
-        };
+        let value = read_value(value, path.is_text())
+            .map_err(|why| EditError::NoValue { path: path.to_string(), why })?;
         Ok(Edit::Set { target, path, value })
     }
 
@@ -166,10 +173,21 @@ impl Edit {
     /// Why it cannot be made; `objects` are then as they were.
     pub fn make(&self, objects: &mut Vec<Object>) -> Result<(), EditError> {
         match self {
-            Edit::Apply(object) => apply(objects, object),
+            Edit::Apply(object) => {
+                self.require_readable(object)?;
+                apply(objects, object);
+            }
             Edit::Set { target, path, value } => {
                 let at = target.find(objects)?;
-                objects[at] = set(&objects[at], target, path, value)?;
+                let edited = set(&objects[at], path, value).map_err(|error| match error {
+                    SetError::Path(error) => error,
+                    SetError::Metadata(why) => self.broken(&objects[at], why),
+                })?;
+                // What could not be read before is not the edit's doing.
+                if unreadable(&objects[at]).is_none() {
+                    self.require_readable(&edited)?;
+                }
+                objects[at] = edited;
             }
             Edit::Lose(target) => drop(objects.remove(target.find(objects)?)),
             Edit::Delete(target) => {
@@ -186,6 +204,45 @@ impl Edit {
         }
         Ok(())
     }
+
+    fn require_readable(&self, object: &Object) -> Result<(), EditError> {
+        unreadable(object).map_or(Ok(()), |why| Err(self.broken(object, why)))
+    }
+
+    fn broken(&self, object: &Object, why: String) -> EditError {
+        let object = format!("{} {}", object.kind.name(), crate::world::key_of(object));
+        EditError::Broken { edit: self.to_string(), object, why }
+    }
+}
+
+/// The value that a text on the command line means: JSON where it is a list, a mapping, a quoted text, a whole number,
+/// `true`, `false` or `null`; nothing at all is `null` too. Lists and mappings may be written as YAML writes them in one
+/// line. Everything else is text as it stands: `>= 16`, `*` and `!=15.6` are ranges, and `9.10` is not 9.1.
+fn read_value(text: &str, is_text: bool) -> Result<Value, String> {
+    if text.starts_with(['{', '[']) {
+        let as_yaml = || serde_saphyr::from_str(text).map_err(|e| first_line(&e.to_string()));
+        return serde_json::from_str(text).or_else(|_| as_yaml());
+    }
+    if let Some(inner) = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+        return Ok(Value::from(inner.replace("\'\'", "\'")));
+    }
+    Ok(match serde_json::from_str(text) {
+        _ if text.is_empty() => Value::Null,
+        Ok(Value::Number(number)) if number.is_f64() || is_text => Value::from(text),
+        Ok(Value::Bool(_)) if is_text => Value::from(text),
+        Ok(value) => value,
+        Err(_) => Value::from(text),
+    })
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Why a field cannot be set.
+enum SetError {
+    Path(EditError),
+    Metadata(String),
 }
 
 fn apply(objects: &mut Vec<Object>, new: &Object) {
@@ -217,16 +274,14 @@ fn keep(old: &Value, new: &mut Value, pointer: &str) {
     }
 }
 
-fn set(object: &Object, target: &Target, path: &FieldPath, value: &Value) -> Result<Object, EditError> {
+fn set(object: &Object, path: &FieldPath, value: &Value) -> Result<Object, SetError> {
     let mut whole = object.to_json();
-    path.write(&mut whole, value.clone())?;
+    path.write(&mut whole, value.clone()).map_err(SetError::Path)?;
     let Value::Object(mut fields) = whole else { return Ok(object.clone()) };
     fields.remove("apiVersion");
     fields.remove("kind");
-    let broken = |why: String| EditError::Broken { target: target.to_string(), path: path.to_string(), why };
     let metadata = fields.remove("metadata").unwrap_or_default();
-    let mut metadata: ObjectMeta = serde_json::from_value(metadata)
-        .map_err(|e| broken(format!("{e}; text needs quotes, as in '\"1\"'")))?;
+    let mut metadata: ObjectMeta = crate::load::read_metadata(metadata).map_err(SetError::Metadata)?;
     metadata.generation = metadata.generation.map(|g| g + 1);
     Ok(Object { kind: object.kind, metadata, body: Value::Object(fields) })
 }
@@ -240,6 +295,9 @@ fn copy(objects: &mut Vec<Object>, like: &Target, count: usize) -> Result<(), Ed
         return Err(EditError::NoCopies { target: like.to_string() });
     };
     let mut pattern = objects[like.find(objects)?].clone();
+    if count > COPIES_MAX {
+        return Err(EditError::TooMany { count, target: like.to_string() });
+    }
     let ObjectMeta { name, namespace, labels, annotations, .. } = pattern.metadata;
     let name = name.unwrap_or_default();
     pattern.metadata = ObjectMeta { namespace, labels, annotations, ..ObjectMeta::default() };
@@ -258,4 +316,41 @@ fn copy(objects: &mut Vec<Object>, like: &Target, count: usize) -> Result<(), Ed
         copy
     }));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_is_what_it_says_and_nothing_that_yaml_makes_of_it() {
+        for (text, value) in [
+            ("80Gi", json!("80Gi")),
+            ("16", json!(16)),
+            ("-3", json!(-3)),
+            ("9.10", json!("9.10")),
+            ("1e3", json!("1e3")),
+            ("007", json!("007")),
+            ("!=15.6", json!("!=15.6")),
+            (">= 16", json!(">= 16")),
+            ("*", json!("*")),
+            ("&a", json!("&a")),
+            ("yes", json!("yes")),
+            ("a: b", json!("a: b")),
+            ("true", json!(true)),
+            ("null", Value::Null),
+            ("", Value::Null),
+            ("\"16\"", json!("16")),
+            ("'it''s 16'", json!("it's 16")),
+            ("[\"a\", 1]", json!(["a", 1])),
+            ("[a, b]", json!(["a", "b"])),
+            ("{storage: 5Gi}", json!({"storage": "5Gi"})),
+        ] {
+            assert_eq!(read_value(text, false), Ok(value), "{text}");
+        }
+        assert!(read_value("{storage: ", false).is_err());
+        assert_eq!(read_value("1", true), Ok(json!("1")), "a label is text");
+        assert_eq!(read_value("true", true), Ok(json!("true")));
+    }
 }

@@ -18,7 +18,7 @@ mod questions;
 mod size;
 mod target;
 
-pub use edit::{Edit, EditError};
+pub use edit::{COPIES_MAX, Edit, EditError};
 pub use fit::{Fit, FitPlace, fit};
 pub use impact::{ClassImpact, class_impact};
 pub use questions::{Edited, Questions};

@@ -37,20 +37,23 @@ impl Questions {
     /// The first edit that cannot be made.
     pub fn what_if(&self, edits: &[Edit]) -> Result<WhatIf, EditError> {
         let planned = self.planned_with(edits)?;
-        let mut after = Edited { plan: planned.unsealed_plan(), planned };
+        let mut after = Edited { plan: self.base.unsealed_plan(&planned), planned };
         let (digest, difference) = std::thread::scope(|scope| {
             // What differs does not depend on it.
-            let digest = scope.spawn(|| after.plan.compute_digest());
+            let digest = scope.spawn(|| self.base.digest(&after.plan));
             let difference = self.differs(&after);
             (digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), difference)
         });
         after.plan.digest = digest;
+        let figures = PlanFigures::from(&after.plan);
+        // Giving back a copy of a whole cluster takes its time: whoever asked need not wait for it.
+        std::thread::spawn(move || drop(after));
         Ok(WhatIf {
             api_version: API_VERSION,
             kind: "WhatIf",
             edits: edits.iter().map(ToString::to_string).collect(),
             before: PlanFigures::from(self.plan()),
-            after: PlanFigures::from(&after.plan),
+            after: figures,
             difference,
         })
     }
@@ -67,7 +70,9 @@ impl Questions {
     /// The first edit that cannot be made.
     pub fn edited(&self, edits: &[Edit]) -> Result<Edited, EditError> {
         let planned = self.planned_with(edits)?;
-        Ok(Edited { plan: planned.plan(), planned })
+        let mut plan = self.base.unsealed_plan(&planned);
+        plan.digest = self.base.digest(&plan);
+        Ok(Edited { plan, planned })
     }
 
     fn planned_with(&self, edits: &[Edit]) -> Result<Planned, EditError> {

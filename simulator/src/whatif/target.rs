@@ -148,6 +148,12 @@ impl FieldPath {
         }
     }
 
+    /// Whether whatever stands there is text: a label or an annotation.
+    pub(super) fn is_text(&self) -> bool {
+        let key = |at: usize, word: &str| matches!(self.steps.get(at), Some(Step::Key(key)) if key == word);
+        self.steps.len() == 3 && key(0, "metadata") && (key(1, "labels") || key(1, "annotations"))
+    }
+
     /// Writes `value` at the path; null removes what is there. Mappings on the way are made.
     pub(super) fn write(&self, target: &mut Value, value: Value) -> Result<(), EditError> {
         let wrong = |why: &'static str| EditError::NoPath { path: self.text.clone(), why };

@@ -1,6 +1,7 @@
 //! A cluster in memory: objects with revisions, UIDs, finalizers and preconditions, as the API server keeps them.
 //! It stores and answers; it never decides. Faults are the caller's: what is not delivered is not delivered.
 
+mod later;
 mod parts;
 mod publish;
 mod stored;
@@ -9,7 +10,7 @@ pub(crate) use stored::Stored;
 
 use conductor::action::{Action, PartAction, Write};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
-use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Revision, Slot, WriteId};
+use conductor::model::{Kind, Lookup, Object, ObjectKey, Part, PartKey, PartKind, Revision, Slot, WriteId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -22,7 +23,7 @@ const OPEN_MAX: usize = 1_024;
 /// All objects, by kind and place.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    objects: BTreeMap<(Kind, ObjectKey), Stored>,
+    objects: BTreeMap<Kind, Lookup<ObjectKey, Stored>>,
     /// What was stored last, where what was not is folded.
     recent: Option<VecDeque<(Kind, ObjectKey)>>,
     parts: BTreeMap<PartKey, Part>,
@@ -77,7 +78,19 @@ impl World {
 
     /// Forgets an object without a word to anybody.
     pub fn forget(&mut self, kind: Kind, key: &ObjectKey) {
-        self.objects.remove(&(kind, key.clone()));
+        self.take(kind, key);
+    }
+
+    fn find(&self, kind: Kind, key: &ObjectKey) -> Option<&Stored> {
+        self.objects.get(&kind)?.get(key)
+    }
+
+    fn find_mut(&mut self, kind: Kind, key: &ObjectKey) -> Option<&mut Stored> {
+        self.objects.get_mut(&kind)?.get_mut(key)
+    }
+
+    fn take(&mut self, kind: Kind, key: &ObjectKey) -> Option<Stored> {
+        self.objects.get_mut(&kind)?.remove(key)
     }
 
     /// Puts an object in, new or in place of another, as a user's apply would. Keeps the UID of an
@@ -97,10 +110,13 @@ impl World {
     fn store(&mut self, key: ObjectKey, mut object: Object) -> Event {
         self.advance();
         object.metadata.resource_version = Some(self.revision.to_string());
-        let (place, seen) = ((object.kind, key), Event::Seen(object.clone()));
-        self.objects.insert(place.clone(), Stored::new(object));
-        self.note_recent(place);
-        seen
+        // Most are never looked at again, only written to.
+        let stored = match self.recent {
+            Some(_) => Stored::folded(&object),
+            None => Stored::new(object.clone()),
+        };
+        self.objects.entry(object.kind).or_default().insert(key, stored);
+        Event::Seen(object)
     }
 
     /// Folds what was stored longest ago, where that is wanted. One that was stored again since is opened again when
@@ -110,7 +126,8 @@ impl World {
         recent.push_back(place);
         if recent.len() > OPEN_MAX
             && let Some(oldest) = recent.pop_front()
-            && let Some(stored) = self.objects.get_mut(&oldest)
+            && let Some(stored) =
+                self.objects.get_mut(&oldest.0).and_then(|of_kind| of_kind.get_mut(&oldest.1))
         {
             stored.fold();
         }
@@ -120,30 +137,46 @@ impl World {
     pub fn fold(&mut self) {
         if let Some(recent) = &mut self.recent {
             recent.clear();
-            self.objects.values_mut().for_each(Stored::fold);
+            self.objects.values_mut().for_each(|of_kind| of_kind.each_mut(Stored::fold));
         }
     }
 
     /// The object at a place.
     pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<&Object> {
-        self.objects.get(&(kind, key.clone())).map(Stored::open)
+        self.find(kind, key).map(Stored::open)
     }
 
     /// Every object, in order.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.objects.values().map(Stored::open)
+        self.objects.values().flat_map(Lookup::sorted).map(|(_, stored)| stored.open())
     }
 
     /// Every object of a kind, in order.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        let first = (kind, ObjectKey::new("", ""));
-        let of_kind = self.objects.range(first..).take_while(move |((k, _), _)| *k == kind);
-        of_kind.map(|(_, stored)| stored.open())
+        self.objects.get(&kind).into_iter().flat_map(Lookup::sorted).map(|(_, stored)| stored.open())
     }
 
     /// Every object, in order, when the world is needed no more.
     pub fn into_objects(self) -> impl Iterator<Item = Object> {
-        self.objects.into_values().map(Stored::into_object)
+        self.into_stored().map(Stored::into_object)
+    }
+
+    fn into_stored(self) -> impl Iterator<Item = Stored> {
+        self.objects.into_values().flat_map(Lookup::into_sorted).map(|(_, stored)| stored)
+    }
+
+    /// As [`World::into_objects`], on two threads: a cluster's worth of folded objects takes a while to open.
+    pub fn into_objects_side_by_side(self) -> Vec<Object> {
+        let mut first: Vec<Stored> = self.into_stored().collect();
+        let second = first.split_off(first.len() / 2);
+        let open = |stored: Vec<Stored>| stored.into_iter().map(Stored::into_object).collect::<Vec<_>>();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| open(second));
+            let mut objects = open(first);
+            // A panic there is a panic here.
+            objects.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            objects
+        })
     }
 
     /// The revision of the last change.
@@ -171,7 +204,7 @@ impl World {
     fn settle(&mut self, key: ObjectKey, object: Object) -> Event {
         if is_let_go(&object) {
             self.advance();
-            self.objects.remove(&(object.kind, key.clone()));
+            self.take(object.kind, &key);
             let uid = object.metadata.uid.unwrap_or_default();
             let revision = Revision::read(object.metadata.resource_version.as_deref());
             return Event::Gone(Gone { kind: object.kind, key, uid: uid.into(), revision });
@@ -234,7 +267,7 @@ impl World {
                     }
                     Some(_) => {
                         let seen = self.delete(*kind, key);
-                        let left = self.objects.get_mut(&(*kind, key.clone()));
+                        let left = self.find_mut(*kind, key);
                         let answer = left.map_or(Answer::Deleted, |left| Answer::Written(left.share()));
                         Outcome { answer, seen }
                     }
@@ -255,9 +288,24 @@ impl World {
         }
     }
 
+    /// Takes in a write without a look at the object: whoever asked for it knows what becomes of that, and whether it
+    /// `declares` a new generation. Says which revision it made; nothing where it was not taken in.
+    pub fn write_unseen(&mut self, write: &Write, declares: bool) -> Option<Revision> {
+        let revision = Revision(self.revision.saturating_add(1));
+        let stored = self.find_mut(write.kind, &write.key)?;
+        let is_taken = stored.write_unseen(write, revision, declares);
+        is_taken.then(|| {
+            self.revision = revision.0;
+            revision
+        })
+    }
+
     fn write(&mut self, write: &Write, telling: Telling) -> Outcome {
         let place = (write.kind, write.key.clone());
-        let Some(stored) = self.objects.get_mut(&place) else { return Outcome::refused(Answer::Missing) };
+        let of_kind = self.objects.get_mut(&write.kind);
+        let Some(stored) = of_kind.and_then(|of_kind| of_kind.get_mut(&write.key)) else {
+            return Outcome::refused(Answer::Missing);
+        };
         let object = stored.open_mut();
         let is_meant = object.metadata.uid.as_deref() == Some(&*write.uid)
             && write.revision.is_none_or(|r| revision_of(object) == r.to_string());
@@ -274,7 +322,7 @@ impl World {
         self.revision = self.revision.saturating_add(1);
         if is_let_go(object) {
             let uid = object.metadata.uid.as_deref().unwrap_or_default().into();
-            self.objects.remove(&place);
+            self.take(place.0, &place.1);
             let seen = Event::Gone(Gone { kind: place.0, key: place.1, uid, revision: Revision::default() });
             return Outcome { answer: Answer::Deleted, seen: Some(seen) };
         }
@@ -287,7 +335,7 @@ impl World {
 
     fn create(&mut self, object: &Object) -> Outcome {
         let key = key_of(object);
-        if self.objects.contains_key(&(object.kind, key)) {
+        if self.find(object.kind, &key).is_some() {
             return Outcome::refused(Answer::Exists);
         }
         let event = self.put(object.clone());

@@ -1,7 +1,9 @@
 //! An object in the world: as it is, or folded into text, which takes a tenth of the memory. Whoever asks for a
-//! folded one gets it as it was.
+//! folded one gets it as it was, with what was written to it since: most are never asked for.
 
-use conductor::model::{Kind, Object};
+use super::later::Later;
+use conductor::action::Write;
+use conductor::model::{Kind, Object, Revision};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -25,13 +27,33 @@ pub(crate) struct Folded {
     kind: Kind,
     metadata: Box<ObjectMeta>,
     body: Box<str>,
+    later: Option<Box<Later>>,
 }
 
 impl Folded {
+    /// Nothing where the object could not be had back as it is.
+    fn new(object: &Object) -> Option<Folded> {
+        is_foldable(&object.body, 0).then(|| Folded {
+            kind: object.kind,
+            metadata: Box::new(object.metadata.clone()),
+            body: object.body.to_string().into_boxed_str(),
+            later: None,
+        })
+    }
+
     fn unfold(&self) -> Object {
         // It is our own text, of a value that was seen to be readable.
         let body = serde_json::from_str(&self.body).unwrap_or_default();
-        Object { kind: self.kind, metadata: (*self.metadata).clone(), body }
+        let mut object = Object { kind: self.kind, metadata: (*self.metadata).clone(), body };
+        self.later.iter().for_each(|later| later.follow(&mut object));
+        object
+    }
+
+    fn revision(&self) -> Revision {
+        match &self.later {
+            Some(later) => later.revision,
+            None => Revision::read(self.metadata.resource_version.as_deref()),
+        }
     }
 }
 
@@ -41,10 +63,11 @@ impl Stored {
     }
 
     /// As text from the beginning.
-    pub fn folded(object: Object) -> Stored {
-        let mut stored = Stored::new(object);
-        stored.fold();
-        stored
+    pub fn folded(object: &Object) -> Stored {
+        match Folded::new(object) {
+            Some(folded) => Stored::Folded { folded, open: OnceLock::new() },
+            None => Stored::new(object.clone()),
+        }
     }
 
     /// The object, which stays as it is kept.
@@ -83,6 +106,20 @@ impl Stored {
         }
     }
 
+    /// Takes in a write without a look at the object, where it is the one that is meant and stays. Says whether it did.
+    pub fn write_unseen(&mut self, write: &Write, revision: Revision, declares: bool) -> bool {
+        self.fold();
+        let Stored::Folded { folded, .. } = self else { return false };
+        let is_meant = folded.metadata.uid.as_deref() == Some(&*write.uid)
+            && write.revision == Some(folded.revision())
+            && folded.revision() != Revision::default();
+        if !is_meant || folded.metadata.deletion_timestamp.is_some() || !folded.body.starts_with('{') {
+            return false;
+        }
+        folded.later.get_or_insert_default().add(write.change.clone(), revision, declares);
+        true
+    }
+
     pub fn into_object(self) -> Object {
         match self {
             Stored::Open(object) => Arc::unwrap_or_clone(object),
@@ -94,13 +131,11 @@ impl Stored {
 
     pub fn fold(&mut self) {
         match self {
-            Stored::Open(object) if is_foldable(&object.body, 0) => {
-                let body = object.body.to_string().into_boxed_str();
-                let metadata = Box::new(object.metadata.clone());
-                let folded = Folded { kind: object.kind, metadata, body };
-                *self = Stored::Folded { folded, open: OnceLock::new() };
+            Stored::Open(object) => {
+                if let Some(folded) = Folded::new(object) {
+                    *self = Stored::Folded { folded, open: OnceLock::new() };
+                }
             }
-            Stored::Open(_) => {}
             Stored::Folded { open, .. } => drop(open.take()),
         }
     }

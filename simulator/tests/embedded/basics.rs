@@ -3,6 +3,7 @@
 use super::ask::{delete, get, merge, post, put};
 use conductor_simulator::embedded::Embedded;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -53,6 +54,33 @@ async fn pages_of_a_list_are_of_one_revision() {
     let late = get(&api, &format!("{MAPS}?limit=2&continue={token}")).await;
     assert_eq!((late.code, &late.body["reason"]), (410, &json!("Expired")));
     assert!(late.body["metadata"]["continue"].is_string());
+}
+
+/// The last contents of a namespace go at the same moment: the sweep after one write meets that after another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn a_namespace_goes_however_its_last_contents_meet() {
+    const HELD: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    for round in 0..500 {
+        let api = Arc::new(Embedded::in_memory());
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+        post(&api, "/api/v1/namespaces", namespace).await;
+        let maps = "/api/v1/namespaces/team/configmaps";
+        for name in HELD {
+            let mut held = map(name);
+            held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+            post(&api, maps, held).await;
+        }
+        delete(&api, "/api/v1/namespaces/team").await;
+        let freed = HELD.map(|name| {
+            let api = Arc::clone(&api);
+            let free = json!({"metadata": {"finalizers": null}});
+            tokio::spawn(async move { merge(&api, &format!("{maps}/{name}"), free).await.code })
+        });
+        for one in freed {
+            assert_eq!(one.await.unwrap(), 200);
+        }
+        assert_eq!(get(&api, "/api/v1/namespaces/team").await.code, 404, "round {round}");
+    }
 }
 
 #[tokio::test]

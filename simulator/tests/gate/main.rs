@@ -108,6 +108,18 @@ fn a_suite_that_nothing_could_meet_is_refused() {
             "cases: [{name: n, expect: {outcome: Bound}}, {name: n, expect: {outcome: Bound}}]",
             "two of that name",
         ),
+        (
+            "cases: [{name: n, expect: {outcome: Bound}}, {name: m, expect: {outcome: Pending}}]",
+            "selects the same claims as case \"n\" and expects another outcome",
+        ),
+        (
+            "cases: [{name: n, expect: {resources: [x]}}, {name: m, expect: {outcome: Lost}}]",
+            "expects another outcome",
+        ),
+        (
+            "cases: [{name: n, expect: {count: {min: 3}}}, {name: m, expect: {count: {max: 2}}}]",
+            "expects another count",
+        ),
         ("thresholds: {moved: 0}", "against a baseline"),
         ("cases: [{name: n, expect: {outcom: Bound}}]", "outcom"),
         ("cases: [{name: n, expect: {every: 'claim.'}}]", "cannot be read as CEL"),
@@ -118,6 +130,28 @@ fn a_suite_that_nothing_could_meet_is_refused() {
         let error = judge("wrong", rest, None, Vec::new()).expect_err(rest);
         assert!(error.contains(why), "{rest}: {error}");
     }
+}
+
+#[test]
+fn a_state_without_a_claim_passes_only_where_it_is_counted() {
+    for (rest, passed) in [
+        ("cases: [{name: n, expect: {plan: 'plan.summary.pending == 0'}}]", false),
+        ("thresholds: {pending: 0, lost: 0, pendingPercent: 5}", false),
+        ("cases: [{name: n, expect: {count: {max: 0}}}]", true),
+    ] {
+        let suite = suite("empty", rest).expect("a suite");
+        let (state, policies) = (Vec::new(), Vec::new());
+        let gate = Gate { suite: &suite, state, policies, baseline: None, options: Options::default() };
+        let (verdict, _) = gate.judge().expect("it is judged");
+        assert_eq!(verdict.passed, passed, "{rest}: {:?}", verdict.judged);
+    }
+}
+
+#[test]
+fn a_case_is_found_on_its_line() {
+    let rest = "cases:\n  - name: first\n    expect: {outcome: Bound}\n  - {name: 'the second', expect: {plan: 'true'}}\n";
+    let lines = suite("lines", rest).expect("a suite").lines;
+    assert_eq!((lines["first"], lines["the second"]), (6, 8));
 }
 
 #[test]
@@ -155,9 +189,15 @@ fn every_form_tells_what_failed_and_where() {
     let verdict = judge("forms", rest, None, Vec::new()).expect("judged");
     let xml = junit(&verdict).expect("XML");
     assert!(xml.contains("failures=\"1\"") && xml.contains("all &lt;bound&gt;"), "{xml}");
-    let sarif = sarif(&verdict, "suite.yaml", &["policies/x.yaml".to_owned()]);
+    let sarif = sarif(
+        &verdict,
+        "suite.yaml",
+        &["policies/x.yaml".to_owned()],
+        &[("all <bound> | *".to_owned(), 9)].into(),
+    );
     let result = &sarif["runs"][0]["results"][0];
     assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "policies/x.yaml");
+    assert_eq!(result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"], 9);
     assert!(result["message"]["text"].as_str().expect("text").contains("a/c2 is Pending"), "{result}");
     let text = markdown(&verdict);
     assert!(text.contains("failed") && text.contains("all &lt;bound&gt; \\| \\*"), "{text}");

@@ -37,6 +37,18 @@ fn a_failing_history_shrinks_and_fails_the_same_way_again() {
     assert_eq!(small.wrong.split(':').next(), wrong.split(':').next());
     assert!(small.steps.1 <= small.steps.0, "{:?} steps", small.steps);
     assert!(!small.history.is_empty());
+    for line in &small.history {
+        for code in ["TypeId(", "Some(", "None", "Claim(", "Resource(", "Written(", "Part(", "uid: "] {
+            assert!(!line.contains(code), "told in words: {line}");
+        }
+    }
+    let names: Vec<&str> = small.state.iter().filter_map(|o| o["metadata"]["name"].as_str()).collect();
+    let listed = small.history.iter().filter(|line| line.contains("hears the list of")).take(8);
+    for line in listed {
+        let told = line.rsplit(": ").next().unwrap_or_default();
+        let is_there = |name: &str| names.contains(&name) || name == "there is none";
+        assert!(told.split(", ").all(is_there), "the history begins with the cluster that is shown: {line}");
+    }
     assert_eq!(shrink(seed, Some(mutant)), Some(small), "the same again");
 }
 

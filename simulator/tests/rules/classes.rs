@@ -191,3 +191,19 @@ fn a_deletion_that_is_stuck_says_since_when_and_on_what() {
     run.lab.advance(600_000);
     assert_eq!(run.lab.writes(), writes, "what is stuck is not written about again and again");
 }
+
+#[test]
+fn a_class_of_several_engines_makes_the_one_that_is_asked_for_and_says_what_it_makes() {
+    let class = || makes("Delete").with(json!({"engine": "mysql", "engines": ["mariadb"]}));
+    let engine_of = |run: &Run| {
+        let made = run.lab.world.objects().find(|object| object.kind == RESOURCE).expect("it is made");
+        made.body["spec"]["engine"].clone()
+    };
+    for (asked, made) in [(json!({"engine": "mariadb"}), "mariadb"), (json!({"engine": "MySQL"}), "mysql")] {
+        assert_eq!(engine_of(&scene(class(), asked).settle()), made);
+    }
+    assert_eq!(engine_of(&scene(class(), json!({"engine": null})).settle()), "mysql", "the first, unasked");
+    let run = scene(class(), json!({"engine": "postgresql"})).settle();
+    let told = "class k makes mysql or mariadb, and postgresql is asked";
+    assert!(run.message("c").contains(told), "{}", run.message("c"));
+}

@@ -462,6 +462,25 @@ fn a_provision_is_finished_once_after_any_crash() {
 }
 
 #[test]
+fn claims_that_share_what_is_being_made_end_the_same_after_any_crash() {
+    let shared = makes("Delete").with(json!({"sharing": {"maxClaims": 2}, "capacity": {"storage": "10Gi"}}));
+    survives(Workflow {
+        scene: world()
+            .class("fast", shared)
+            .claim("a", of_class())
+            .uid("a")
+            .created(1)
+            .claim("b", of_class())
+            .uid("b")
+            .created(2),
+        settled: false,
+        contended: false,
+        acts: vec![],
+        ends: &["a -> rdb-a", "b -> rdb-a", "rdb-a: Bound by a, b", "Instance of rdb-a"],
+    });
+}
+
+#[test]
 fn a_release_that_retains_is_finished_after_any_crash() {
     survives(Workflow {
         scene: world().resource("r", db(5)).claim("c", asks(1)),

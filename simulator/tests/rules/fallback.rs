@@ -32,7 +32,7 @@ fn one(policy: &str) -> Run {
 }
 
 /// The world has no clock: its resources are as old as they are told to be.
-fn born_now(run: &mut Run) {
+pub fn born_now(run: &mut Run) {
     let born = Timestamp::from_millisecond(run.lab.now().0).expect("it is a time");
     for name in names(run) {
         run.edit(RESOURCE, &name, |resource| {

@@ -9,6 +9,7 @@ mod crash;
 mod deleting;
 mod fallback;
 mod graphs;
+mod joining;
 mod matching;
 mod never_bound;
 mod part_end;

@@ -271,6 +271,17 @@ fn a_resource_without_a_version_fits_no_claim_that_asks_for_one() {
 }
 
 #[test]
+fn what_is_no_map_where_one_belongs_is_told_and_asks_for_nothing() {
+    for spec in [json!([1]), json!("x"), json!({"resources": "5Gi"})] {
+        let run = world().resource("r", db(5)).claim("c", spec.clone()).settle();
+        assert_eq!(run.outcome("c"), "InvalidSpec", "{spec}");
+        assert!(run.message("c").contains("is not a map"), "{spec}: {}", run.message("c"));
+    }
+    let shared = db(5).with(json!({"sharing": "yes please"}));
+    assert!(world().resource("r", shared).settle().told("r").contains("spec.sharing"));
+}
+
+#[test]
 fn an_unreadable_range_is_the_claims_own_error_and_hurts_nobody_else() {
     let run = world()
         .resource("r", db(5))

@@ -45,7 +45,7 @@ fn a_class_that_does_not_exist_or_cannot_make_what_is_asked_is_named_in_the_reas
             "a: 0/0 resources fit; 0/1 classes fit: 1 class (class missing does not exist)",
             "b: 0/0 resources fit; 0/1 classes fit: 1 capacity (class small makes storage up to 5Gi, and 9Gi is asked)",
             "c: 0/0 resources fit; 0/1 classes fit: 1 class (class groups has no template to make one from)",
-            "d: 0/0 resources fit; 0/1 classes fit: 1 engine (class mysql does not offer the engine asked)",
+            "d: 0/0 resources fit; 0/1 classes fit: 1 engine (class mysql makes mysql, and postgresql is asked)",
             "e: 0/0 resources fit; 0/3 classes fit: 2 class, 1 capacity (class groups has no template to make one from; \
              class small makes storage up to 5Gi, and 9Gi is asked; class missing does not exist)",
         ]

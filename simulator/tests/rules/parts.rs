@@ -288,7 +288,10 @@ fn a_part_that_the_api_refuses_is_told_and_tried_again_with_growing_pauses() {
         if tries.len() == 3 {
             let told =
                 driver.world.objects().find(|o| o.kind == RESOURCE).unwrap().body["status"].to_string();
-            assert!(told.contains("TemplateError") && told.contains("spec.size: Required value"), "{told}");
+            assert!(
+                told.contains("ImplementationRefused") && told.contains("spec.size: Required value"),
+                "{told}"
+            );
         }
     }
     let pauses: Vec<i64> = tries.windows(2).map(|w| w[1].0 - w[0].0).collect();

@@ -109,9 +109,19 @@ fn an_address_gets_a_service_with_endpoints_and_one_of_this_machine_none() {
     let slice = found(&run, Slot::Endpoints).expect("it is published");
     assert_eq!(slice["endpoints"][0]["addresses"][0], "10.1.2.3");
     assert_eq!(slice["metadata"]["labels"]["kubernetes.io/service-name"], "c");
+    assert_eq!(found(&run, Slot::Service).expect("it is published")["spec"].get("ipFamilyPolicy"), None);
     let run = at("127.0.0.1");
     assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
     assert_eq!((found(&run, Slot::Service), found(&run, Slot::Endpoints)), (None, None));
+}
+
+#[test]
+fn an_address_of_the_other_family_gets_a_service_of_both() {
+    let host = json!({"connection": {"host": "2001:db8::7"}});
+    let run = bound_with(over(stands(), host), Some(admin()));
+    assert_eq!(found(&run, Slot::Endpoints).expect("it is published")["addressType"], "IPv6");
+    let service = found(&run, Slot::Service).expect("it is published");
+    assert_eq!(service["spec"]["ipFamilyPolicy"], "PreferDualStack");
 }
 
 #[test]

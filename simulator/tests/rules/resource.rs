@@ -66,6 +66,24 @@ fn a_holder_that_the_cache_does_not_know_is_read_live_before_anything_is_release
 }
 
 #[test]
+fn nothing_is_reclaimed_while_one_of_its_references_cannot_be_read() {
+    let refs = json!([{"namespace": "app", "name": true, "uid": "u8"}, {"namespace": "app", "name": "z", "uid": "u9"}]);
+    let spec = db(5)
+        .with(json!({"reclaimPolicy": "Delete", "sharing": {"maxClaims": 2}, "claimRefs": refs.clone()}));
+    let run = world().resource("r", spec).settle();
+    assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"], refs, "what cannot be read is not written over");
+    assert_eq!(run.body(RESOURCE, "r")["status"]["phase"], "Failed");
+    assert!(run.told("r").contains("spec.claimRefs[0].name"), "{}", run.told("r"));
+}
+
+#[test]
+fn a_resource_that_is_deleted_under_its_claim_says_what_that_waits_for() {
+    let mut run = world().resource("r", db(5)).claim("c", asks(1)).settle();
+    run.delete(RESOURCE, "r");
+    assert_eq!(run.told("r"), "Available: its deletion waits until app/c lets it go");
+}
+
+#[test]
 fn a_holder_of_the_same_name_and_another_uid_is_read_live_too() {
     let scene = world().resource("r", db(5).with(held_by("c", "life-1"))).claim("c", asks(1)).uid("life-2");
     let mut driver = Driver::start_without(scene.into_world(), &[]);

@@ -70,6 +70,40 @@ fn an_exclusive_claim_refuses_a_resource_that_has_others() {
 }
 
 #[test]
+fn nobody_joins_an_exclusive_claim_until_it_says_otherwise() {
+    let alone = asks(1).with(json!({"exclusive": true}));
+    let named = asks(1).with(json!({"resourceName": "r"}));
+    let mut run = world()
+        .resource("r", shared(50, 3))
+        .claim("alone", alone)
+        .created(1)
+        .claim("b", asks(1))
+        .created(2)
+        .claim("n", named)
+        .created(3)
+        .settle();
+    assert_eq!(run.outcomes(), ["alone -> r", "b: NoMatch", "n: ResourceTaken"]);
+    let mut run = {
+        run.put(crate::support::claim("late", asks(1)));
+        run.restart()
+    };
+    assert_eq!(run.outcomes(), ["alone -> r", "b: NoMatch", "late: NoMatch", "n: ResourceTaken"]);
+    run.edit_spec(CLAIM, "alone", json!({"exclusive": false}));
+    assert_eq!(run.resource("r"), "Bound by alone, b, late");
+    assert_eq!((run.outcome("n").as_str(), run.bound_after_flush()), ("ResourceTaken", 0));
+}
+
+#[test]
+fn who_is_kept_out_by_an_exclusive_claim_gets_the_next_that_fits() {
+    let alone = asks(1).with(json!({"exclusive": true}));
+    let mut run =
+        world().resource("r", shared(50, 3)).claim("alone", alone).created(1).claim("b", asks(1)).settle();
+    assert_eq!(run.outcomes(), ["alone -> r", "b: NoMatch"]);
+    run.put(crate::support::resource("s", shared(1, 2)));
+    assert_eq!(run.outcome("b"), "-> s");
+}
+
+#[test]
 fn an_exclusive_claim_that_names_its_resource_refuses_company_too() {
     check(
         world()

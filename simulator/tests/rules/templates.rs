@@ -69,13 +69,34 @@ fn a_class_that_can_never_work_makes_nothing_and_says_where() {
 }
 
 #[test]
-fn an_expression_that_finds_nothing_leaves_the_resource_creating_with_the_reason() {
+fn an_expression_that_finds_nothing_fails_for_good_and_is_told_on_the_claim() {
     let run = provisioned(computes(json!({"hint": "${parameters.hint}"})));
-    let resource = made(&run);
-    assert_eq!(run.part(&resource), None);
-    assert!(run.resource(&resource).starts_with("Creating"), "{}", run.resource(&resource));
-    let told = run.told(&resource);
-    assert!(told.starts_with("TemplateError: ") && told.contains("template.spec.hint"), "{told}");
+    assert!(
+        run.resources().is_empty(),
+        "nothing was made of it, and its policy says Delete: {:?}",
+        run.resources()
+    );
+    let message = run.message("c");
+    assert_eq!(run.outcome("c"), "ProvisioningFailed");
+    assert!(message.contains("class k") && message.contains("template.spec.hint"), "{message}");
+}
+
+#[test]
+fn the_next_class_is_tried_where_the_templates_of_one_cannot_be_rendered() {
+    let broken = computes(json!({"size": "${1 / (parameters.tier == 'large' ? 0 : 1)}"}));
+    let spec = asks(5).with(json!({"classes": ["broken", "k"], "parameters": {"tier": "large"}}));
+    let run = world().class("broken", broken).class("k", computes(json!({}))).claim("c", spec).settle();
+    assert_eq!(run.body(RESOURCE, &made(&run))["spec"]["class"], "k", "{}", run.message("c"));
+    let refused = &run.body(CLAIM, "c")["status"]["refusedBy"][0];
+    assert_eq!(refused["class"], "broken", "{refused}");
+    assert!(refused["message"].as_str().is_some_and(|m| m.contains("template.spec.size")), "{refused}");
+}
+
+#[test]
+fn what_keeps_a_resource_from_being_made_is_told_on_its_claim() {
+    let run = world().without_kinds().class("k", computes(json!({}))).claim("c", claim()).settle();
+    let message = run.message("c");
+    assert!(message.starts_with("making resource ") && message.contains("KindNotInstalled: "), "{message}");
 }
 
 #[test]

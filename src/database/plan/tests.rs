@@ -4,6 +4,7 @@
 use super::*;
 use crate::api::database::role::RoleAccess;
 use crate::database::names::Names;
+use crate::database::seen::Stranger;
 use crate::database::sql::Dialect;
 use proptest::prelude::*;
 
@@ -310,10 +311,37 @@ fn a_database_that_is_gone_is_not_replaced_by_an_empty_one() {
     assert_eq!(lab.steps, []);
 }
 
+#[test]
+fn what_was_never_made_is_neither_kept_nor_quarantined() {
+    for (dialect, goal) in
+        DIALECTS.into_iter().flat_map(|d| [Goal::Retain, Goal::Quarantine(None)].map(|goal| (d, goal)))
+    {
+        let mut lab = Lab::new(dialect);
+        lab.seen.database = Place::Foreign(Stranger::Another("other".to_owned()));
+        lab.settle(goal);
+        assert!(lab.is_forgotten, "{goal:?}");
+        assert!(lab.seen.database.stranger().is_some(), "and nothing happens to what is another's");
+        // What is there is kept, whatever the record says.
+        let mut lab = Lab::serving(dialect);
+        lab.wanted.was_made = false;
+        lab.settle(goal);
+        assert!(!lab.is_forgotten && (lab.seen.database.ours().or(lab.seen.quarantined.ours())).is_some());
+    }
+}
+
+#[test]
+fn an_engine_without_owners_names_none_as_taken() {
+    let mut lab = Lab::new(Dialect::Mariadb);
+    lab.seen.owner = Place::Foreign(Stranger::Another("other".to_owned()));
+    let Step::Refuse(refusal) = lab.settle(Goal::Serve) else { panic!("it is taken") };
+    assert!(refusal.to_string().starts_with("database "), "{refusal}");
+}
+
 fn place<T: Clone + std::fmt::Debug + 'static>(
     ours: impl Strategy<Value = T> + 'static,
 ) -> impl Strategy<Value = Place<T>> {
-    prop_oneof![Just(Place::Free), Just(Place::Foreign), ours.prop_map(Place::Ours)]
+    let strangers = [Stranger::Unmarked, Stranger::Another("other".to_owned())].map(Place::Foreign);
+    prop_oneof![Just(Place::Free), proptest::sample::select(strangers.to_vec()), ours.prop_map(Place::Ours)]
 }
 
 fn any_seen() -> impl Strategy<Value = Seen> {
@@ -352,10 +380,10 @@ proptest! {
         let goal = [Goal::Serve, Goal::Retain, Goal::Quarantine(None), Goal::Drop][goal];
         let mut lab = Lab::new(DIALECTS[dialect]);
         let foreign = |seen: &Seen| {
-            let users = seen.users.iter().filter(|user| **user == Place::Foreign).count();
+            let users = seen.users.iter().filter(|user| user.stranger().is_some()).count();
             let databases = [&seen.database, &seen.quarantined];
-            users + databases.iter().filter(|d| ***d == Place::Foreign).count()
-                + usize::from(seen.owner == Place::Foreign)
+            users + databases.iter().filter(|d| d.stranger().is_some()).count()
+                + usize::from(seen.owner.stranger().is_some())
         };
         let before = foreign(&seen);
         lab.wanted.was_made = was_made;

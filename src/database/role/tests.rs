@@ -3,6 +3,7 @@
 use super::*;
 use crate::api::database::role::GrantFrom;
 use crate::database::ledger::Pending;
+use crate::database::seen::Stranger;
 use proptest::prelude::*;
 
 fn asked(access: RoleAccess) -> Asked<'static> {
@@ -180,8 +181,8 @@ proptest! {
         let dialect = [Dialect::Postgresql, Dialect::Mariadb][dialect];
         let mut lab = Lab::default();
         match at {
-            0 => lab.seen.group = Place::Foreign,
-            other => lab.seen.users[other - 1] = Place::Foreign,
+            0 => lab.seen.group = Place::Foreign(Stranger::Unmarked),
+            other => lab.seen.users[other - 1] = Place::Foreign(Stranger::Unmarked),
         }
         let was = lab.seen.clone();
         let last = lab.walk(&wanted(dialect, RoleAccess::ReadOnly, "one"), serves);

@@ -122,6 +122,7 @@ pub(super) fn count(text: &Option<String>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::seen::Stranger;
 
     #[test]
     fn what_has_no_mark_of_this_database_is_foreign() {
@@ -149,10 +150,10 @@ mod tests {
         };
         let seen = read_survey(&names, &ours(Some(names.owner.as_str())));
         let user = SeenUser { generation: 4, can_log_in: true, sessions: 3 };
-        assert_eq!(seen.users, [Place::Ours(user), Place::Foreign]);
+        assert_eq!(seen.users, [Place::Ours(user), Place::Foreign(Stranger::Another("other".to_owned()))]);
         assert_eq!(seen.owner, Place::Ours(()));
         let fresh = SeenDatabase { set_up: String::new(), is_open: true, sessions: 3 };
         assert_eq!(seen.database, Place::Ours(fresh));
-        assert_eq!(read_survey(&names, &ours(Some("postgres"))).database, Place::Foreign);
+        assert_eq!(read_survey(&names, &ours(Some("postgres"))).database, Place::Foreign(Stranger::Unmarked));
     }
 }

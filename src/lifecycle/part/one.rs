@@ -128,7 +128,8 @@ impl OnePart<'_> {
         match self.update(part, making) {
             Some(update) => {
                 let told = self.trouble().map(|why| format!("{key} cannot be updated: {why}"));
-                let says = told.map(|message| Says::NotReady { reason: reason::TEMPLATE_ERROR, message });
+                let says =
+                    told.map(|message| Says::NotReady { reason: reason::IMPLEMENTATION_REFUSED, message });
                 Judged { says: says.unwrap_or(judged.says), ..judged }.then(update)
             }
             None => judged,
@@ -174,7 +175,7 @@ impl OnePart<'_> {
     fn judge_makeable(&self, key: &PartKey, part: Box<Part>) -> Judged {
         let resource = &self.entry.resource;
         let says = match self.trouble() {
-            Some(why) => not_ready(reason::TEMPLATE_ERROR, format!("{key} cannot be created: {why}")),
+            Some(why) => not_ready(reason::IMPLEMENTATION_REFUSED, format!("{key} cannot be created: {why}")),
             None => not_ready(reason::CREATING, creating(key)),
         };
         // The UID of what was there before goes first: whoever finds the next one must know it for ours.

@@ -169,8 +169,13 @@ fn service(name: &str, values: &BTreeMap<String, String>) -> Vec<(Slot, Value)> 
         Ok(address) if !address.is_loopback() && !address.is_unspecified() => {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             let labels = json!({"kubernetes.io/service-name": name, "endpointslice.kubernetes.io/managed-by": "conductor.io"});
+            let mut spec = json!({"type": "ClusterIP", "ports": ports});
+            if address.is_ipv6() {
+                // One of the default family alone would lead nowhere. Where the cluster has no other, it is as before.
+                spec["ipFamilyPolicy"] = Value::from("PreferDualStack");
+            }
             vec![
-                (Slot::Service, json!({"metadata": metadata, "spec": {"type": "ClusterIP", "ports": ports}})),
+                (Slot::Service, json!({"metadata": metadata, "spec": spec})),
                 (
                     Slot::Endpoints,
                     json!({"metadata": {"name": name, "labels": labels}, "addressType": family,

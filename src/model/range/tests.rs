@@ -242,6 +242,22 @@ fn intervals_are_sorted_merged_and_tight() {
 }
 
 #[test]
+fn the_lowest_common_version_is_where_both_begin() {
+    for (offered, asked, want) in [
+        (">=14 <17", "> 15", Some("16")),
+        (">=14 <17", "> 14.5", Some("14.6")),
+        (">=14 <17", "!= 14", Some("15")),
+        (">=14 <17", "!= 14, != 15", Some("16")),
+        (">=14 <17", ">= 12", Some("14")),
+        ("<17", "<16", None),
+        ("15", "16", None),
+    ] {
+        let common = range(offered).lowest_common(&range(asked));
+        assert_eq!(common.as_deref(), want, "{offered} and {asked}");
+    }
+}
+
+#[test]
 fn lowest_text_is_the_lowest_version_the_range_names() {
     for (text, want) in [
         ("15", Some("15")),

@@ -4,7 +4,8 @@
 mod config;
 mod pass;
 
-use super::follow::{self, Told};
+use super::follow::{self, Followed, Part, Told};
+use super::mirror::{Mirror, no_keys};
 use super::pass::{Next, Provider};
 use super::trouble::Trouble;
 use super::work::{Round, Work};
@@ -14,7 +15,6 @@ use crate::api::database::logical::ServerRef;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
-use kube::runtime::reflector::Store;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -47,8 +47,8 @@ pub(super) fn fronts() -> ApiResource {
 #[derive(Clone)]
 pub(super) struct Fronts {
     provider: Provider,
-    fronts: Store<DynamicObject>,
-    classes: Store<DynamicObject>,
+    fronts: Mirror,
+    classes: Mirror,
 }
 
 /// Turns DatabaseClaims into claims until it is dropped.
@@ -59,15 +59,16 @@ pub(super) async fn run(
 ) {
     follow::until_served(&provider.desk.client, &fronts(), &mut inbox).await;
     let mut tasks = JoinSet::new();
-    let mut follow = |kind, home: Option<&str>, change: fn(Arc<DynamicObject>) -> FrontWake| {
+    let mut follow = |kind, home, part, change: fn(Arc<DynamicObject>) -> FrontWake| {
         let told = Told { wakes: &wakes, change, everything: || FrontWake::Everything };
-        follow::follow(&provider.desk.client, kind, home, told, &mut tasks)
+        let followed = Followed { kind, home, keys: no_keys, part };
+        follow::follow(&provider.desk.client, provider.world.occasion(), followed, told, &mut tasks)
     };
-    let fronts = follow(fronts(), None, FrontWake::Front);
-    let classes = follow(world::classes(), Some(&provider.desk.namespace), |_| FrontWake::Class);
-    for store in [&fronts, &classes] {
-        // It ends only when everything ends.
-        let _ = store.wait_until_ready().await;
+    let fronts = follow(fronts(), None, Part::Gives, FrontWake::Front);
+    let home = Some(provider.desk.namespace.clone());
+    let classes = follow(world::classes(), home, Part::Stands, |_| FrontWake::Class);
+    for mirror in [&fronts, &classes] {
+        mirror.wait_until_listed().await;
     }
     Work::default().run(Fronts { provider, fronts, classes }, inbox).await;
 }
@@ -88,7 +89,7 @@ impl Round for Fronts {
             FrontWake::World(Wake::Resource(_)) => BTreeSet::new(),
             FrontWake::World(Wake::Server(..) | Wake::Everything)
             | FrontWake::Class
-            | FrontWake::Everything => self.fronts.state().into_iter().map(|front| key_of(&front)).collect(),
+            | FrontWake::Everything => self.fronts.all().iter().map(|front| key_of(front)).collect(),
         }
     }
 
@@ -112,7 +113,8 @@ impl Round for Fronts {
 
 impl Fronts {
     fn known(&self, key: String) -> BTreeSet<String> {
-        let is_known = self.fronts.find(|front| key_of(front) == key).is_some();
+        let place = key.split_once('/');
+        let is_known = place.is_some_and(|(namespace, name)| self.fronts.find(namespace, name).is_some());
         is_known.then_some(key).into_iter().collect()
     }
 }

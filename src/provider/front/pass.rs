@@ -169,7 +169,7 @@ impl Fronts {
             })
         };
         let servers = self.provider.world.servers().into_iter().filter_map(read);
-        let classes = self.classes.state().into_iter().filter_map(|class| on_demand(&class));
+        let classes = self.classes.all().into_iter().filter_map(|class| on_demand(&class));
         servers.chain(classes).collect()
     }
 
@@ -309,7 +309,10 @@ fn waits_for(claim: &DynamicObject) -> String {
     let not_so = |condition: &&Value| condition["status"] != "True";
     let first = conditions.into_iter().flatten().find(not_so);
     let message = first.and_then(|condition| condition["message"].as_str()).unwrap_or_default();
-    if message.is_empty() { "it waits for its database".to_owned() } else { message.to_owned() }
+    // The claim is ours; its reader writes the fields that it was made of.
+    let message = message.replace("parameters.databaseName", "spec.DatabaseName");
+    let message = message.replace("parameters.userName", "spec.Username");
+    if message.is_empty() { "it waits for its database".to_owned() } else { message }
 }
 
 /// Whether a claim says something else than it should, as far as it is ours to say.

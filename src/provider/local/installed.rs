@@ -19,6 +19,26 @@ pub fn find_missing(dialect: Dialect) -> Option<String> {
     missing.or_else(|| RunAs::find(dialect).err()).map(|trouble| trouble.to_string())
 }
 
+/// The version of the servers that an engine would have here; nothing where none is installed or it does not say.
+pub fn find_version(dialect: Dialect) -> Option<String> {
+    let name = match dialect {
+        Dialect::Postgresql => "postgres",
+        Dialect::Mariadb | Dialect::Mysql => "mariadbd",
+    };
+    let program = binary(name, package(dialect)).ok()?;
+    let said = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    read_version(&String::from_utf8_lossy(&said.stdout))
+}
+
+/// The first word that begins as a version does, without what a packager adds to it.
+fn read_version(said: &str) -> Option<String> {
+    let is_part = |c: char| c.is_ascii_digit() || c == '.';
+    let mut words = said.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let word = words.next()?;
+    let version = &word[..word.find(|c| !is_part(c)).unwrap_or(word.len())];
+    Some(version.trim_end_matches('.').to_owned())
+}
+
 /// The package of an engine, by the name that Debian has for it.
 pub(super) fn package(dialect: Dialect) -> &'static str {
     match dialect {
@@ -122,6 +142,19 @@ fn missing(what: &str, package: &str) -> Trouble {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_server_says_its_version_in_its_own_way() {
+        for (said, version) in [
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", Some("15.18")),
+            ("postgres (PostgreSQL) 18beta2", Some("18")),
+            ("mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", Some("10.11.19")),
+            ("no such thing", None),
+            ("", None),
+        ] {
+            assert_eq!(read_version(said).as_deref(), version, "{said}");
+        }
+    }
 
     #[test]
     fn what_is_not_installed_is_told_with_its_package() {

@@ -7,7 +7,7 @@
 mod installed;
 pub mod process;
 
-pub use installed::find_missing;
+pub use installed::{find_missing, find_version};
 
 use super::book::text;
 use super::desk::Desk;

@@ -187,14 +187,20 @@ fn spawn(plan: &Plan) -> Result<Process, Trouble> {
     let user = RunAs::find(plan.dialect)?;
     let failed =
         |error: std::io::Error| Trouble::Refused(format!("folder {}: {error}", plan.folder.display()));
-    fs::create_dir_all(&plan.folder).map_err(failed)?;
-    user.own(&plan.folder).map_err(failed)?;
+    make_own(&plan.folder, &user).map_err(failed)?;
     user.can_enter(&plan.folder)?;
     let guard = match plan.dialect {
         Dialect::Postgresql => spawn_postgresql(plan, &user)?,
         Dialect::Mariadb | Dialect::Mysql => spawn_mariadb(plan, &user)?,
     };
     Ok(Process { guard })
+}
+
+/// A folder that only the server's user enters: what is in it is other people's data. One from before is shut too.
+fn make_own(folder: &Path, user: &RunAs) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    user.own(folder)
 }
 
 fn spawn_postgresql(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
@@ -233,10 +239,9 @@ fn spawn_postgresql(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
 fn spawn_mariadb(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
     let package = package(plan.dialect);
     let (install, mariadbd) = (binary("mariadb-install-db", package)?, binary("mariadbd", package)?);
+    make_own(&plan.data(), user)
+        .map_err(|error| Trouble::Refused(format!("folder {}: {error}", plan.data().display())))?;
     if !plan.data().join("mysql").exists() {
-        fs::create_dir_all(plan.data())
-            .and_then(|()| user.own(&plan.data()))
-            .map_err(|error| Trouble::Refused(format!("folder {}: {error}", plan.data().display())))?;
         let mut made = user.command(&install);
         made.env(OWN_TEMPORARY, &plan.folder);
         made.arg("--no-defaults").arg(format!("--datadir={}", plan.data().display())).args([
@@ -321,5 +326,23 @@ fn reason(log: &Path) -> String {
     match lines.iter().rev().take(LOG_LINES).rev().find(is_error) {
         Some(error) => (*error).to_owned(),
         None => last.join(" / "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_servers_folder_is_shut_to_others_also_one_from_before() {
+        let folder = std::env::temp_dir().join(format!("conductor-own-folder-{}", std::process::id()));
+        let Ok(user) = RunAs::find(Dialect::Mariadb) else { return };
+        fs::create_dir_all(&folder).expect("it can be made");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        make_own(&folder, &user).expect("it can be shut");
+        let mode = fs::metadata(&folder).expect("it is there").mode() & 0o777;
+        let _ = fs::remove_dir_all(&folder);
+        assert_eq!(mode, 0o700);
     }
 }

@@ -4,7 +4,8 @@
 mod pass;
 mod status;
 
-use super::follow::{self, Told};
+use super::follow::{self, Followed, Part, Told};
+use super::mirror::{Key, Mirror, no_keys};
 use super::pass::{Next, Provider};
 use super::trouble::Trouble;
 use super::work::{Round, Work};
@@ -14,7 +15,6 @@ use crate::api::database::logical::ServerRef;
 use crate::api::database::role::{DatabaseGrantSpec, DatabaseRoleSpec};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::reflector::Store;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -47,8 +47,8 @@ pub(super) fn grants() -> ApiResource {
 #[derive(Clone)]
 pub(super) struct Roles {
     provider: Provider,
-    roles: Store<DynamicObject>,
-    grants: Store<DynamicObject>,
+    roles: Mirror,
+    grants: Mirror,
 }
 
 /// Makes and keeps extra logins until it is dropped.
@@ -62,14 +62,15 @@ pub(super) async fn run(
     for kind in [roles(), grants()] {
         follow::until_served(&client, &kind, &mut inbox).await;
     }
-    let mut follow = |kind, wake: fn(Arc<DynamicObject>) -> RoleWake| {
+    let mut follow = |kind, keys, part, wake: fn(Arc<DynamicObject>) -> RoleWake| {
         let told = Told { wakes: &wakes, change: wake, everything: || RoleWake::Everything };
-        follow::follow(&client, kind, None, told, &mut tasks)
+        let followed = Followed { kind, home: None, keys, part };
+        follow::follow(&client, provider.world.occasion(), followed, told, &mut tasks)
     };
-    let (roles, grants) = (follow(roles(), RoleWake::Role), follow(grants(), RoleWake::Grant));
-    for store in [&roles, &grants] {
-        // It ends only when everything ends.
-        let _ = store.wait_until_ready().await;
+    let roles = follow(roles(), keys_of_role, Part::Gives, RoleWake::Role);
+    let grants = follow(grants(), no_keys, Part::Stands, RoleWake::Grant);
+    for mirror in [&roles, &grants] {
+        mirror.wait_until_listed().await;
     }
     Work::default().run(Roles { provider, roles, grants }, inbox).await;
 }
@@ -83,19 +84,19 @@ impl Round for Roles {
             RoleWake::Role(role) => BTreeSet::from([key_of(role)]),
             RoleWake::Grant(grant) => {
                 let namespace = grant.namespace().unwrap_or_default();
-                self.on(|(of, _)| *of == namespace)
+                let is_there = |role: &DynamicObject| claimed(role).is_some_and(|(of, _)| of == namespace);
+                names(self.roles.all().iter().filter(|role| is_there(role)))
             }
-            RoleWake::World(Wake::Claim(claim)) => {
-                self.on(|claimed| *claimed == (claim.namespace().unwrap_or_default(), claim.name_any()))
-            }
+            RoleWake::World(Wake::Claim(claim)) => self.on(key_of(claim)),
             RoleWake::World(Wake::Record(record)) => {
-                let text = |pointer: &str| world::text(record, pointer).to_owned();
-                let claim = (text("/spec/claim/namespace"), text("/spec/claim/name"));
-                self.on(|claimed| *claimed == claim)
+                let text = |pointer: &str| world::text(record, pointer);
+                self.on(format!("{}/{}", text("/spec/claim/namespace"), text("/spec/claim/name")))
             }
             // A role is looked at through its claim's database; what happens to a server is told by its record.
             RoleWake::World(Wake::Resource(_)) => BTreeSet::new(),
-            RoleWake::World(Wake::Server(..) | Wake::Everything) | RoleWake::Everything => self.on(|_| true),
+            RoleWake::World(Wake::Server(..) | Wake::Everything) | RoleWake::Everything => {
+                names(self.roles.all().iter())
+            }
         }
     }
 
@@ -108,7 +109,8 @@ impl Round for Roles {
     }
 
     fn server_of(&self, key: &str) -> Option<ServerRef> {
-        let role = self.roles.find(|role| key_of(role) == key)?;
+        let (namespace, name) = key.split_once('/')?;
+        let role = self.roles.find(namespace, name)?;
         serde_json::from_value(role.data.pointer("/status/madeOn/server")?.clone()).ok()
     }
 
@@ -118,17 +120,14 @@ impl Round for Roles {
 }
 
 impl Roles {
-    /// The roles on claims of which something is so.
-    fn on(&self, is_meant: impl Fn(&(String, String)) -> bool) -> BTreeSet<String> {
-        let all = self.roles.state().into_iter();
-        all.filter(|role| claimed(role).is_some_and(|claim| is_meant(&claim)))
-            .map(|role| key_of(&role))
-            .collect()
+    /// The roles on the claim `namespace/name`.
+    fn on(&self, claim: String) -> BTreeSet<String> {
+        names(self.roles.by(&Key::ClaimNamed(claim)).iter())
     }
 
     /// The grants of a namespace, as last seen.
     fn grants_in(&self, namespace: &str) -> Vec<DatabaseGrantSpec> {
-        let all = self.grants.state().into_iter();
+        let all = self.grants.all().into_iter();
         let there = all.filter(|grant| grant.namespace().as_deref() == Some(namespace));
         there.filter_map(|grant| read_grant(&grant)).collect()
     }
@@ -145,6 +144,15 @@ fn claimed(role: &DynamicObject) -> Option<(String, String)> {
     let spec: DatabaseRoleSpec = serde_json::from_value(role.data.get("spec")?.clone()).ok()?;
     let namespace = spec.claim_ref.namespace.or_else(|| role.namespace()).unwrap_or_default();
     Some((namespace, spec.claim_ref.name))
+}
+
+fn keys_of_role(role: &DynamicObject) -> Vec<Key> {
+    let claim = claimed(role).map(|(namespace, name)| format!("{namespace}/{name}"));
+    claim.map(Key::ClaimNamed).into_iter().collect()
+}
+
+fn names<'a>(roles: impl Iterator<Item = &'a Arc<DynamicObject>>) -> BTreeSet<String> {
+    roles.map(|role| key_of(role)).collect()
 }
 
 fn key_of(role: &DynamicObject) -> String {

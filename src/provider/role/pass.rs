@@ -164,7 +164,7 @@ impl Roles {
     async fn walk(&self, mut case: Case) -> Result<Next, Trouble> {
         let mut book = Book::open(&self.provider.desk, self.owners(&case)?).await?;
         book.compare_with(&case.server);
-        let mut session = self.provider.pool.session(&case.access).await?;
+        let mut session = server::log_in(&self.provider.pool, &case.server, &case.access).await?;
         case.wanted.dialect = session.dialect();
         let mut seen = session.survey_role(&case.wanted).await?;
         for _ in 0..STEPS_MAX {

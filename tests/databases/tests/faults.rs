@@ -88,6 +88,10 @@ async fn a_missing_right_is_named_with_the_statement_that_gives_it() {
     let house = House::enter().await;
     let admin = Login::admin(&server.access());
     admin.run("CREATE ROLE clerk LOGIN PASSWORD 'weak-but-mine'").await.expect("a role");
+    // One that it may not enter is not counted, and hides nothing.
+    for statement in ["CREATE DATABASE private", "REVOKE ALL ON DATABASE private FROM PUBLIC"] {
+        admin.run(statement).await.expect("the administrator may");
+    }
     house.register("main", &server, json!({})).await;
     let credentials = |password: &str| {
         json!({"apiVersion": "v1", "kind": "Secret",
@@ -98,6 +102,7 @@ async fn a_missing_right_is_named_with_the_statement_that_gives_it() {
     let controller = house.controller();
     let told = house.server_tells("main", "authentication failed").await;
     assert!(told.contains("clerk") && !told.contains("wrong"), "{told}");
+    assert!(told.contains("Secret main-admin"), "{told}");
     house.turn.put(credentials("weak-but-mine")).await;
     let told = house.server_tells("main", "lacks CREATEROLE").await;
     assert!(told.contains("ALTER ROLE \"clerk\" CREATEROLE") && told.contains("CREATEDB"), "{told}");

@@ -13,6 +13,8 @@ pub struct Call {
     pub method: Method,
     /// The path, without the query.
     pub path: String,
+    /// The query.
+    pub query: String,
 }
 
 impl Call {
@@ -64,7 +66,9 @@ impl<S: Service<Request<Body>>> Service<Request<Body>> for Listening<S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> S::Future {
-        let call = Call { method: request.method().clone(), path: request.uri().path().to_owned() };
+        let (method, uri) = (request.method().clone(), request.uri());
+        let query = uri.query().unwrap_or_default().to_owned();
+        let call = Call { method, path: uri.path().to_owned(), query };
         self.calls.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         self.inner.call(request)
     }

@@ -3,7 +3,7 @@
 
 use conductor::live::{Error, LeaseOptions, Options};
 use conductor::model::{Kind, TypeId};
-use conductor_live::{Calls, Controller, Side, Turn, on_both_apis, root, turn_on, until};
+use conductor_live::{Call, Calls, Controller, Side, Turn, on_both_apis, root, turn_on, until};
 use http::{Method, Request};
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ on_both_apis! {
     the_seed_binds_with_four_writes_and_then_rests,
     a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it,
     a_quota_tells_what_is_used_of_it,
+    claims_are_followed_for_databases_from_the_first_server_on,
     one_leads_the_other_takes_over_and_who_lost_the_lease_ends,
 }
 
@@ -138,6 +139,44 @@ async fn a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it(s
     let condition = &next.data["status"]["conditions"][0];
     assert_eq!(condition["reason"], "NoMatch");
     assert_eq!(condition["message"], "0/1 resources fit: 1 phase");
+    controller.stop().await.expect("it stops when asked to");
+}
+
+/// Where no claim can be on a server of ours, the part that makes databases asks nothing about claims.
+async fn claims_are_followed_for_databases_from_the_first_server_on(side: Side) {
+    let turn = turn_on(side).await;
+    turn.namespace("plain").await;
+    let calls = Calls::default();
+    // The engine's watches are told from the others by how long they last.
+    let watch_timeout = Duration::from_secs(280);
+    let options = Options { lease: None, databases: true, watch_timeout, ..Options::default() };
+    let controller = Controller::start(turn.client_through(&calls), options);
+    let others_watch = |kind: &str| {
+        let is_on = |call: &Call| call.path.ends_with(&format!("/{kind}")) && call.query.contains("watch=");
+        calls.all().iter().any(|call| is_on(call) && !call.query.contains("timeoutSeconds=280"))
+    };
+    until("records are watched", async || others_watch("logicaldatabases").then_some(())).await;
+    turn.put(database("plain", "Retain")).await;
+    turn.put(claim("plain", "app")).await;
+    claim_in(&turn, "plain", "app", "Bound").await;
+    settled(&calls).await;
+    let is_followed = || others_watch("relationaldatabaseclaims") || others_watch("relationaldatabases");
+    assert!(!is_followed(), "only the engine watches claims and resources: {:#?}", calls.all());
+    assert!(!calls.all().iter().any(|call| call.path.contains("/logicaldatabases/")), "{:#?}", calls.all());
+
+    turn.put(json!({
+        "apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseServer",
+        "metadata": {"name": "away", "namespace": "conductor-system"},
+        "spec": {
+            "engine": "postgresql", "host": "127.0.0.1", "port": 1,
+            "admin": {"secretName": "nobody"},
+        },
+    }))
+    .await;
+    until("claims and resources are followed for it", async || {
+        (others_watch("relationaldatabaseclaims") && others_watch("relationaldatabases")).then_some(())
+    })
+    .await;
     controller.stop().await.expect("it stops when asked to");
 }
 

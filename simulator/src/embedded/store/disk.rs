@@ -4,8 +4,11 @@
 use super::state::{State, numbered};
 use super::{Refusal, Stored, Write};
 use parking_lot::RwLock;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
 use std::collections::HashMap;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,6 +21,12 @@ const REVISION: &str = "revision";
 /// How many writes share a commit at most.
 const BATCH: usize = 1024;
 const FILE: &str = "objects.redb";
+/// What to do about a file that cannot be read.
+const REPAIR: &str = "put a copy of it back, or move it away to begin anew without what it held";
+/// What `conductor up` keeps in the same folder.
+const KEPT_BESIDE: [&str; 6] = [FILE, "access.json", "access.new", "kubeconfig", "kubeconfig.new", "servers"];
+/// The bit of folders that are everybody's, such as `/tmp`.
+const STICKY: u32 = 0o1000;
 
 /// What a folder held.
 #[derive(Debug, Default)]
@@ -36,10 +45,11 @@ pub(super) struct Journal {
 impl Journal {
     pub fn open(folder: &Path) -> Result<(Journal, Kept), String> {
         let failed = |why: String| format!("{}: {why}", folder.display());
-        std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
-        let database = Database::create(folder.join(FILE)).map_err(|error| failed(error.to_string()))?;
+        shut(folder).map_err(|error| failed(error.to_string()))?;
+        let database = Database::create(folder.join(FILE)).map_err(|error| failed(told(&error)))?;
         let journal = Journal { database };
-        let kept = journal.read().map_err(|error| failed(error.to_string()))?;
+        let damaged = |error: redb::Error| format!("{FILE} is damaged ({error}): {REPAIR}");
+        let kept = journal.read().map_err(|error| failed(damaged(error)))?;
         Ok((journal, kept))
     }
 
@@ -76,6 +86,44 @@ impl Journal {
         }
         begin.commit()?;
         Ok(())
+    }
+}
+
+/// Makes the folder and the file where they are not there, and lets nobody but their owner in: every Secret is in them.
+/// A folder that holds other things too, or is everybody's, keeps its rights; the file does not.
+fn shut(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mode = fs::metadata(folder)?.permissions().mode();
+    // Who may only pass through, as servers of another user must, sees nothing.
+    if mode & STICKY == 0 && mode & 0o066 != 0 && is_own(folder)? {
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    let file = folder.join(FILE);
+    OpenOptions::new().append(true).create(true).mode(0o600).open(&file)?;
+    fs::set_permissions(&file, Permissions::from_mode(0o600))
+}
+
+/// Whether nothing is in the folder but what is kept with the file.
+fn is_own(folder: &Path) -> std::io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if !KEPT_BESIDE.iter().any(|known| name == *known) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What is wrong with the file, and what to do about it.
+fn told(error: &DatabaseError) -> String {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => {
+            "another process uses it: choose a folder that nobody else uses".to_owned()
+        }
+        DatabaseError::Storage(StorageError::Io(error)) if error.kind() != ErrorKind::InvalidData => {
+            error.to_string()
+        }
+        other => format!("{FILE} is damaged ({other}): {REPAIR}"),
     }
 }
 
@@ -153,4 +201,28 @@ fn stage(state: &State, batch: Vec<(Write, Answer)>) -> Vec<Staged> {
         staged.push(Staged { table: write.table, key: write.key, stored, deleted, answer });
     }
     staged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_our_own_is_shut_and_one_with_other_things_is_not() {
+        let base = std::env::temp_dir().join(format!("conductor-shut-folder-{}", std::process::id()));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let (new, open, shared) = (base.join("new/deep"), base.join("open"), base.join("shared"));
+        for folder in [&open, &shared] {
+            fs::create_dir_all(folder).unwrap();
+            fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+            fs::write(folder.join(FILE), "").unwrap();
+            fs::set_permissions(folder.join(FILE), Permissions::from_mode(0o644)).unwrap();
+        }
+        fs::write(shared.join("homework"), "").unwrap();
+        for (folder, expected) in [(&new, 0o700), (&open, 0o700), (&shared, 0o755)] {
+            shut(folder).unwrap();
+            assert_eq!((mode(folder), mode(&folder.join(FILE))), (expected, 0o600), "{}", folder.display());
+        }
+        fs::remove_dir_all(&base).unwrap();
+    }
 }

@@ -7,7 +7,7 @@ use crate::embedded::kinds;
 use crate::embedded::object::{self, finalizers, is_deleting, set_meta};
 use crate::embedded::registry::{CRD_TABLE, Common, NAMESPACE_TABLE, Served};
 use crate::embedded::scope::{Scope, Sub};
-use crate::embedded::store::{Expect, Leave, Stored, Write};
+use crate::embedded::store::{Expect, Leave, Refusal, Stored, Write};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -305,10 +305,32 @@ async fn drop_finalizer(
     let leave = if ends { Leave::Nothing(value) } else { Leave::Put(value) };
     let table = Arc::clone(&served.resource.table);
     let write = Write { table, key: key.to_owned(), expect: Expect::Revision(stored.revision), leave };
-    if let Ok(stored) = api.store.commit(write).await
+    let again = match served.resource.common() {
+        Some(Common::Crd) => Task::Crd(key.to_owned()),
+        _ => Task::Object { table: Arc::clone(&served.resource.table), key: Arc::from(key) },
+    };
+    if let Some(stored) = commit_or_look_again(api, write, again, tasks).await
         && ends
     {
         ended(api, served, &stored.value, tasks);
+    }
+}
+
+/// Commits a write of the sweep. Another sweep may have been faster, and its write wakes nobody: then the object is
+/// looked at again here, or a Namespace would be left over for ever.
+async fn commit_or_look_again(
+    api: &Api,
+    write: Write,
+    again: Task,
+    tasks: &mut VecDeque<Task>,
+) -> Option<Arc<Stored>> {
+    match api.store.commit(write).await {
+        Ok(stored) => Some(stored),
+        Err(Refusal::Changed) => {
+            tasks.push_back(again);
+            None
+        }
+        Err(Refusal::Exists | Refusal::Disk(_)) => None,
     }
 }
 
@@ -341,18 +363,14 @@ async fn empty_namespace(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
             remove(api, &served, &stored.value, &options).await;
         }
     }
-    let left = contents.iter().any(|(table, stored)| {
-        let key = object::key(object::namespace(&stored.value), object::name(&stored.value));
-        api.store.find(table, &key).is_some()
-    });
-    match left {
-        false => end_namespace(api, name, tasks).await,
-        true => tell_remaining(api, name).await,
+    match self::contents(api, &format!("{name}/")).is_empty() {
+        true => end_namespace(api, name, tasks).await,
+        false => tell_remaining(api, name, tasks).await,
     }
 }
 
 /// Says in a Namespace what its end waits for.
-async fn tell_remaining(api: &Api, name: &str) {
+async fn tell_remaining(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
     let Some(namespace) = api.store.find(NAMESPACE_TABLE, name) else { return };
     let mut value = namespace.value.clone();
     let left = contents(api, &format!("{name}/"));
@@ -366,8 +384,7 @@ async fn tell_remaining(api: &Api, name: &str) {
             expect,
             leave: Leave::Put(value),
         };
-        // Whoever was faster leaves a Namespace that is looked at again.
-        let _ = api.store.commit(write).await;
+        commit_or_look_again(api, write, Task::Namespace(name.to_owned()), tasks).await;
     }
 }
 
@@ -392,7 +409,7 @@ async fn end_namespace(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
     let leave = if ends { Leave::Nothing(value) } else { Leave::Put(value) };
     let table = Arc::clone(&served.resource.table);
     let write = Write { table, key: name.to_owned(), expect: Expect::Revision(namespace.revision), leave };
-    if let Ok(stored) = api.store.commit(write).await
+    if let Some(stored) = commit_or_look_again(api, write, Task::Namespace(name.to_owned()), tasks).await
         && ends
     {
         ended(api, &served, &stored.value, tasks);

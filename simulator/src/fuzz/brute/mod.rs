@@ -35,6 +35,8 @@ pub struct Reference {
     pub claim: String,
     pub uid: Option<String>,
     pub requests: Amounts,
+    /// Whether its claim tolerates nobody else.
+    exclusive: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -262,7 +264,7 @@ impl Db {
             Some("Phase")
         } else if self.cordoned {
             Some("Cordoned")
-        } else if held > 0 && self.slots == 1 {
+        } else if held > 0 && (self.slots == 1 || self.references.iter().any(|r| r.exclusive)) {
             Some("Reserved")
         } else if held >= self.slots || (held > 0 && ask.exclusive) {
             Some("Sharing")
@@ -289,7 +291,8 @@ impl Db {
         }
         let others = self.references.iter().filter(|r| r.claim != ask.key || r.uid.is_some());
         let others: Vec<&str> = others.map(|r| r.claim.as_str()).collect();
-        if !others.is_empty() && (self.slots == 1 || self.is_released()) {
+        let is_alone = self.references.iter().any(|r| r.exclusive && (r.claim != ask.key || r.uid.is_some()));
+        if !others.is_empty() && (self.slots == 1 || is_alone || self.is_released()) {
             return Some(("Reserved", format!("{} has it", others.join(", "))));
         }
         if others.len() >= self.slots {
@@ -315,7 +318,8 @@ impl Db {
         }
         self.references.retain(|r| r.uid.is_some() || r.claim != ask.key);
         let uid = Some(ask.uid.clone());
-        self.references.push(Reference { claim: ask.key.clone(), uid, requests: counted });
+        let (claim, exclusive) = (ask.key.clone(), ask.exclusive);
+        self.references.push(Reference { claim, uid, requests: counted, exclusive });
     }
 }
 
@@ -355,7 +359,13 @@ impl Maker {
             ),
         ];
         if let Some((predicate, field, _)) = offers.iter().find(|(_, _, offered)| !offered) {
-            return Some((predicate, format!("class {name} does not offer the {field} asked")));
+            let why = match (&self.engine, &ask.engine) {
+                (Some(made), Some(asked)) if *field == "engine" => {
+                    format!("class {name} makes {made}, and {asked} is asked")
+                }
+                _ => format!("class {name} does not offer the {field} asked"),
+            };
+            return Some((predicate, why));
         }
         if !ask.selector.matches(|key| self.labels.get(key).map(String::as_str)) {
             let why = format!("class {name} does not have the labels that the selector asks for");

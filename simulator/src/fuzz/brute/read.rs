@@ -35,6 +35,8 @@ impl Db {
             claim: format!("{}/{}", r["namespace"].as_str().unwrap_or(""), r["name"].as_str().unwrap_or("")),
             uid: text(&r["uid"]),
             requests: amounts(&r["requests"]),
+            // Its claim says, once all are read.
+            exclusive: false,
         });
         let template = !spec["template"].is_null();
         let meta = &object.metadata;
@@ -97,7 +99,7 @@ impl Ask {
             capabilities: strings(&spec["requests"]).into_iter().collect(),
             selector: selector(&spec["selector"]),
             requests: amounts(&spec["resources"]["requests"]),
-            exclusive: spec["exclusive"] == true,
+            exclusive: readable && spec["exclusive"] == true,
         }
     }
 }
@@ -178,6 +180,11 @@ impl Brute {
                     drop(brute.namespaces.insert(name, meta.labels.clone().unwrap_or_default()))
                 }
             }
+        }
+        let alone = brute.asks.iter().filter(|ask| ask.exclusive).map(|ask| ask.uid.clone());
+        let alone: BTreeSet<String> = alone.collect();
+        for reference in brute.dbs.iter_mut().flat_map(|db| &mut db.references) {
+            reference.exclusive = reference.uid.as_ref().is_some_and(|uid| alone.contains(uid));
         }
         brute.dbs.sort_by(|a, b| a.name.cmp(&b.name));
         brute.asks.sort_by(|a, b| a.uid.cmp(&b.uid));

@@ -1,0 +1,106 @@
+//! What was written to a folded object since it was folded: kept as it was asked for, and put into the object when
+//! somebody wants to see it. Of two writes of the same fields only the later is kept.
+
+use super::patch;
+use conductor::action::Change;
+use conductor::model::{Capacity, Object, Revision};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Later {
+    changes: Vec<Change>,
+    generations: i64,
+    pub revision: Revision,
+}
+
+impl Later {
+    /// One write more. `declares` says whether it makes a new generation.
+    pub fn add(&mut self, change: Change, revision: Revision, declares: bool) {
+        self.revision = revision;
+        self.generations += i64::from(declares);
+        self.changes.retain(|known| !replaces(&change, known));
+        self.changes.push(change);
+    }
+
+    /// Puts the writes into the object.
+    pub fn follow(&self, object: &mut Object) {
+        for change in &self.changes {
+            patch(object, change.merge_patch());
+        }
+        if self.generations > 0 {
+            object.metadata.generation = Some(object.metadata.generation.unwrap_or(0) + self.generations);
+        }
+        object.metadata.resource_version = Some(self.revision.to_string());
+    }
+}
+
+/// Whether nothing is left of a write after another, whatever came between. Different kinds of writes share no field.
+fn replaces(new: &Change, old: &Change) -> bool {
+    match (new, old) {
+        (Change::ResourceSpec { .. }, Change::ResourceSpec { .. }) => true,
+        // What was taken away whole is not there to be filled in.
+        (
+            Change::ClaimStatus { resource: new, binding: secret, .. },
+            Change::ClaimStatus { resource: old, binding: old_secret, .. },
+        ) => (new.is_none() || old.is_some()) && (secret.is_none() || old_secret.is_some()),
+        (
+            Change::ClaimSpec { resource_name: new, finalizers: _ },
+            Change::ClaimSpec { resource_name: old, finalizers: _ },
+        ) => new.is_some() || old.is_none(),
+        (
+            Change::ResourceStatus { allocated: new, implementation: None, .. },
+            Change::ResourceStatus { allocated: old, implementation: None, .. },
+        ) => names_all(new, old),
+        _ => false,
+    }
+}
+
+/// Quantities that are not named stay as they were, unless all of them go.
+fn names_all(new: &Capacity, old: &Capacity) -> bool {
+    new.is_empty() || !old.is_empty() && old.iter().all(|(known, _)| new.iter().any(|(dim, _)| dim == known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conductor::model::{ClaimPhase, Kind, Name, ObjectKey, TypeId, Uid};
+    use serde_json::json;
+
+    fn status(resource: Option<&str>) -> Change {
+        let place = |name: &str| (ObjectKey::new("system", name), Uid::from("u"));
+        Change::ClaimStatus {
+            phase: ClaimPhase::Pending,
+            resource: resource.map(place),
+            conditions: Vec::new(),
+            observed_generation: 1,
+            binding: None,
+        }
+    }
+
+    fn spec(name: Option<&str>, finalizer: &str) -> Change {
+        Change::ClaimSpec { resource_name: name.map(Name::from), finalizers: vec![Name::from(finalizer)] }
+    }
+
+    #[test]
+    fn what_is_kept_leads_to_the_same_object_as_one_write_after_the_other() {
+        let changes = [
+            spec(Some("a"), "one"),
+            status(Some("a")),
+            spec(None, "two"),
+            status(None),
+            spec(Some("b"), "three"),
+            status(Some("b")),
+        ];
+        let body = json!({"spec": {"engine": "x"}, "status": {"resourceRef": {"more": 1}}});
+        let kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
+        let mut each = Object { kind, metadata: Default::default(), body };
+        let (mut later, mut together) = (Later::default(), each.clone());
+        for change in changes {
+            patch(&mut each, change.merge_patch());
+            later.add(change, Revision(7), false);
+        }
+        later.follow(&mut together);
+        each.metadata.resource_version = Some("7".to_owned());
+        assert_eq!(together, each);
+        assert_eq!(later.changes.len(), 3);
+    }
+}

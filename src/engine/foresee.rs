@@ -1,0 +1,166 @@
+//! What an object is after a write of ours, told from what it was before: whoever stores the write need not show the
+//! object again, and nothing is read twice. Where that is not certain, nothing is foreseen, and the object is read.
+
+use super::{Engine, Flight, Target};
+use crate::action::{Action, Change, Write};
+use crate::model::{Capacity, Claim, ClaimStatus, Kind, Resource, ResourceStatus, Revision, Time};
+
+impl Engine {
+    /// Whether a write makes a new generation of its object, where the engine can tell what the object is after it.
+    /// Nothing where it cannot; then [`Engine::done_as_asked`] is not to be called.
+    pub fn foresees(&self, write: &Write) -> Option<bool> {
+        match write.kind {
+            Kind::Claim(_) => {
+                let known = self.state.claim(&write.uid)?;
+                let is_known = known.meta.key == write.key && write.revision == Some(known.meta.revision);
+                if is_known { foresees_claim(known, &write.change) } else { None }
+            }
+            Kind::Resource(ty) => {
+                let id = self.state.find_resource(ty, &write.key.name)?;
+                let known = &self.state.resource(id)?.resource;
+                let is_known = known.meta.uid == write.uid && write.revision == Some(known.meta.revision);
+                if is_known { foresees_resource(known, &write.change) } else { None }
+            }
+            Kind::Class(_)
+            | Kind::Quota
+            | Kind::ClusterQuota
+            | Kind::Limits
+            | Kind::Profile
+            | Kind::Namespace => None,
+        }
+    }
+
+    /// A write was done on the very revision that it was computed from, and made this one: the same as if its answer had
+    /// shown the object. For whoever stores every write itself, and for writes that are [foreseen](Engine::foresees). What
+    /// cannot be told after all is read.
+    pub fn done_as_asked(&mut self, write: Write, revision: Revision, now: Time) -> Vec<Action> {
+        let declares = self.foresees(&write);
+        if let Some(Flight { target, effect }) = self.landed(write.id) {
+            if let Target::Resource(ty, name) = &target {
+                self.dirty_maker(*ty, name);
+            }
+            self.succeeded(&target, effect);
+            match declares {
+                Some(declares) => {
+                    self.observe_change(write, revision, i64::from(declares), now);
+                    self.dirty.insert(target);
+                }
+                None => self.read_target(&target),
+            }
+        }
+        self.rest(now)
+    }
+
+    fn observe_change(&mut self, write: Write, revision: Revision, generations: i64, now: Time) {
+        if let Kind::Resource(ty) = write.kind {
+            let id = self.state.find_resource(ty, &write.key.name);
+            let entry = id.and_then(|id| self.state.resource(id));
+            if let Some(mut resource) = entry.and_then(|e| resource_after(&e.resource, write.change)) {
+                resource.meta.revision = revision;
+                resource.meta.generation += generations;
+                self.observe_resource(resource, now);
+            }
+        } else if let Some(known) = self.state.claim(&write.uid)
+            && let Some(mut claim) = claim_after(known, write.change)
+        {
+            claim.meta.revision = revision;
+            claim.meta.generation += generations;
+            self.observe_claim(claim, now);
+        }
+    }
+}
+
+fn foresees_claim(known: &Claim, change: &Change) -> Option<bool> {
+    // Of a spec that cannot be read nothing is known, the name of the resource neither.
+    if known.meta.deleting || known.wants.is_err() {
+        return None;
+    }
+    match change {
+        Change::ClaimStatus { .. } => Some(false),
+        Change::ClaimSpec { resource_name, .. } => {
+            Some(resource_name.is_some() && *resource_name != known.resource_name)
+        }
+        Change::ClaimRefusals { .. }
+        | Change::ResourceSpec { .. }
+        | Change::ResourceRecipe { .. }
+        | Change::ResourceStatus { .. }
+        | Change::ClassFinalizers { .. }
+        | Change::QuotaStatus { .. } => None,
+    }
+}
+
+fn foresees_resource(known: &Resource, change: &Change) -> Option<bool> {
+    // Scripts are computed from more than is kept here.
+    if known.meta.deleting || known.offer.is_err() || known.script.is_some() {
+        return None;
+    }
+    match change {
+        // Alike in meaning, they may be spelled otherwise: then only the object tells whether it is a new generation.
+        Change::ResourceSpec { claim_refs, .. } => (*claim_refs != known.claim_refs).then_some(true),
+        Change::ResourceStatus { allocated, implementation: None, .. } => {
+            replaces(allocated, &known.status.allocated).then_some(false)
+        }
+        Change::ResourceStatus { .. }
+        | Change::ResourceRecipe { .. }
+        | Change::ClaimSpec { .. }
+        | Change::ClaimStatus { .. }
+        | Change::ClaimRefusals { .. }
+        | Change::ClassFinalizers { .. }
+        | Change::QuotaStatus { .. } => None,
+    }
+}
+
+/// A patch leaves the quantities that it does not name, unless it takes all of them away.
+fn replaces(new: &Capacity, old: &Capacity) -> bool {
+    new.is_empty() || old.iter().all(|(known, _)| new.iter().any(|(dim, _)| dim == known))
+}
+
+fn claim_after(known: &Claim, change: Change) -> Option<Claim> {
+    let mut claim = known.clone();
+    match change {
+        Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => {
+            let refused_by = std::mem::take(&mut claim.status.refused_by);
+            let (resource, resource_uid) = resource.map(|(key, uid)| (key.name, uid)).unzip();
+            claim.status = ClaimStatus {
+                written: true,
+                phase,
+                resource,
+                resource_uid,
+                binding,
+                observed_generation,
+                refused_by,
+                conditions,
+            };
+        }
+        Change::ClaimSpec { resource_name, finalizers } => {
+            claim.resource_name = resource_name.or(claim.resource_name);
+            claim.meta.finalizers = finalizers.into();
+        }
+        _ => return None,
+    }
+    Some(claim)
+}
+
+fn resource_after(known: &Resource, change: Change) -> Option<Resource> {
+    let mut resource = known.clone();
+    match change {
+        Change::ResourceSpec { claim_refs, finalizers } => {
+            resource.claim_refs = claim_refs;
+            resource.meta.finalizers = finalizers.into();
+        }
+        Change::ResourceStatus {
+            phase,
+            allocated,
+            conditions,
+            observed_generation,
+            implementation: None,
+        } => {
+            let implementation = resource.status.implementation;
+            let phase = Some(phase);
+            resource.status =
+                ResourceStatus { phase, allocated, observed_generation, conditions, implementation };
+        }
+        _ => return None,
+    }
+    Some(resource)
+}

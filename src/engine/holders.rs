@@ -1,0 +1,62 @@
+//! Who holds a resource, and whom of them a new form of it concerns. What becomes of them is settled elsewhere.
+
+use super::{Binding, Engine};
+use crate::cache::ResourceId;
+use crate::model::{Resource, Uid};
+use std::collections::BTreeSet;
+
+impl Engine {
+    pub(super) fn holders(&self, id: ResourceId, but: impl Fn(&Uid) -> bool) -> BTreeSet<Uid> {
+        let entry = self.state.resource(id);
+        let uids = entry.into_iter().flat_map(|e| e.refs()).filter_map(|r| r.uid.as_ref());
+        uids.filter(|uid| !but(uid)).cloned().collect()
+    }
+
+    /// The holders for whom nothing changes with this form of their resource: settled, named by it as before, and all
+    /// that concerns them as it was. A resource for many changes with each of them, and need not disturb the others.
+    pub(super) fn steady_holders(&self, id: ResourceId, new: &Resource) -> Vec<Uid> {
+        let Some(entry) = self.state.resource(id).filter(|entry| is_alike_to_holders(&entry.resource, new))
+        else {
+            return Vec::new();
+        };
+        let name = &new.meta.key.name;
+        let is_settled = |uid: &Uid| {
+            let bound =
+                matches!(self.bindings.get(uid), Some(Binding::Bound { resource }) if resource == name);
+            bound && !entry.departed.contains_key(uid)
+        };
+        let mut steady = Vec::new();
+        for (at, known) in entry.resource.claim_refs.iter().enumerate() {
+            let is_named = new.claim_refs.get(at) == Some(known) || new.claim_refs.contains(known);
+            steady.extend(known.uid.as_ref().filter(|uid| is_named && is_settled(uid)).cloned());
+        }
+        if self.doubted.contains_key(&(new.ty, name.clone())) { Vec::new() } else { steady }
+    }
+}
+
+/// Whether two forms of a resource differ in nothing that a claim which is bound to it depends on: who else holds it, what
+/// is left of it and its bookkeeping do not count.
+fn is_alike_to_holders(old: &Resource, new: &Resource) -> bool {
+    let Resource {
+        ty,
+        meta,
+        offer,
+        claim_refs: _,
+        has_unreadable_refs,
+        reclaim,
+        template,
+        script,
+        provisioned_for,
+        provisioned_by,
+        status,
+    } = old;
+    let is_offered = old.is_offered() && new.is_offered();
+    let status_is_alike = status.implementation == new.status.implementation
+        && (is_offered || (status.phase, &status.conditions) == (new.status.phase, &new.status.conditions));
+    (*ty, &meta.key, &meta.uid, meta.deleting) == (new.ty, &new.meta.key, &new.meta.uid, new.meta.deleting)
+        && *offer == new.offer
+        && *has_unreadable_refs == new.has_unreadable_refs
+        && (reclaim, template, script) == (&new.reclaim, &new.template, &new.script)
+        && (provisioned_for, provisioned_by) == (&new.provisioned_for, &new.provisioned_by)
+        && status_is_alike
+}
