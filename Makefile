@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo capture test bench bench-live bench-peers bench-guard bench-databases fuzz pictures crds lint pure deny tools databases browser
+.PHONY: help demo capture test bench bench-live bench-peers bench-guard bench-databases fuzz pictures crds lint pure deny tools databases browser controlplane
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -29,8 +29,8 @@ capture: tools ## Draw docs/demo.svg anew from what the demo prints
 	@$(CARGO) build --release --package conductor-cli
 	@scripts/capture-demo "$(CARGO_TARGET_DIR)/release/conductor"
 
-test: tools databases browser lint pure deny ## Run every check and every test; the last line counts them
-	@scripts/test-summary $(CARGO) test --workspace
+test: tools databases browser lint pure deny controlplane ## Run every check and every test; the last line counts them
+	@CARGO="$(CARGO)" scripts/run-tests
 
 bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision
@@ -82,6 +82,9 @@ deny: tools ## Check dependencies: advisories, licences, sources (needs cargo-de
 databases: ## Install PostgreSQL and MariaDB, where they are not, for tests and the demo; MySQL for tests
 	@scripts/install-packages databases
 	@scripts/install-mysql
+
+controlplane: ## Build kube-apiserver, etcd and kubectl for tests, where they are not in the cache
+	@tests/controlplane/build >/dev/null
 
 browser: ## Install chromium, where no browser is, to look at the pages
 	@scripts/install-packages browser

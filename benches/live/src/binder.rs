@@ -6,7 +6,6 @@ use crate::meter::Process;
 use anyhow::{Context, Result, bail};
 use conductor_controlplane::Part;
 use serde_json::{Value, json};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -127,16 +126,16 @@ impl Binder {
                 cluster.plane.start_part_with(Part::ControllerManager, more)?;
             }
             Rival::Conductor => {
-                let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+                let address = format!("127.0.0.1:{}", conductor_controlplane::free_port()?);
                 let child = Command::new(&self.conductor)
-                    .args(["run", "--listen", &address.to_string(), "--kubeconfig"])
+                    .args(["run", "--listen", &address, "--kubeconfig"])
                     .arg(cluster.plane.kubeconfig())
                     .env("RUST_LOG", "error")
                     .stdin(Stdio::null())
                     .spawn()
                     .with_context(|| format!("{} cannot be run", self.conductor.display()))?;
                 self.child = Some(child);
-                self.wait_ready(&address.to_string()).await?;
+                self.wait_ready(&address).await?;
             }
         }
         Ok(begun.elapsed())

@@ -6,7 +6,7 @@ mod administer;
 use conductor_controlplane::ControlPlane;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ struct Cluster {
 impl Cluster {
     fn start() -> Cluster {
         let plane = ControlPlane::start().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = conductor_controlplane::free_port().unwrap();
         Cluster { plane, port }
     }
 

@@ -81,7 +81,7 @@ async fn a_login_that_does_not_work_is_never_adopted() {
     let mut source = house.follow().open().await.unwrap();
     let pool = pool(&source, 2);
     let port = house.server.port;
-    let nobody = crate::server::free_port();
+    let nobody = conductor_controlplane::free_port().expect("a port is free");
     for (wrong, why) in [
         (
             published("postgresql", port, "app_b", "wrong"),

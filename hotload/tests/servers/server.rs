@@ -1,8 +1,8 @@
 //! Real servers, started for a test and gone with it. What is not installed is told with its package; no test is left
 //! out for it.
 
+use conductor_controlplane::free_port;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("hotload-server-{}-{count}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder can be made");
         let settings = settings(&folder);
-        let mut server = Server { speaks, folder, port: free_port(), settings, child: None };
+        let port = free_port().expect("a port is free");
+        let mut server = Server { speaks, folder, port, settings, child: None };
         for entry in fs::read_dir(&server.folder).expect("it can be listed").flatten() {
             server.own(&entry.path());
         }
@@ -214,10 +215,4 @@ fn find(program: &str, package: &str) -> PathBuf {
     folders.extend(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
     let found = folders.into_iter().map(|folder| folder.join(program)).find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("{program} is not installed: apt-get install {package}"))
-}
-
-/// A port that is free now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
-    listener.local_addr().expect("it has an address").port()
 }

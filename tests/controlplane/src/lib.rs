@@ -7,9 +7,11 @@
 mod error;
 mod etcd;
 mod identity;
+mod port;
 mod process;
 
 pub use error::Error;
+pub use port::free_port;
 pub use process::Part;
 
 use identity::Identity;
@@ -17,7 +19,6 @@ use process::Process;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ impl ControlPlane {
     /// As [`ControlPlane::start`].
     pub fn start_with(api_server: impl IntoIterator<Item = String>) -> Result<ControlPlane, Error> {
         let assets = find_assets()?;
-        let (api_port, etcd_port) = (free_port()?, free_port()?);
+        let (api_port, etcd_port) = (free_port().map_err(Error::Port)?, free_port().map_err(Error::Port)?);
         let folder =
             std::env::temp_dir().join(format!("conductor-controlplane-{}-{api_port}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
@@ -80,7 +81,7 @@ impl ControlPlane {
         part: Part,
         more: impl IntoIterator<Item = String>,
     ) -> Result<(), Error> {
-        let peer_port = free_port()?;
+        let peer_port = free_port().map_err(Error::Port)?;
         let mut command = Command::new(self.assets.join(part.binary()));
         command.args(self.arguments(part, peer_port)).args(more);
         let process = Process::start(part, command, &self.folder)?;
@@ -268,10 +269,4 @@ fn find_assets() -> Result<PathBuf, Error> {
         return Err(Error::Build { status: output.status });
     }
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
-}
-
-/// A port that is free now. Nobody keeps it so; a start that loses the race fails and says so.
-fn free_port() -> Result<u16, Error> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Error::Port)?;
-    Ok(listener.local_addr().map_err(Error::Port)?.port())
 }

@@ -4,7 +4,7 @@ use crate::mysql::Mysqld;
 use conductor::database::sql::Dialect;
 use conductor::provider::local::process::{Plan, Process};
 use conductor::provider::{Access, Password};
-use std::net::TcpListener;
+use conductor_controlplane::free_port;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -80,7 +80,7 @@ impl RealServer {
         let plan = Plan {
             dialect,
             folder: folder.clone(),
-            port: free_port(),
+            port: free_port().expect("a port is free"),
             password: Password::make(24),
             max_connections,
             cache_mebibytes: 32,
@@ -165,10 +165,4 @@ impl Drop for RealServer {
         self.process = None;
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// A port that is free now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
-    listener.local_addr().expect("it has an address").port()
 }

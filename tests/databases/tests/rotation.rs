@@ -86,7 +86,7 @@ async fn no_login_fails_while_logins_change_and_no_password_is_ever_shown() {
         let server = RealServer::start(dialect).await;
         let house = Arc::new(House::enter().await);
         house.register("main", &server, json!({})).await;
-        let port = conductor_databases::server::free_port();
+        let port = conductor_controlplane::free_port().expect("a port is free");
         let options = Options {
             lease: None,
             databases: true,
