@@ -149,6 +149,8 @@ pub struct Write {
     pub uid: Uid,
     /// The revision that the change was computed from, where landing on a newer one would be wrong.
     pub revision: Option<Revision>,
+    /// Whether nobody waits for it, nor for what is written to the object next: it may stand back.
+    pub may_wait: bool,
     /// What changes.
     pub change: Change,
 }

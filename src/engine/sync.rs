@@ -4,7 +4,7 @@ use super::{Binding, DestroyCheck, Effect, Engine, Target};
 use crate::action::{Action, Change, Note, Write};
 use crate::api::names::RESOURCE_PROTECTION;
 use crate::api::reasons;
-use crate::cache::{Departure, QuotaKey, ResourceEntry};
+use crate::cache::{Departure, QuotaKey, ResourceEntry, Standing};
 use crate::lifecycle::{
     ClaimSide, Step, plan_claim, plan_class, plan_quota, plan_resource, provisioned_names, retained_parts,
 };
@@ -53,6 +53,7 @@ impl Engine {
 
     fn sync_claim(&mut self, uid: &Uid, now: Time) {
         let Some(claim) = self.state.claim(uid).cloned() else { return };
+        let mut may_wait = false;
         let change = match self.bindings.get(uid) {
             None | Some(Binding::Waiting(None) | Binding::Assumed { .. }) => None,
             Some(Binding::Waiting(Some(refused))) => {
@@ -66,6 +67,8 @@ impl Engine {
             Some(Binding::Bound { resource }) => {
                 let resource = resource.clone();
                 let ready = self.sync_connection(&claim, &resource);
+                // Whether it is Ready is written after our record of what it got.
+                may_wait = ready.is_none() && claim.status.phase == ClaimPhase::Bound;
                 let id = self.state.find_resource(claim.ty, &resource);
                 let meta = id.and_then(|id| self.state.resource(id)).map(|e| &e.resource.meta);
                 meta.and_then(|meta| {
@@ -90,7 +93,8 @@ impl Engine {
         };
         if let Some(change) = change {
             self.tell_claim(&claim, &change);
-            self.write_claim(&claim, change);
+            let may_wait = may_wait && matches!(change, Change::ClaimSpec { .. });
+            self.write_when(may_wait, Target::Claim(uid.clone()), Kind::Claim(claim.ty), &claim.meta, change);
         }
     }
 
@@ -134,6 +138,8 @@ impl Engine {
         let trouble = self.troubles.get(&(Target::Resource(ty, name.clone()), Effect::Destruction));
         let step = plan_resource(entry, &implementation, trouble.map(String::as_str), now);
         let unresolved = self.awaits_word_of_holder(entry);
+        // Nobody can join: what is written to it next is written when it is let go.
+        let is_taken = matches!(self.state.standing(entry), Standing::Reserved | Standing::Full);
         let entry_meta = entry.resource.meta.clone();
         if let Some(deadline) =
             entry.resource.deadline().filter(|at| *at > now && !entry.resource.is_offered())
@@ -156,7 +162,10 @@ impl Engine {
             Step::Write(change) => {
                 self.actions.extend(note_about(&entry.resource, &change).map(Action::Tell));
                 self.destroys.remove(&(ty, name.clone()));
-                self.write(Target::Resource(ty, name.clone()), Kind::Resource(ty), &entry_meta, *change);
+                let may_wait =
+                    is_taken && matches!(*change, Change::ResourceStatus { phase: ResourcePhase::Bound, .. });
+                let target = Target::Resource(ty, name.clone());
+                self.write_when(may_wait, target, Kind::Resource(ty), &entry_meta, *change);
             }
             Step::Destroy => self.destroy(ty, name),
         }
@@ -234,6 +243,10 @@ impl Engine {
     }
 
     fn write(&mut self, target: Target, kind: Kind, meta: &Meta, change: Change) {
+        self.write_when(false, target, kind, meta, change);
+    }
+
+    fn write_when(&mut self, may_wait: bool, target: Target, kind: Kind, meta: &Meta, change: Change) {
         let id = self.send(target, Effect::Change);
         // Always tied to the revision that it was computed from. References and finalizers are lists that are
         // written whole: a stale one would undo somebody's work. And the API checks no UID on a status: an
@@ -244,6 +257,7 @@ impl Engine {
             key: meta.key.clone(),
             uid: meta.uid.clone(),
             revision: Some(meta.revision),
+            may_wait,
             change,
         }));
     }

@@ -1,28 +1,61 @@
 //! The order in which calls go out when there are more than may be on their way: what an application waits
-//! for first. Nothing is dropped, and the last lane is never starved.
+//! for first. Nothing is dropped, and no lane is starved.
 
 use super::writer::Job;
 use crate::action::{Change, Write};
 use crate::model::ClaimPhase;
 use std::collections::VecDeque;
 
-/// After so many calls from the lanes before it, the last lane has its turn.
+/// After so many calls from the lanes before it, the last of those that somebody waits for has its turn.
 const TURNS_BEFORE_LAST: u32 = 8;
+/// Calls that nobody waits for, on their way while others are. An API server that is busy is as slow as it has calls:
+/// in a burst these would take half of what it can do from the claims that are not Bound yet.
+const PATIENT_BESIDE_OTHERS: usize = 2;
+/// The same while there are no others; one that comes meanwhile finds the API server not too busy.
+const PATIENT_ALONE: usize = 8;
 
 /// Calls that wait for their turn.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     lanes: [VecDeque<Job>; 3],
+    patient: VecDeque<Job>,
     turns: u32,
+}
+
+/// Calls that are on their way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flying {
+    pub patient: usize,
+    pub others: usize,
+}
+
+impl Flying {
+    pub fn count(&mut self, patient: bool) -> &mut usize {
+        if patient { &mut self.patient } else { &mut self.others }
+    }
 }
 
 impl Lanes {
     pub fn push(&mut self, job: Job) {
-        let lane = lane(&job);
-        self.lanes[lane].push_back(job);
+        match is_patient(&job) {
+            true => self.patient.push_back(job),
+            false => self.lanes[lane(&job)].push_back(job),
+        }
     }
 
-    pub fn pop(&mut self) -> Option<Job> {
+    /// The next call, and whether it is one that nobody waits for.
+    pub fn pop(&mut self, flying: Flying) -> Option<(Job, bool)> {
+        let is_calm = flying.others == 0 && self.lanes.iter().all(VecDeque::is_empty);
+        let most = if is_calm { PATIENT_ALONE } else { PATIENT_BESIDE_OTHERS };
+        if flying.patient < most
+            && let Some(job) = self.patient.pop_front()
+        {
+            return Some((job, true));
+        }
+        self.pop_awaited().map(|job| (job, false))
+    }
+
+    fn pop_awaited(&mut self) -> Option<Job> {
         let [first, second, last] = &mut self.lanes;
         if self.turns >= TURNS_BEFORE_LAST && !last.is_empty() {
             self.turns = 0;
@@ -33,8 +66,12 @@ impl Lanes {
     }
 
     pub fn len(&self) -> usize {
-        self.lanes.iter().map(VecDeque::len).sum()
+        self.patient.len() + self.lanes.iter().map(VecDeque::len).sum::<usize>()
     }
+}
+
+fn is_patient(job: &Job) -> bool {
+    matches!(job, Job::Write(Write { may_wait: true, .. }))
 }
 
 /// A claim that only lacks the word Bound comes first: somebody waits for it. Then what other writes wait
@@ -68,7 +105,12 @@ mod tests {
     fn write(id: u64, change: Change) -> Job {
         let kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
         let (key, uid) = (ObjectKey::new("a", "b"), Uid::from("u"));
-        Job::Write(Write { id: WriteId(id), kind, key, uid, revision: None, change })
+        Job::Write(Write { id: WriteId(id), kind, key, uid, revision: None, may_wait: false, change })
+    }
+
+    fn patient(id: u64) -> Job {
+        let Job::Write(write) = write(id, status(ClaimPhase::Bound)) else { unreachable!() };
+        Job::Write(Write { may_wait: true, ..write })
     }
 
     fn status(phase: ClaimPhase) -> Change {
@@ -83,7 +125,16 @@ mod tests {
 
     fn ids(lanes: &mut Lanes) -> Vec<u64> {
         let id = |job| if let Job::Write(write) = job { Some(write.id.0) } else { None };
-        std::iter::from_fn(|| lanes.pop()).filter_map(id).collect()
+        std::iter::from_fn(|| lanes.pop(Flying::default())).filter_map(|(job, _)| id(job)).collect()
+    }
+
+    /// What goes out until no more may, with so many on their way already.
+    fn sent(lanes: &mut Lanes, mut flying: Flying) -> Flying {
+        for _ in 0..32 {
+            let Some((_, patient)) = lanes.pop(flying) else { break };
+            *flying.count(patient) += 1;
+        }
+        flying
     }
 
     #[test]
@@ -104,5 +155,19 @@ mod tests {
         let order = ids(&mut lanes);
         assert_eq!(order.iter().position(|id| *id == 100), Some(TURNS_BEFORE_LAST as usize), "{order:?}");
         assert_eq!(order.len(), 21);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_stands_back_and_is_never_starved() {
+        let mut lanes = Lanes::default();
+        (0..20).for_each(|id| lanes.push(patient(id)));
+        let calm = sent(&mut lanes, Flying::default());
+        assert_eq!((calm.patient, calm.others), (PATIENT_ALONE, 0));
+        let busy = sent(&mut lanes, Flying { patient: 0, others: 30 });
+        assert_eq!((busy.patient, busy.others), (PATIENT_BESIDE_OTHERS, 30));
+        (100..140).for_each(|id| lanes.push(write(id, status(ClaimPhase::Bound))));
+        let burst = sent(&mut lanes, Flying::default());
+        assert_eq!((burst.patient, burst.others), (PATIENT_BESIDE_OTHERS, 30));
+        assert_eq!(lanes.len(), 18);
     }
 }

@@ -5,7 +5,7 @@ use super::answer::{self, Ask};
 use super::call::{Reply, call};
 use super::chance;
 use super::gate::Gate;
-use super::lanes::Lanes;
+use super::lanes::{Flying, Lanes};
 use super::lease::LeaseReader;
 use super::metrics::{CallLabels, Metrics};
 use super::options::Options;
@@ -105,22 +105,28 @@ impl Writer {
     /// Works until `halt`, then waits for what is on its way and begins nothing more.
     pub async fn run(mut self, halt: CancellationToken) {
         let mut lanes = Lanes::default();
-        let mut flying: FuturesUnordered<BoxFuture<'static, Outcome>> = FuturesUnordered::new();
+        let mut flying: FuturesUnordered<BoxFuture<'static, (Outcome, bool)>> = FuturesUnordered::new();
+        let mut counts = Flying::default();
         let mut pausing: FuturesUnordered<BoxFuture<'static, Job>> = FuturesUnordered::new();
         loop {
             while flying.len() < self.parallel
-                && let Some(job) = lanes.pop()
+                && let Some((job, patient)) = lanes.pop(counts)
             {
-                flying.push(Box::pin(Arc::clone(&self.hands).carry_out(job)));
+                *counts.count(patient) += 1;
+                let hands = Arc::clone(&self.hands);
+                flying.push(Box::pin(async move { (hands.carry_out(job).await, patient) }));
             }
             self.hands.metrics.writes(lanes.len(), flying.len());
             tokio::select! {
                 biased;
                 () = halt.cancelled() => break,
-                Some(outcome) = flying.next() => match outcome {
-                    Outcome::Happened(event) => if self.inbox.send(Message::Event(event)).await.is_err() { break },
-                    Outcome::Again(job, pause) => pausing.push(Box::pin(after(pause, job))),
-                },
+                Some((outcome, patient)) = flying.next() => {
+                    *counts.count(patient) -= 1;
+                    match outcome {
+                        Outcome::Happened(event) => if self.inbox.send(Message::Event(event)).await.is_err() { break },
+                        Outcome::Again(job, pause) => pausing.push(Box::pin(after(pause, job))),
+                    }
+                }
                 Some(job) = pausing.next() => lanes.push(job),
                 job = self.jobs.recv() => match job {
                     Some(job) => {

@@ -43,6 +43,7 @@ fn a_write_is_tied_to_uid_and_revision() {
         key: ObjectKey::new("team", "db"),
         uid: Uid::from("u-1"),
         revision: Some(Revision(7)),
+        may_wait: false,
         change: Change::ClaimStatus {
             phase: ClaimPhase::Bound,
             resource: None,
