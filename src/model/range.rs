@@ -133,9 +133,9 @@ impl VersionRange {
         starts.iter().map(Version::release_text).find(matches)
     }
 
-    /// Whether a version could lie in both.
+    /// Whether a version could match both: a release that lies in both, or a pre-release that both name.
     pub fn overlaps(&self, other: &VersionRange) -> bool {
-        !interval::intersect(&self.intervals, &other.intervals).is_empty()
+        self.alternatives.iter().any(|one| other.alternatives.iter().any(|another| one.overlaps(another)))
     }
 
     /// The smallest change of this range, as text, that would let `version` in; the range itself
@@ -172,6 +172,15 @@ impl Alternative {
         let counts = !version.is_prerelease()
             || self.comparators.iter().any(|comparator| comparator.names_prerelease_of(version));
         counts && self.intervals.iter().any(|interval| interval.contains(version))
+    }
+
+    fn overlaps(&self, other: &Alternative) -> bool {
+        let named = self.comparators.iter().filter_map(Comparator::find_named_prerelease);
+        let by_both = named.filter(|named| other.comparators.iter().any(|c| c.names_prerelease_of(named)));
+        let prereleases: Vec<Interval> = by_both.filter_map(Interval::find_prereleases).collect();
+        let common = interval::intersect(&self.intervals, &other.intervals);
+        common.iter().any(|stretch| stretch.find_without_prereleases().is_some())
+            || !interval::intersect(&common, &prereleases).is_empty()
     }
 }
 

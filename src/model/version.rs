@@ -121,8 +121,11 @@ impl Version {
     /// of 5.7 moves up to 5.7 itself.
     pub(super) fn above_prereleases(self) -> Version {
         match self.stage {
-            Stage::Floor => Version { stage: Stage::Release, text: join(&self.numbers).into(), ..self },
-            Stage::Pre { .. } | Stage::Release => self,
+            Stage::Floor | Stage::Pre { .. } => {
+                let text = join(&self.numbers).into();
+                Version { stage: Stage::Release, vendor: "".into(), ceiling: false, text, ..self }
+            }
+            Stage::Release => self,
         }
     }
 
@@ -130,7 +133,8 @@ impl Version {
     pub(super) fn below_prereleases(self) -> Version {
         match self.stage {
             Stage::Release if self.vendor.is_empty() && !self.ceiling => Version::floor_of(self.numbers),
-            Stage::Floor | Stage::Pre { .. } | Stage::Release => self,
+            Stage::Pre { .. } => Version::floor_of(self.numbers),
+            Stage::Floor | Stage::Release => self,
         }
     }
 

@@ -54,6 +54,12 @@ impl Interval {
         Interval::find(lower, upper)
     }
 
+    /// The pre-releases of a version's numbers.
+    pub(super) fn find_prereleases(version: &Version) -> Option<Interval> {
+        let (lower, upper) = (version.clone().below_prereleases(), version.clone().above_prereleases());
+        Interval::find(Some(lower), Some(upper))
+    }
+
     fn holds(&self, other: &Interval) -> bool {
         let starts = find_version(&self.lower) <= find_version(&other.lower);
         starts && cmp_ends(&self.upper, &other.upper).is_ge()

@@ -295,8 +295,18 @@ fn ranges_overlap_where_one_version_could_be_in_both() {
         ("> 5.6", "< 5.7", false),
         ("!= 5.6", "5.6.3", false),
         ("5.6 || 8", "8.4", true),
-        ("*", "17rc1", true),
+        ("*", "17rc1", false),
         ("17rc1", "17", false),
+        ("17rc1", ">= 16", false),
+        ("17rc1", "< 18", false),
+        ("18beta2", ">= 17rc2", false),
+        ("18beta2", "!= 16", false),
+        ("17rc1", "17rc1", true),
+        ("> 17rc1, < 17", "> 17rc1, < 17", true),
+        ("> 17rc1, < 17", ">= 17", false),
+        ("> 17rc1", ">= 17", true),
+        ("17rc1 || 16", ">= 16", true),
+        (">= 17rc1", "17rc2", true),
     ] {
         assert_eq!(range(left).overlaps(&range(right)), want, "{left} and {right}");
         assert_eq!(range(right).overlaps(&range(left)), want, "{right} and {left}");
