@@ -456,14 +456,9 @@ impl State {
     fn is_claimable(&self, resource: &Resource) -> bool {
         match resource.status.phase {
             Some(ResourcePhase::Available | ResourcePhase::Bound) => true,
-            None => self.is_implemented(resource),
-            Some(
-                ResourcePhase::Pending
-                | ResourcePhase::Creating
-                | ResourcePhase::Released
-                | ResourcePhase::Failed
-                | ResourcePhase::Deleting,
-            ) => false,
+            // Nobody makes what has no template: it is there at once, whatever was written.
+            None | Some(ResourcePhase::Pending | ResourcePhase::Creating) => self.is_implemented(resource),
+            Some(ResourcePhase::Released | ResourcePhase::Failed | ResourcePhase::Deleting) => false,
         }
     }
 

@@ -169,6 +169,9 @@ fn desired_status(
     if entry.is_released() {
         return desired_release(resource, trouble);
     }
+    if resource.is_withdrawn() {
+        return None;
+    }
     let is_held = live && resource.holders().next().is_some();
     let held = if is_held { ResourcePhase::Bound } else { ResourcePhase::Available };
     let is_offered = resource.is_offered();

@@ -252,6 +252,23 @@ impl Resource {
         Some(self.meta.created?.plus_ms(duration::parse_ms(text).ok()?))
     }
 
+    /// Whether it was let go of for good. One whose references somebody cleared has its last claim's data still: whoever
+    /// wants it used again keeps it for a claim by name, or makes another resource for what it stands for.
+    pub fn is_withdrawn(&self) -> bool {
+        match self.status.phase {
+            Some(ResourcePhase::Released) => self.claim_refs.is_empty() && !self.has_unreadable_refs,
+            Some(ResourcePhase::Deleting) => !self.meta.deleting,
+            Some(
+                ResourcePhase::Pending
+                | ResourcePhase::Creating
+                | ResourcePhase::Available
+                | ResourcePhase::Bound
+                | ResourcePhase::Failed,
+            )
+            | None => false,
+        }
+    }
+
     /// Whether its phase is one in which claims can have it.
     pub fn is_offered(&self) -> bool {
         matches!(self.status.phase, Some(ResourcePhase::Available | ResourcePhase::Bound))

@@ -106,12 +106,13 @@ fn check_bindings(run: &Run) -> Result<(), String> {
         let told = if held && !live {
             ["Released", "Failed", "Deleting"].contains(&phase)
         } else {
-            phase != "Released"
+            // One whose references somebody cleared stays Released.
+            phase != "Released" || !held
         };
         if !told {
             return Err(format!("a resource says {phase}: {}", resource.body));
         }
-        if phase == "Released" && resource.body["spec"]["reclaimPolicy"] == "Delete" {
+        if phase == "Released" && held && resource.body["spec"]["reclaimPolicy"] == "Delete" {
             return Err(format!(
                 "a released resource is to be deleted, and is still there: {}",
                 resource.body

@@ -69,7 +69,8 @@ impl Holding {
             Some(entry) => {
                 let phase = phase_of(state, entry);
                 let known = known.and_then(|known| self.claims_beside(entry, known));
-                row(phase, known.unwrap_or_else(|| claims_of(state, entry)), self.reclaim_in(phase))
+                let reclaim = self.reclaim_in(phase).filter(|_| entry.is_released());
+                row(phase, known.unwrap_or_else(|| claims_of(state, entry)), reclaim)
             }
             // It is gone at the end of the plan: its deletion was asked for, or its policy says so.
             None if self.deleting => row(ResourcePhase::Deleting, Vec::new(), None),
@@ -126,6 +127,7 @@ fn phase_of(state: &State, entry: &ResourceEntry) -> ResourcePhase {
         (_, ResourcePhase::Failed) => ResourcePhase::Failed,
         _ if entry.is_released() && matches!(reclaim, ReclaimPolicy::Unknown(_)) => ResourcePhase::Failed,
         _ if entry.is_released() => ResourcePhase::Released,
+        (false, _) if entry.resource.is_withdrawn() => written,
         _ if !state.is_implemented(&entry.resource) => written,
         (true, _) => ResourcePhase::Bound,
         (false, _) => ResourcePhase::Available,

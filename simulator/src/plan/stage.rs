@@ -10,8 +10,8 @@
 //!   another resource by its own record: the reference goes, its slot and its capacity are free, and the
 //!   last one's going releases the resource;
 //! - claims whose parameters a class may refuse, so that the engine can read them;
-//! - resources in a phase that the engine may turn into a better one (a mended `Failed`, a `Released` whose
-//!   references were cleared, a `Creating` without a template).
+//! - resources in a phase that the engine may turn into a better one (a mended `Failed`, a `Released` that is
+//!   kept for a claim, a `Creating` without a template).
 //!
 //! These are put into a [`World`], where every write to them is carried out and answered as a cluster would.
 //! Claims that those resources name are there too, so that a live read finds them.

@@ -152,13 +152,30 @@ fn a_released_resource_is_offered_again_only_as_the_administrator_says() {
 }
 
 #[test]
-fn a_released_resource_whose_reference_is_cleared_is_anybodys() {
+fn a_released_resource_whose_reference_is_cleared_is_still_offered_to_nobody() {
     let mut run = one_bound("Retain");
     run.delete(CLAIM, "c");
     run.edit_spec(RESOURCE, "r", json!({"claimRefs": []}));
-    assert_eq!(run.resource("r"), "Available");
+    assert_eq!(run.resource("r"), "Released");
     run.put(claim("d", asks(1)));
+    assert_eq!(run.message("d"), "0/1 resources fit: 1 phase");
+    run.edit_spec(RESOURCE, "r", kept_for("d"));
     assert_eq!(run.outcome("d"), "-> r");
+}
+
+#[test]
+fn a_resource_without_a_template_is_there_at_once_whatever_phase_was_written() {
+    for phase in ["Pending", "Creating"] {
+        let found = world().resource("r", db(5)).status(json!({"phase": phase}));
+        let run = found.claim("c", asks(1)).settle();
+        assert_eq!(run.outcome("c"), "-> r", "{phase}");
+    }
+    for phase in ["Released", "Deleting"] {
+        let found = world().resource("r", db(5)).status(json!({"phase": phase}));
+        let run = found.claim("c", asks(1)).settle();
+        assert_eq!(run.message("c"), "0/1 resources fit: 1 phase", "{phase}");
+        assert_eq!(run.resource("r"), phase);
+    }
 }
 
 #[test]

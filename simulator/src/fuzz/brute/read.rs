@@ -57,8 +57,8 @@ impl Db {
             deleting: meta.deletion_timestamp.is_some(),
             claimable: match status["phase"].as_str() {
                 Some("Available" | "Bound") => true,
+                None | Some("Pending" | "Creating") => !template,
                 Some(_) => false,
-                None => !template,
             },
             says_released: status["phase"] == "Released",
             references: references.collect(),
