@@ -24,11 +24,13 @@ const BACKOFF_MS_MAX: i64 = 10_000;
 /// Parked claims are tried again after this long, in case an event that should have woken them did not.
 const FLUSH_AFTER_MS: i64 = 5 * 60 * 1_000;
 
-/// Who goes first: higher priority, then the longer wait, then the UID so that order never depends on chance.
+/// Who goes first: higher priority, then the longer wait since the last try, then the longer wait in all (a controller that
+/// starts tries everybody at one moment), then the UID so that order never depends on chance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     priority: std::cmp::Reverse<i32>,
     since: Time,
+    age: Time,
     tie: TieBreak,
     claim: Uid,
 }
@@ -321,6 +323,7 @@ impl Waiting {
     /// Within a lane all claims are alike, so the one that waits longest stays first however often it was tried.
     fn lane_turn(&self) -> Turn {
         let Entry { claim, priority, since, tie } = &self.entry;
-        Turn { priority: std::cmp::Reverse(*priority), since: *since, tie: tie.clone(), claim: claim.clone() }
+        let (priority, tie, claim) = (std::cmp::Reverse(*priority), tie.clone(), claim.clone());
+        Turn { priority, since: *since, age: *since, tie, claim }
     }
 }
