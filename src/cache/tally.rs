@@ -18,6 +18,15 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts one resource under another predicate than before.
+    pub fn recount(&mut self, from: Predicate, to: Predicate) {
+        if let Some(count) = self.refused.get_mut(&from) {
+            *count -= 1;
+            self.refused.retain(|_, count| *count > 0);
+            self.add(to, 1);
+        }
+    }
+
     fn add(&mut self, predicate: Predicate, count: usize) {
         if count > 0 {
             *self.refused.entry(predicate).or_default() += count;

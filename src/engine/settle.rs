@@ -397,7 +397,12 @@ fn has_room_for(entry: &ResourceEntry, claim: &Claim, requests: &Capacity) -> bo
     entry.refs().filter(is_other).count() < slots && fits
 }
 
+/// What a lost claim says: what was seen happen, where it says that already.
 fn lost_message(claim: &Claim) -> String {
+    let told = claim.status.conditions.iter().find(|c| &*c.kind == reasons::BOUND && !c.message.is_empty());
+    if let Some(told) = told.filter(|_| claim.status.phase == ClaimPhase::Lost) {
+        return told.message.to_string();
+    }
     match claim.status.resource.as_ref().or(claim.resource_name.as_ref()) {
         Some(name) => {
             format!("resource {name} is gone; the claim is not bound to other data. Delete it to claim anew")

@@ -19,8 +19,10 @@ impl Filter for Phase {
     fn remedy(&self, _ask: &Ask<'_>, seen: &Seen<'_>) -> String {
         match seen.phase {
             "Released" => {
-                format!("reclaim {}: it is Released and still has its last claim's data", seen.name)
+                let name = seen.name;
+                format!("keep {name}, with its last claim's data, for this claim: name it in claimRefs")
             }
+            "Failed" => format!("mend {}, which is Failed", seen.name),
             phase => format!("wait until {}, now {phase}, is Available", seen.name),
         }
     }

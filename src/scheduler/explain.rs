@@ -2,11 +2,11 @@
 //! would serve the claim. Asked by people, not by decisions: each answer is a few searches of the index,
 //! one per question taken out of the ask.
 
-use super::request::seen;
+use super::request::{is_asked_of_kept, seen, seen_as_own};
 use super::trial::{asking, remedied, served, with_more_quota, within_limits};
 use super::{Memo, Request, alternatives, refuse, schedule_one};
 use crate::cache::{Ask, Preference, ResourceId, State};
-use crate::framework::{Asked, Filter, Refusal};
+use crate::framework::{Asked, Filter, Refusal, Seen};
 use crate::model::{ClassWant, FieldWant, Name, Predicate, Wants};
 use crate::plugins;
 
@@ -102,9 +102,14 @@ fn explain_match(state: &State, request: &Request<'_>, explained: &mut Explanati
     if found.is_some() {
         return;
     }
+    let kept: Vec<ResourceId> = state.reserved_for(ty, &request.claim.meta.key).collect();
+    for (miss, nearest) in kept.iter().filter_map(|id| inspect_kept(state, request, &asked.ask(), *id)) {
+        explained.nearest.extend(nearest);
+        explained.near_misses.push(miss);
+    }
     let mut near: Vec<(ResourceId, Nearest, Predicate)> = Vec::new();
     for filter in plugins::filters(ty) {
-        let id = nearest_past(state, request, &asked, &*filter);
+        let id = nearest_past(state, request, &asked, &*filter).filter(|id| !kept.contains(id));
         let Some(id) = id.filter(|id| near.iter().all(|(known, _, _)| known != id)) else { continue };
         let Some((miss, nearest)) = inspect(state, request, &asked.ask(), id) else { continue };
         near.extend(nearest.map(|nearest| (id, nearest, filter.predicate())));
@@ -189,12 +194,35 @@ fn inspect(
 ) -> Option<(NearMiss, Option<Nearest>)> {
     let entry = state.resource(id)?;
     let offer = entry.resource.offer.as_ref().ok()?;
-    let seen = seen(state, entry, offer);
+    inspect_seen(state, request, ask, (id, &seen(state, entry, offer)), |_| true)
+}
+
+/// The same of a resource that is kept for the claim, and is asked less.
+fn inspect_kept(
+    state: &State,
+    request: &Request<'_>,
+    ask: &Ask<'_>,
+    id: ResourceId,
+) -> Option<(NearMiss, Option<Nearest>)> {
+    let entry = state.resource(id)?;
+    let offer = entry.resource.offer.as_ref().ok().filter(|_| !entry.resource.meta.deleting)?;
+    let seen = seen_as_own(state, request, entry, offer, false);
+    inspect_seen(state, request, ask, (id, &seen), is_asked_of_kept)
+}
+
+fn inspect_seen(
+    state: &State,
+    request: &Request<'_>,
+    ask: &Ask<'_>,
+    (id, seen): (ResourceId, &Seen<'_>),
+    asks: impl Fn(Predicate) -> bool,
+) -> Option<(NearMiss, Option<Nearest>)> {
     let filters = plugins::filters(request.claim.ty);
-    let lacking: Vec<_> = filters.iter().filter_map(|f| Some((f, f.lack(ask, &seen)?))).collect();
+    let filters = filters.iter().filter(|f| asks(f.predicate()));
+    let lacking: Vec<_> = filters.filter_map(|f| Some((f, f.lack(ask, seen)?))).collect();
     let nearest = match lacking.as_slice() {
-        [(only, _)] => remedied(state, request, id, &***only, &seen)
-            .map(|binds| Nearest { change: only.remedy(ask, &seen), binds }),
+        [(only, _)] => remedied(state, request, id, &***only, seen)
+            .map(|binds| Nearest { change: only.remedy(ask, seen), binds }),
         _ => None,
     };
     let lacks = lacking.into_iter().map(|(filter, lack)| (filter.predicate(), lack)).collect();

@@ -1,6 +1,7 @@
 //! Putting a refusal into words: the counts from the index, the sentences from the plugins.
 //! Equal requests share one refusal for as long as the resources stay as they are.
 
+use super::request::kept_refusal;
 use super::{Decision, Request, alternatives};
 use crate::cache::{Ask, ClassAsk, State, Tally};
 use crate::framework::{Considered, Reason, Refusal};
@@ -34,6 +35,10 @@ impl Memo {
     fn refusal(&mut self, state: &State, request: &Request<'_>, classes: &[Option<Name>]) -> Arc<Refusal> {
         let ty = request.claim.ty;
         let index = state.index_of(ty);
+        if state.reserved_for(ty, &request.claim.meta.key).next().is_some() {
+            // What is kept for this claim is seen by no other as it is by this one.
+            return Arc::new(of_kept_for(state, request, classes));
+        }
         if self.generation.insert(ty, index.generation()) != Some(index.generation()) {
             self.refusals.clear();
         }
@@ -44,6 +49,21 @@ impl Memo {
         });
         refusal.clone()
     }
+}
+
+/// The refusal of a claim that resources are kept for: those count by what they lack, not as somebody else's.
+fn of_kept_for(state: &State, request: &Request<'_>, classes: &[Option<Name>]) -> Refusal {
+    let ty = request.claim.ty;
+    let (index, ask) = (state.index_of(ty), ask(request, classes));
+    let mut tally = index.tally(&ask);
+    for id in state.reserved_for(ty, &request.claim.meta.key) {
+        let refusal = kept_refusal(state, request, id);
+        let lacks = refusal.and_then(|refusal| Some(refusal.reasons.first()?.predicate));
+        if let (Some(counted), Some(lacks)) = (index.first_refusal(&ask, id), lacks) {
+            tally.recount(counted, lacks);
+        }
+    }
+    of_tally(&tally, &ask, ty)
 }
 
 /// The ask over all classes that a claim may be of.

@@ -152,10 +152,7 @@ pub(super) fn class_of(state: &State, id: ResourceId) -> Option<Name> {
 pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<ResourceId> {
     let claim = request.claim;
     let kept = state.reserved_for(claim.ty, &claim.meta.key);
-    let able = kept.filter(|id| {
-        let skip = [Predicate::Class, Predicate::Selector, Predicate::Phase, Predicate::Cordoned];
-        first_refusal(state, request, *id, |predicate| !skip.contains(&predicate)).is_none()
-    });
+    let able = kept.filter(|id| kept_refusal(state, request, *id).is_none());
     able.min_by_key(|id| {
         let entry = state.resource(*id);
         entry.map(|e| {
@@ -163,6 +160,16 @@ pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<Resou
             (capacity, e.resource.meta.key.name.clone())
         })
     })
+}
+
+/// Whether a resource that is kept for a claim is asked this.
+pub(super) fn is_asked_of_kept(predicate: Predicate) -> bool {
+    ![Predicate::Class, Predicate::Selector, Predicate::Phase, Predicate::Cordoned].contains(&predicate)
+}
+
+/// Why a resource that is kept for a claim cannot serve it.
+pub(super) fn kept_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
+    first_refusal(state, request, id, is_asked_of_kept)
 }
 
 /// Why the resource that a claim names cannot be had. Selector and phase are not asked, and the class
@@ -224,27 +231,7 @@ fn first_refusal(
     if entry.resource.meta.deleting {
         return Some(Refusal::single(Predicate::Phase, format!("resource {name}: it is being deleted")));
     }
-    let others: Vec<_> =
-        entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
-    // After a restart the status knows first that the last holder is gone; its data is still there.
-    let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
-    let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
-    let standing = match others.len() {
-        // Not asked about, a cordon must not hide that others hold the resource.
-        _ if offer.cordoned && asks(Predicate::Cordoned) => Standing::Cordoned,
-        0 => Standing::Vacant,
-        _ if offer.max_claims == 1 || released => Standing::Reserved,
-        _ if others.iter().any(|r| state.is_exclusive(r)) => Standing::Reserved,
-        taken if taken >= offer.max_claims as usize => Standing::Full,
-        _ => Standing::Shared,
-    };
-    let mut seen = seen(state, entry, offer);
-    seen.standing = standing;
-    seen.holders = others.iter().map(|r| r.claim.to_string()).collect();
-    // What others take, not what is left plus the claim's own: where the references together exceed the
-    // capacity, adding the own one back would promise more than the resource ever had.
-    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&entry.counted(r)));
-    seen.free = offer.capacity.saturating_sub(&taken);
+    let seen = seen_as_own(state, request, entry, offer, asks(Predicate::Cordoned));
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
     let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };
     let ask = Ask { namespace: request.namespace(), class, wants: &request.wants };
@@ -252,4 +239,37 @@ fn first_refusal(
     let asked = filters.iter().filter(|f| asks(f.predicate()));
     let (filter, lack) = asked.filter_map(|f| Some((f, f.lack(&ask, &seen)?))).next()?;
     Some(refuse::of_resource(name, filter.predicate(), &lack))
+}
+
+/// A resource as the claim sees it that it is kept for, or that names it: the claim's own reservation is not in its way.
+pub(super) fn seen_as_own<'a>(
+    state: &State,
+    request: &Request<'_>,
+    entry: &'a ResourceEntry,
+    offer: &'a Offer,
+    asks_cordon: bool,
+) -> Seen<'a> {
+    let others: Vec<_> =
+        entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
+    // After a restart the status knows first that the last holder is gone; its data is still there.
+    let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
+    let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
+    let standing = match others.len() {
+        // Not asked about, a cordon must not hide that others hold the resource.
+        _ if offer.cordoned && asks_cordon => Standing::Cordoned,
+        0 => Standing::Vacant,
+        _ if offer.max_claims == 1 || released => Standing::Reserved,
+        _ if others.iter().any(|r| state.is_exclusive(r)) => Standing::Reserved,
+        taken if taken >= offer.max_claims as usize => Standing::Full,
+        _ => Standing::Shared,
+    };
+    // What others take, not what is left plus the claim's own: where the references together exceed the
+    // capacity, adding the own one back would promise more than the resource ever had.
+    let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&entry.counted(r)));
+    Seen {
+        standing,
+        free: offer.capacity.saturating_sub(&taken),
+        holders: others.iter().map(|r| r.claim.to_string()).collect(),
+        ..seen(state, entry, offer)
+    }
 }

@@ -3,9 +3,9 @@
 
 use super::explain::Nearest;
 use super::{Decision, Memo, Request, Step, gate_limits, gate_quota, schedule_one, steps};
-use crate::cache::{ResourceId, State};
+use crate::cache::{ResourceEntry, ResourceId, State};
 use crate::framework::{Filter, Seen};
-use crate::model::{Name, Predicate, Wants};
+use crate::model::{Name, Predicate, ResourcePhase, Wants};
 use crate::plugins;
 use std::sync::Arc;
 
@@ -81,7 +81,11 @@ pub(super) fn remedied(
         return served(state, &asking(request, wants));
     }
     // The resource is what would change. Nothing else fits, so the claim would get it, if nothing else is in the way.
-    let held = state.resource(id)?.refs().count();
+    let entry = state.resource(id)?;
+    if is_out_of_reach(entry, filter.predicate()) {
+        return None;
+    }
+    let held = entry.refs().count();
     let company = held == 0 || !request.wants.exclusive;
     let room = match filter.predicate() {
         Predicate::Cordoned => company && (held == 0 || held < seen.offer.max_claims as usize),
@@ -102,4 +106,15 @@ pub(super) fn remedied(
     let admitted = gate_limits(state, request).is_none()
         && gate_quota(state, request, seen.offer.class.as_ref()).is_none();
     (room && looked_for && admitted).then(|| Some(seen.name.clone()))
+}
+
+/// Whether a resource can be had by nobody else, whatever is changed: one that a claim holds is Released or deleted when
+/// that lets it go, and one that is being deleted goes.
+fn is_out_of_reach(entry: &ResourceEntry, lacks: Predicate) -> bool {
+    let resource = &entry.resource;
+    match lacks {
+        Predicate::Reserved => resource.holders().next().is_some(),
+        Predicate::Phase => resource.meta.deleting || resource.status.phase == Some(ResourcePhase::Deleting),
+        _ => false,
+    }
 }

@@ -394,6 +394,9 @@ impl Limit {
     }
 }
 
+/// What a resource that is kept for a claim is not asked.
+const KEPT_SKIPS: [&str; 3] = ["Class", "Selector", "Cordoned"];
+
 const PREDICATES: [&str; 11] = [
     "Class",
     "Engine",
@@ -708,8 +711,7 @@ impl Brute {
     fn kept_for(&self, ask: &Ask) -> Option<&Db> {
         let kept =
             self.dbs.iter().filter(|db| db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key));
-        let skip = ["Class", "Selector", "Cordoned"];
-        let able = kept.filter(|db| db.readable && db.refuses_its_own(ask, &[], &skip).is_none());
+        let able = kept.filter(|db| db.readable && db.refuses_its_own(ask, &[], &KEPT_SKIPS).is_none());
         able.min_by(|a, b| compare(&a.capacity, &b.capacity).then_with(|| a.name.cmp(&b.name)))
     }
 
@@ -752,7 +754,13 @@ impl Brute {
             return Outcome::Wait(message.clone(), vec![("Quota".to_owned(), *count)]);
         }
         let readable = || self.dbs.iter().filter(|db| db.readable);
-        let counts = tally(readable().filter_map(|db| db.refuses(ask, classes)));
+        // What is kept for the claim counts by what it lacks.
+        let is_kept = |db: &Db| db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key);
+        let own = |db: &Db| db.refuses_its_own(ask, &[], &KEPT_SKIPS).map(|(predicate, _)| predicate);
+        let counts = tally(readable().filter_map(|db| {
+            let refuses = db.refuses(ask, classes)?;
+            Some(own(db).filter(|_| is_kept(db)).unwrap_or(refuses))
+        }));
         let mut message = count("resources", readable().count(), &counts);
         let mut reasons = counts;
         if !makers_said.is_empty() {
