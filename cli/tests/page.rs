@@ -33,8 +33,11 @@ fn find_browser() -> Option<&'static str> {
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
 }
 
-/// Plays a reader on the page and returns what it saw.
-fn read(browser: &str, page: &Path, reader: &str) -> Value {
+/// A screen on a desk, and one in a hand, where rows are shown as cards.
+const SCREENS: [u32; 2] = [1280, 500];
+
+/// Plays a reader on the page, on a screen of some width, and returns what it saw.
+fn read(browser: &str, page: &Path, width: u32, reader: &str) -> Value {
     let text = std::fs::read_to_string(page).expect("the page is there");
     let script = format!(
         "<script>window.complaints=[];addEventListener('error',e=>complaints.push(e.message));\
@@ -50,6 +53,7 @@ fn read(browser: &str, page: &Path, reader: &str) -> Value {
     let done = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=5000"])
         .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--window-size={width},800"))
         .arg(format!("file://{}", played.display()))
         .output()
         .expect("the browser starts");
@@ -73,23 +77,34 @@ fn a_plans_page_is_searched_and_filtered_without_a_word_to_the_network() {
     let Some(browser) = find_browser() else {
         return println!("no browser: the page was looked at as text only (apt-get install chromium)");
     };
-    let seen = read(browser, &page, "
-        const rows=()=>[...document.querySelectorAll('table[data-table=claims] tbody tr')].filter(r=>!r.hidden).length;
-        seen.all=rows();
-        const field=document.querySelector('input[data-search=claims]');
-        field.value='Reports/Warehouse';field.dispatchEvent(new Event('input'));seen.searched=rows();
-        field.value='nothing like it';field.dispatchEvent(new Event('input'));seen.none=rows();
-        seen.told=!document.querySelector('table[data-table=claims]').nextElementSibling.hidden;
-        field.value='';field.dispatchEvent(new Event('input'));
-        const button=document.querySelector('button[data-filter=claims][data-word=Pending]');
-        button.click();seen.pending=rows();seen.pressed=button.getAttribute('aria-pressed');button.click();seen.again=rows();
-        seen.charts=document.querySelectorAll('svg').length;
-        seen.explained=document.querySelectorAll('details li').length");
-    assert_eq!(seen["all"], 8);
-    assert_eq!((&seen["searched"], &seen["none"], &seen["told"]), (&1.into(), &0.into(), &true.into()));
-    assert_eq!((&seen["pending"], &seen["pressed"], &seen["again"]), (&3.into(), &"true".into(), &8.into()));
-    assert!(seen["charts"].as_u64() >= Some(3) && seen["explained"].as_u64() >= Some(3), "{seen}");
-    assert_eq!((&seen["complaints"], &seen["requests"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    for width in SCREENS {
+        // What is shown counts, and not what is marked: a style may show a row that is hidden.
+        let seen = read(browser, &page, width, "
+            const rows=()=>[...document.querySelectorAll('table[data-table=claims] tbody tr')].filter(r=>r.getClientRects().length).length;
+            seen.narrow=matchMedia('(max-width:640px)').matches;
+            seen.all=rows();
+            const field=document.querySelector('input[data-search=claims]');
+            field.value='Reports/Warehouse';field.dispatchEvent(new Event('input'));seen.searched=rows();
+            field.value='nothing like it';field.dispatchEvent(new Event('input'));seen.none=rows();
+            seen.told=document.querySelector('table[data-table=claims]').nextElementSibling.getClientRects().length;
+            field.value='';field.dispatchEvent(new Event('input'));
+            const button=document.querySelector('button[data-filter=claims][data-word=Pending]');
+            button.click();seen.pending=rows();seen.pressed=button.getAttribute('aria-pressed');button.click();seen.again=rows();
+            seen.charts=document.querySelectorAll('svg').length;
+            seen.explained=document.querySelectorAll('details li').length");
+        assert_eq!((&seen["narrow"], &seen["all"]), (&(width < 640).into(), &8.into()), "{width}");
+        assert_eq!(
+            (&seen["searched"], &seen["none"], &seen["told"]),
+            (&1.into(), &0.into(), &1.into()),
+            "{width}"
+        );
+        assert_eq!(
+            (&seen["pending"], &seen["pressed"], &seen["again"]),
+            (&3.into(), &"true".into(), &8.into())
+        );
+        assert!(seen["charts"].as_u64() >= Some(3) && seen["explained"].as_u64() >= Some(3), "{seen}");
+        assert_eq!((&seen["complaints"], &seen["requests"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    }
 }
 
 #[test]
@@ -102,6 +117,7 @@ fn a_what_ifs_page_shows_only_what_changes_with_its_rule() {
     let seen = read(
         browser,
         &page,
+        SCREENS[0],
         "
         const rows=[...document.querySelectorAll('table[data-table=changes] tbody tr')];
         seen.claims=rows.map(r=>r.cells[0].textContent);
