@@ -248,6 +248,43 @@ fn a_handwritten_claim_keeps_the_resource_that_holds_it() {
     assert_eq!(&*plan.claims[0].message, "bound to db-2");
 }
 
+/// A database for five that holds a claim without saying what it takes.
+fn unsaid() -> Object {
+    let refs = json!([{"namespace": "a", "name": "h", "uid": "u-h"}]);
+    let spec = json!({"capacity": {"storage": "100Gi"}, "sharing": {"maxClaims": 5}, "claimRefs": refs});
+    let mut database = resource("db", spec);
+    database.body["status"] = json!({"phase": "Bound"});
+    database
+}
+
+#[test]
+fn a_handwritten_reference_takes_what_its_claim_asks() {
+    let asks =
+        |name: &str, storage: &str| claim(name, json!({"resources": {"requests": {"storage": storage}}}));
+    let mut without_uid = asks("h", "90Gi");
+    without_uid.metadata.uid = None;
+    for holder in [asks("h", "90Gi"), without_uid] {
+        let fits = planned(&[unsaid(), holder.clone(), asks("c", "10Gi")]);
+        assert_eq!(told(&fits), ["a/c Bound db", "a/h Bound db", "db Bound [a/c a/h]"]);
+        let over = planned(&[unsaid(), holder, asks("c", "11Gi")]);
+        assert_eq!(told(&over), ["a/c Pending", "a/h Bound db", "db Bound [a/h]"]);
+    }
+}
+
+#[test]
+fn a_handwritten_reference_counts_against_the_quota() {
+    let asks =
+        |name: &str, storage: &str| claim(name, json!({"resources": {"requests": {"storage": storage}}}));
+    let quota = |storage: &str| {
+        let limits = json!([{"requests": {"storage": storage}}]);
+        object(Kind::Quota, "a", "q", "q", json!({"spec": {"limits": limits}}))
+    };
+    for (most, outcome) in [("10Gi", Outcome::Bound), ("9Gi", Outcome::Pending)] {
+        let plan = planned(&[unsaid(), asks("h", "8Gi"), asks("c", "2Gi"), quota(most)]);
+        assert_eq!(plan.claims[0].outcome, outcome, "{most}");
+    }
+}
+
 #[test]
 fn undated_claims_come_after_those_that_have_been_waiting() {
     let mut old = claim("z-old", json!({}));
@@ -343,7 +380,11 @@ fn any_resource(at: usize) -> impl Strategy<Value = Object> {
                 .iter()
                 .take(slots as usize)
                 .map(|(name, with_uid)| match with_uid {
-                    true => json!({"namespace": "a", "name": name, "uid": format!("u-{name}")}),
+                    // As a controller writes it; what is left unsaid is completed in a plan, and nowhere else.
+                    true => {
+                        let requests = json!({"storage": "1Gi"});
+                        json!({"namespace": "a", "name": name, "uid": format!("u-{name}"), "requests": requests})
+                    }
                     false => json!({"namespace": "a", "name": name}),
                 })
                 .collect();

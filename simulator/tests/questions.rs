@@ -27,6 +27,8 @@ struct World {
     cluster_quota: Option<u8>,
     limits: Option<u8>,
     profile: Option<bool>,
+    /// Which namespaces have an object of their own.
+    namespaces: (bool, bool),
     /// A UID that two objects have, a place that two objects have.
     is_copied: (bool, bool),
 }
@@ -41,6 +43,8 @@ struct Database {
     deletes: bool,
     of_class: bool,
     holders: Vec<(u8, bool)>,
+    /// Whether it says what its holders take.
+    says: bool,
     kept_for: Option<u8>,
     own_uid: bool,
     elsewhere: bool,
@@ -72,11 +76,11 @@ fn database() -> impl Strategy<Value = Database> {
     let size = (1..12_u8, 1..4_u8, 15..18_u8, 0..12_u8);
     let ends = (rarely(), any::<bool>(), rarely());
     let held = prop::collection::vec((0..CLAIMS, often()), 0..3);
-    (size, ends, held, prop::option::weighted(0.15, 0..CLAIMS), often(), rarely()).prop_map(
+    (size, ends, (held, often()), prop::option::weighted(0.15, 0..CLAIMS), often(), rarely()).prop_map(
         |(
             (gib, slots, version, phase),
             (deleting, deletes, of_class),
-            holders,
+            (holders, says),
             kept_for,
             own_uid,
             elsewhere,
@@ -91,6 +95,7 @@ fn database() -> impl Strategy<Value = Database> {
                 deletes,
                 of_class,
                 holders,
+                says,
                 kept_for,
                 own_uid,
                 elsewhere,
@@ -129,11 +134,24 @@ fn world() -> impl Strategy<Value = World> {
         class,
         rules,
         more,
+        (any::<bool>(), any::<bool>()),
         (prop::bool::weighted(0.04), prop::bool::weighted(0.04)),
     )
-        .prop_map(|(databases, claims, class, (quota, cluster_quota), (limits, profile), is_copied)| {
-            World { databases, claims, class, quota, cluster_quota, limits, profile, is_copied }
-        })
+        .prop_map(
+            |(databases, claims, class, (quota, cluster_quota), (limits, profile), namespaces, is_copied)| {
+                World {
+                    databases,
+                    claims,
+                    class,
+                    quota,
+                    cluster_quota,
+                    limits,
+                    profile,
+                    namespaces,
+                    is_copied,
+                }
+            },
+        )
 }
 
 fn database_object(at: u8, database: &Database) -> Object {
@@ -142,6 +160,8 @@ fn database_object(at: u8, database: &Database) -> Object {
             json!({"namespace": NAMESPACES[usize::from(claim % 2)], "name": format!("claim-{claim}")});
         if *with_uid {
             named["uid"] = json!(format!("c-{claim}"));
+        }
+        if *with_uid && database.says {
             named["requests"] = json!({"storage": "1Gi"});
         }
         named
@@ -240,7 +260,11 @@ fn quota(kind: Kind, claims: u8) -> Object {
         Kind::Quota => json!({"name": "quota", "namespace": NAMESPACES[0]}),
         _ => json!({"name": "everywhere"}),
     };
-    object(kind, metadata, json!({"spec": {"limits": [{"claims": claims}]}}))
+    let mut spec = json!({"limits": [{"claims": claims}]});
+    if kind == Kind::ClusterQuota && claims % 2 == 0 {
+        spec["namespaceSelector"] = json!({"matchLabels": {"counted": "yes"}});
+    }
+    object(kind, metadata, json!({"spec": spec}))
 }
 
 fn objects(world: &World) -> Vec<Object> {
@@ -257,6 +281,10 @@ fn objects(world: &World) -> Vec<Object> {
     objects.extend(world.profile.map(|ordered| {
         let spec = if ordered { json!({"order": ["existing", "share", "provision"]}) } else { json!({}) };
         object(Kind::Profile, json!({"name": "default"}), json!({"spec": spec}))
+    }));
+    let namespaces = NAMESPACES.into_iter().zip([world.namespaces.0, world.namespaces.1]);
+    objects.extend(namespaces.filter(|(_, is_there)| *is_there).map(|(name, _)| {
+        object(Kind::Namespace, json!({"name": name, "labels": {"counted": "yes"}}), json!({}))
     }));
     let (same_uid, same_place) = world.is_copied;
     if let Some(first) = objects.first().cloned().filter(|_| same_uid) {
@@ -280,7 +308,8 @@ fn target(kind: Kind, at: u8) -> Target {
         Kind::Quota => ObjectKey::new(NAMESPACES[0], "quota"),
         Kind::ClusterQuota => ObjectKey::new("", "everywhere"),
         Kind::Limits => ObjectKey::new(NAMESPACES[1], "limits"),
-        Kind::Profile | Kind::Namespace => ObjectKey::new("", "default"),
+        Kind::Profile => ObjectKey::new("", "default"),
+        Kind::Namespace => ObjectKey::new("", NAMESPACES[usize::from(at % 2)]),
     };
     Target { kind, key }
 }
@@ -299,7 +328,8 @@ fn any_target() -> impl Strategy<Value = Target> {
         Kind::Limits,
         Kind::Profile,
     ]);
-    prop_oneof![4 => claim, 4 => database, 1 => rules.prop_map(|kind| target(kind, 0))]
+    let namespace = (0..2_u8).prop_map(|at| target(Kind::Namespace, at));
+    prop_oneof![4 => claim, 4 => database, 1 => rules.prop_map(|kind| target(kind, 0)), 1 => namespace]
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
@@ -383,6 +413,7 @@ fn plain(databases: u8, claims: u8) -> Vec<Object> {
         deletes: false,
         of_class: false,
         holders: Vec::new(),
+        says: true,
         kept_for: None,
         own_uid: true,
         elsewhere: false,
@@ -434,6 +465,12 @@ fn what_reaches_further_than_its_objects_is_planned_anew() {
     let mut holder = objects[0].clone();
     holder.body["spec"]["claimRefs"] = json!([{"namespace": NAMESPACES[1], "name": "claim-7", "uid": "u"}]);
     assert!(!is_warm(&nameless, vec![holder]), "a reference tells which claim that is");
+    let mut unsaid = objects.clone();
+    unsaid[0].body["spec"]["claimRefs"] =
+        json!([{"namespace": NAMESPACES[1], "name": "claim-7", "uid": "c-7"}]);
+    assert!(!is_warm(&unsaid, vec![unsaid[9].clone()]), "what it takes is what it asks");
+    assert!(!is_warm(&unsaid, vec![unsaid[0].clone()]), "what it takes is what its holder asks");
+    assert!(is_warm(&unsaid, vec![unsaid[8].clone()]), "another claim");
     let mut twice = objects.clone();
     twice.push(objects[0].clone());
     assert!(!is_warm(&twice, vec![objects[9].clone()]), "two objects of one place");

@@ -105,6 +105,60 @@ fn a_deleted_claim_gives_its_resource_up_as_the_policy_says() {
 }
 
 #[test]
+fn a_namespace_takes_its_claims_along() {
+    let rules = "---\napiVersion: conductor.io/v1alpha1\nkind: ClaimQuota\n\
+                 metadata: {name: q, namespace: a}\nspec: {limits: [{claims: 9}]}\n";
+    let there = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+    let other = claim("z", "spec: {engine: mysql}").replace("namespace: a", "namespace: b");
+    let state = held("gone", "x", "Delete")
+        + &held("kept", "y", "Retain")
+        + &claim("waits", "spec: {engine: oracle}")
+        + rules
+        + &other;
+    // That there is a namespace is told by what is in it, too.
+    for state in [state.clone() + there, state] {
+        check(
+            &state,
+            &[Edit::Delete(target("namespace/a"))],
+            expect![[r#"
+                waits: leaves (Deleted: being deleted)
+                x: leaves (Deleted: being deleted; gone is deleted with it)
+                y: leaves (Deleted: being deleted; kept is released and retained)
+                gone: would be deleted
+                kept: would be retained
+            "#]],
+        );
+        check(
+            &state,
+            &[Edit::Lose(target("namespace/a"))],
+            expect![[r#"
+                waits: removed (Gone: the claim is no longer there)
+                x: removed (Gone: the claim is no longer there)
+                y: removed (Gone: the claim is no longer there)
+                gone: would be deleted
+                kept: would be retained
+            "#]],
+        );
+    }
+    let error = what_if(objects(&other), &[Edit::Delete(target("namespace/a"))], &Options::default());
+    assert!(error.unwrap_err().to_string().contains("there is no Namespace a"));
+}
+
+#[test]
+fn a_namespace_takes_its_quota_along() {
+    let quota = "---\napiVersion: conductor.io/v1alpha1\nkind: ClaimQuota\n\
+                 metadata: {name: q, namespace: a}\nspec: {limits: [{claims: 0}]}\n";
+    let mut later = objects(&claim("x", "spec: {engine: mysql}"));
+    check(
+        &(resource("db", "engine: mysql") + quota),
+        &[Edit::Delete(target("namespace/a")), Edit::Apply(Box::new(later.remove(0)))],
+        expect![[r#"
+            x: added db (Added: would be bound to db)
+        "#]],
+    );
+}
+
+#[test]
 fn each_flip_names_the_rule_that_stood_in_the_way() {
     let waiting =
         resource("db", "engine: mysql, version: 8.0, capacity: {storage: 5Gi}, unschedulable: true")
@@ -153,6 +207,70 @@ fn a_better_resource_moves_a_claim_that_is_not_bound_yet() {
     );
 }
 
+/// Two databases of which either serves both claims, `x` before `y`.
+fn two_for_two() -> String {
+    let claim = |name: &str, day: u8| {
+        claim(name, "spec: {engine: mysql}").replace(
+            &format!("uid: uid-{name}"),
+            &format!("uid: uid-{name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'"),
+        )
+    };
+    let database = |name: &str, version: &str, slots: u8| {
+        resource(name, &format!("engine: mysql, version: '{version}', sharing: {{maxClaims: {slots}}}"))
+    };
+    database("old", "8.0", 1) + &database("new", "9.0", 1) + &claim("x", 1) + &claim("y", 2)
+}
+
+#[test]
+fn of_two_that_change_places_one_prefers_and_the_other_is_displaced() {
+    let profile = "apiVersion: conductor.io/v1alpha1\nkind: SchedulingProfile\n\
+                   metadata: {name: default}\nspec: {preferNewest: true}\n";
+    check(
+        &two_for_two(),
+        &[Edit::Apply(Box::new(objects(profile).remove(0)))],
+        expect![[r#"
+            x: moved new (Preference: old fits too; new is preferred)
+            y: moved old (Reserved: a/x has it)
+        "#]],
+    );
+    check(
+        &two_for_two(),
+        &[set("claim/a/x:spec.resourceName=new")],
+        expect![[r#"
+            x: moved new (ResourceName: the claim names new)
+            y: moved old (Reserved: a/x has it)
+        "#]],
+    );
+    check(
+        &two_for_two(),
+        &[set("claim/a/y:spec.priority=7")],
+        expect![[r#"
+            x: moved new (Reserved: a/y has it)
+            y: moved old (Preference: new fits too; old is preferred)
+        "#]],
+    );
+}
+
+#[test]
+fn who_shares_later_displaces_nobody() {
+    let profile = "apiVersion: conductor.io/v1alpha1\nkind: SchedulingProfile\n\
+                   metadata: {name: default}\nspec: {preferNewest: true}\n";
+    let sized = |rest: &str| {
+        let capacity = "sharing: {maxClaims: 2}, capacity: {storage: 5Gi}";
+        two_for_two()
+            .replace("sharing: {maxClaims: 1}", capacity)
+            .replace("spec: {engine: mysql}", &format!("spec: {{engine: mysql, {rest}}}"))
+    };
+    check(
+        &sized("resources: {requests: {storage: 3Gi}}"),
+        &[Edit::Apply(Box::new(objects(profile).remove(0)))],
+        expect![[r#"
+            x: moved new (Preference: old fits too; new is preferred)
+            y: moved old (Capacity: it has storage 2Gi left, and 3Gi is asked)
+        "#]],
+    );
+}
+
 #[test]
 fn a_manifest_applied_over_an_object_keeps_who_holds_it() {
     let mut db = objects(&resource("db", "engine: mysql, version: 8.0, reclaimPolicy: Retain"));
@@ -163,7 +281,10 @@ fn a_manifest_applied_over_an_object_keeps_who_holds_it() {
 fn edits_that_cannot_be_made_name_object_field_and_fix() {
     let state = held("db", "x", "Delete");
     for (edit, expected) in [
-        (set("resource/nope:spec.a=1"), "there is no RelationalDatabase conductor-system/nope in the state"),
+        (
+            set("resource/nope:spec.version=1"),
+            "there is no RelationalDatabase conductor-system/nope in the state",
+        ),
         (set("claim/a/x:spec.engine.x=1"), "it leads through a value"),
         (set("claim/a/x:metadata.labels=1"), "`metadata.labels` is a number, not a mapping"),
         (
@@ -190,6 +311,29 @@ fn fit_counts_until_the_first_refusal() {
     let found = fit(objects(&state), &target("claim/a/x"), 50, &Options::default()).unwrap();
     assert_eq!((found.fits, found.bound, found.provision, found.at_least), (2, 2, 0, false));
     assert!(found.limit.unwrap().message.contains("capacity"));
+}
+
+#[test]
+fn copies_come_after_everybody_who_waits_and_take_no_name() {
+    // Neither has a time, and `x-copy-1` sorts before `y`.
+    let state = resource("old", "engine: mysql, version: '8.0'")
+        + &resource("new", "engine: mysql, version: '9.0'")
+        + &claim("x", "spec: {engine: mysql}")
+        + &claim("y", "spec: {engine: mysql}");
+    let found = fit(objects(&state), &target("claim/a/x"), 5, &Options::default()).unwrap();
+    assert_eq!((found.fits, found.tried), (0, 5));
+    let one_left = state.clone() + &resource("more", "engine: mysql, version: '9.1'");
+    let found = fit(objects(&one_left), &target("claim/a/x"), 5, &Options::default()).unwrap();
+    assert_eq!((found.fits, found.places.len()), (1, 1));
+    let taken = state + &claim("x-copy-1", "spec: {engine: oracle}");
+    check(
+        &taken,
+        &[Edit::Copies { like: target("claim/a/x"), count: 2 }],
+        expect![[r#"
+            x-copy-2: added (Reserved: 0/2 resources fit: 2 reserved)
+            x-copy-3: added (Reserved: 0/2 resources fit: 2 reserved)
+        "#]],
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The rule that flipped a claim: asked of the side on which it was refused, about the resource that it has on
-//! the other. Only the scheduler's own predicates answer; where none refuses, it was a preference.
+//! the other. Only the scheduler's own predicates answer; where none refuses, it was a preference. Claims that came after
+//! it stood in nobody's way: of two that change places, one prefers, and the other is displaced.
 
 use super::{Cause, Side};
 use crate::plan::{Outcome, PlannedClaim};
@@ -25,6 +26,9 @@ pub(super) fn of_claim(
 fn flipped(was: &PlannedClaim, is: &PlannedClaim, before: Side<'_>, after: Side<'_>) -> Cause {
     match (&was.resource, &is.resource, is.outcome) {
         (_, _, Outcome::Lost) => Cause::new("Gone", &*is.message),
+        (Some(_), Some(new), _) if after.planned.names_resource(place(is)) => {
+            Cause::new("ResourceName", format!("the claim names {}", new.name))
+        }
         (Some(old), _, _) => match after.planned.lacks(place(is), &old.name) {
             None => Cause::new("Gone", format!("{} is no longer there", old.name)),
             Some(lacks) => first(lacks, "").unwrap_or_else(|| match (&is.resource, is.outcome) {

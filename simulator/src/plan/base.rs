@@ -8,11 +8,12 @@
 //! The copy decides about every claim that waits anew, in order: one that comes in front of others moves all of them, and
 //! only deciding tells. What is spared is reading, identifying and showing the objects, settling the claims that are bound,
 //! and writing down and digesting what becomes of those that no change is near to. Some changes reach further than the
-//! objects that they change: which claim a reference without a life means, or whether classes may refuse claims at all.
+//! objects that they change: which claim a reference without a life means, what a holder takes of a resource that does not
+//! say it, or whether classes may refuse claims at all.
 //! Such a change is not made here; whoever asks plans anew.
 
 use super::claims::Subject;
-use super::identity::{Identified, identified, stand_in};
+use super::identity::{self, Identified, identified, stand_in};
 use super::moving::{Outline, find_moving};
 use super::resources::{Holding, Known};
 use super::seal::Seals;
@@ -45,6 +46,8 @@ pub struct Base {
     moving: Vec<bool>,
     /// Whether each place and each UID is one object's.
     is_distinct: bool,
+    /// The claims that a resource holds without saying what they take.
+    unsaid: BTreeSet<Uid>,
     may_refuse: bool,
     links: Links,
     seen: Stage,
@@ -69,7 +72,7 @@ impl Base {
     pub fn new(objects: Vec<Object>, options: &Options) -> Base {
         let given = objects.iter().map(Stored::folded).collect();
         let first_at = first_at(&objects);
-        let Identified { objects, own_uids, is_distinct } = identified(objects);
+        let Identified { objects, own_uids, is_distinct, unsaid } = identified(objects);
         let outlines: Vec<Outline> = objects.iter().map(Outline::read).collect();
         // Later than everything, so that what is shown again is not taken for something older.
         let revisions = objects.iter().map(|o| Revision::read(o.metadata.resource_version.as_deref()).0);
@@ -104,6 +107,7 @@ impl Base {
             own_uids,
             moving,
             is_distinct,
+            unsaid,
             may_refuse,
             links,
             seen,
@@ -149,10 +153,21 @@ impl Base {
         Some(self.given[self.origins[*at]].to_object())
     }
 
-    /// An object under the UID that it goes by.
+    /// The places of everything that is in a namespace.
+    pub fn places_in(&self, namespace: &str) -> impl Iterator<Item = (Kind, ObjectKey)> {
+        let there = self.outlines.iter().filter(move |o| &*o.key.namespace == namespace);
+        there.map(|o| (o.kind, o.key.clone()))
+    }
+
+    /// An object under the UID that it goes by, its references complete.
     fn identified(&self, at: usize) -> Object {
-        let mut object = self.given[self.origins[at]].to_object();
+        let given = |at: usize| self.given[self.origins[at]].to_object();
+        let mut object = given(at);
         object.metadata.uid = Some(self.outlines[at].uid.to_string());
+        identity::say(&mut object, |uid| {
+            let claim = given(*self.links.claims.get(uid)?);
+            identity::requests(&claim).cloned()
+        });
         object
     }
 
@@ -203,7 +218,19 @@ impl Base {
                 changes.by_place.insert(at, Change { object, outline });
             }
         }
-        (!self.reaches_identity(&changes) && self.may_refuse(&changes) == self.may_refuse).then_some(changes)
+        let reaches_further = self.reaches_identity(&changes) || self.reaches_holders(&changes);
+        (!reaches_further && self.may_refuse(&changes) == self.may_refuse).then_some(changes)
+    }
+
+    /// Whether a change could make a claim take something else of a resource that does not say what it takes.
+    fn reaches_holders(&self, changes: &Changes) -> bool {
+        changes.by_place.iter().any(|(at, change)| {
+            let is = change.outline.as_ref();
+            let both = self.outlines.get(*at).into_iter().chain(is);
+            let is_held =
+                both.filter(|o| matches!(o.kind, Kind::Claim(_))).any(|o| self.unsaid.contains(&o.uid));
+            is_held || is.is_some_and(|o| o.names.iter().any(|named| named.is_unsaid))
+        })
     }
 
     /// Whether a change could make a claim that has no UID of its own another one than it is in the base.
@@ -265,7 +292,7 @@ impl Base {
             .collect();
         for outline in near.reach().filter_map(|at| changes.outline(self, at)).filter(is_claim) {
             let leaves = self.last_holder(changes, outline).filter(|_| outline.deleting);
-            subjects.extend(Subject::new(outline.kind, outline.key.clone(), outline.uid.clone(), leaves));
+            subjects.extend(Subject::new(outline, leaves));
         }
         claims::sort(&mut subjects);
         subjects
@@ -373,8 +400,7 @@ impl Links {
 }
 
 fn latest<'a>(outlines: impl IntoIterator<Item = &'a Outline>) -> Time {
-    let created = outlines.into_iter().filter_map(|o| o.created).max();
-    Time(created.map_or(0, |latest| latest.saturating_add(1)))
+    identity::latest(outlines.into_iter().filter_map(|o| o.created))
 }
 
 /// The objects around a change, with their distance from it. Claims and resources are neighbours that name one another.

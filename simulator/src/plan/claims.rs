@@ -7,6 +7,7 @@ use super::document::{
     PlannedResource,
 };
 use super::identity::claim_refs;
+use super::moving::Outline;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
 use conductor::framework::{Considered, Reason, Refusal};
@@ -24,6 +25,10 @@ pub(super) struct Subject {
     uid: Uid,
     /// The resource that held it, where it is being deleted.
     leaves: Option<Name>,
+    /// Whether it names the resource that it wants, or was bound to.
+    pub names_resource: bool,
+    /// Whether it was bound by its own record.
+    pub is_bound: bool,
     /// The row of the base's plan that is its own whatever is decided about others.
     pub row: Option<usize>,
 }
@@ -62,14 +67,16 @@ fn holders_of_leaving(objects: &[Object]) -> BTreeMap<&str, &str> {
 
 impl Subject {
     /// Nothing where it is no claim.
-    pub fn new(kind: Kind, key: ObjectKey, uid: Uid, leaves: Option<Name>) -> Option<Subject> {
-        let Kind::Claim(ty) = kind else { return None };
-        Some(Subject { ty, key, uid, leaves, row: None })
+    pub fn new(outline: &Outline, leaves: Option<Name>) -> Option<Subject> {
+        let Kind::Claim(ty) = outline.kind else { return None };
+        let (names_resource, is_bound) = (outline.names_resource, outline.recorded.is_some());
+        let (key, uid) = (outline.key.clone(), outline.uid.clone());
+        Some(Subject { ty, key, uid, leaves, names_resource, is_bound, row: None })
     }
 
     fn read(object: &Object) -> Option<Subject> {
-        let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        Subject::new(object.kind, crate::world::key_of(object), uid, None)
+        let Kind::Claim(_) = object.kind else { return None };
+        Subject::new(&Outline::read(object), None)
     }
 
     /// Where it stands to a place, in the order of the plan.

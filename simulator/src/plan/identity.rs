@@ -1,11 +1,12 @@
 //! Who is who among objects that people wrote by hand: every object gets a UID, and a time to plan at.
 //! Objects that came from an API server keep theirs.
 //!
-//! A claim without a UID whose key a resource's `claimRefs` name with one is that claim: the binding is honoured.
+//! A claim without a UID whose key a resource's `claimRefs` name with one is that claim: the binding is honoured. What
+//! such a reference leaves unsaid is what its claim asks: a controller would have written it there.
 
-use conductor::model::{Kind, Object, Time};
+use conductor::model::{Kind, Object, Time, Uid};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Place = (Kind, String, String);
 
@@ -17,6 +18,8 @@ pub(super) struct Identified {
     pub own_uids: Vec<bool>,
     /// Whether no two had one place, or one UID.
     pub is_distinct: bool,
+    /// The claims that a resource holds without saying what they take.
+    pub unsaid: BTreeSet<Uid>,
 }
 
 /// Sorts the objects, leaves one of each kind, namespace and name, and gives each a UID of its own.
@@ -47,14 +50,58 @@ pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
     for object in objects.iter_mut().filter(|o| o.metadata.uid.is_none()) {
         object.metadata.uid = Some(stand_in(object));
     }
-    Identified { objects, own_uids, is_distinct }
+    let unsaid: BTreeSet<Uid> = objects.iter().flat_map(claim_refs).filter_map(find_unsaid).collect();
+    if !unsaid.is_empty() {
+        let asked = asked(&objects, &unsaid);
+        objects.iter_mut().for_each(|object| say(object, |uid| asked.get(uid).cloned()));
+    }
+    Identified { objects, own_uids, is_distinct, unsaid }
+}
+
+/// The claim that a reference holds without saying what it takes. Whom a resource is only kept for takes nothing yet.
+pub(super) fn find_unsaid(claim_ref: &Value) -> Option<Uid> {
+    let is_said = claim_ref.get("requests").is_some_and(|requests| !requests.is_null());
+    claim_ref.get("uid").and_then(Value::as_str).filter(|_| !is_said).map(Uid::from)
 }
 
 /// The time of a plan: just after the latest that the input tells of, so that undated claims, which are
+/// What each of these claims asks.
+fn asked(objects: &[Object], claims: &BTreeSet<Uid>) -> BTreeMap<Uid, Value> {
+    let asked = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_))).filter_map(|claim| {
+        let uid = claims.get(claim.metadata.uid.as_deref()?)?;
+        Some((uid.clone(), requests(claim)?.clone()))
+    });
+    asked.collect()
+}
+
+/// What a claim asks.
+pub(super) fn requests(claim: &Object) -> Option<&Value> {
+    claim.body.pointer("/spec/resources/requests")
+}
+
+/// Completes a resource's references with what their claims ask.
+pub(super) fn say(object: &mut Object, asked: impl Fn(&Uid) -> Option<Value>) {
+    let Kind::Resource(_) = object.kind else { return };
+    let refs = object.body.pointer_mut("/spec/claimRefs").and_then(Value::as_array_mut);
+    for claim_ref in refs.into_iter().flatten() {
+        if let Some(requests) = find_unsaid(claim_ref).and_then(|uid| asked(&uid)) {
+            claim_ref["requests"] = requests;
+        }
+    }
+}
+
+/// The first moment of the year 9999: whoever comes then comes after everybody, those without a time too. It is no
+/// time that a plan is made at.
+pub(crate) const NOT_YET_MS: i64 = 253_370_764_800_000;
+
 /// only being thought about, come after those that have been waiting.
-pub(super) fn latest(objects: &[Object]) -> Time {
-    let created = objects.iter().filter_map(|o| o.metadata.creation_timestamp.as_ref());
-    Time(created.map(|t| t.0.as_millisecond()).max().map_or(0, |latest| latest.saturating_add(1)))
+pub(super) fn latest(created: impl Iterator<Item = i64>) -> Time {
+    Time(created.filter(|at| *at < NOT_YET_MS).max().map_or(0, |latest| latest.saturating_add(1)))
+}
+
+/// When an object was made, in milliseconds.
+pub(super) fn created(object: &Object) -> Option<i64> {
+    object.metadata.creation_timestamp.as_ref().map(|at| at.0.as_millisecond())
 }
 
 fn place(object: &Object) -> Place {

@@ -17,6 +17,9 @@ mod moving;
 mod resources;
 mod seal;
 mod stage;
+mod turns;
+
+pub(crate) use identity::NOT_YET_MS;
 
 pub use base::{Base, Replaced};
 pub use check::{Fault, Findings, check, unlabelled, unreadable};
@@ -70,6 +73,9 @@ fn config(options: &Options) -> Config {
     }
 }
 
+/// A claim by its kind, namespace and name.
+pub type PlaceOfClaim<'a> = (&'a str, &'a str, &'a str);
+
 /// A plan with everything behind it, to be asked further.
 pub struct Planned {
     stage: Stage,
@@ -82,7 +88,7 @@ impl Planned {
     /// Lets the engine decide about `objects`.
     pub fn new(objects: Vec<Object>, options: &Options) -> Planned {
         let objects = identity::identified(objects).objects;
-        let now = identity::latest(&objects);
+        let now = identity::latest(objects.iter().filter_map(identity::created));
         let subjects = claims::subjects(&objects);
         let holdings = resources::holdings(&objects, &options.system_namespace);
         let moving = moving::all_moving(&objects);
@@ -126,15 +132,27 @@ impl Planned {
     }
 
     /// Everything that a resource lacks for a claim at the end of the plan, as the predicate's name and a sentence:
-    /// nothing where it would serve, absent where claim or resource is not there or cannot be read.
-    pub fn lacks(&self, claim: (&str, &str, &str), resource: &str) -> Option<Vec<(&'static str, String)>> {
-        let (kind, namespace, name) = claim;
-        let place = |s: &Subject| (&*s.key.namespace, &*s.key.name, s.kind()).cmp(&(namespace, name, kind));
-        let subject = &self.subjects[self.subjects.binary_search_by(place).ok()?];
+    /// nothing where it would serve, absent where claim or resource is not there or cannot be read. What is lacking only
+    /// because of claims whose turn came after this one's was not lacking when it was decided about, and is left out.
+    pub fn lacks(&self, claim: PlaceOfClaim<'_>, resource: &str) -> Option<Vec<(&'static str, String)>> {
         let state = self.stage.engine.state();
+        let subject = self.find(claim)?;
         let request = prepare(state, subject.claim(state)?).ok()?;
-        let lacks = lacks(state, &request, &Name::from(resource))?;
-        Some(lacks.into_iter().map(|(predicate, message)| (predicate.name(), message)).collect())
+        let resource = Name::from(resource);
+        let lacks = lacks(state, &request, &resource)?;
+        let then = turns::Then::of(state, &request, &resource, self.stage.now, subject.is_bound)?;
+        let lacks = lacks.into_iter().filter(|(predicate, _)| then.lacks(*predicate));
+        Some(lacks.map(|(predicate, message)| (predicate.name(), message)).collect())
+    }
+
+    /// Whether a claim that was given without a resource names the one that it wants.
+    pub fn names_resource(&self, claim: PlaceOfClaim<'_>) -> bool {
+        self.find(claim).is_some_and(|subject| subject.names_resource && !subject.is_bound)
+    }
+
+    fn find(&self, (kind, namespace, name): PlaceOfClaim<'_>) -> Option<&Subject> {
+        let place = |s: &Subject| (&*s.key.namespace, &*s.key.name, s.kind()).cmp(&(namespace, name, kind));
+        Some(&self.subjects[self.subjects.binary_search_by(place).ok()?])
     }
 
     fn resources(&self, known: Option<Known<'_>>) -> Vec<PlannedResource> {

@@ -1,7 +1,7 @@
 //! Which objects can change under a plan: what each says of its neighbours, and the rule over that. What follows from a
 //! change is the engine's to say; see `stage` for why the others need no answer.
 
-use super::identity::claim_refs;
+use super::identity::{claim_refs, created, find_unsaid};
 use conductor::model::{Kind, Name, Object, ObjectKey, ResourcePhase, Uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,9 @@ pub(super) struct Outline {
     /// Of a resource: whom it names, as they are written.
     pub names: Box<[Named]>,
     /// Of a claim: the resource that its own record names.
-    recorded: Option<Name>,
+    pub recorded: Option<Name>,
+    /// Of a claim: whether it names the resource that it wants, or was bound to.
+    pub names_resource: bool,
     /// Of a resource: whether nothing but a claim can change its phase.
     has_plain_phase: bool,
     /// Of a class: whether it may refuse a claim's parameters.
@@ -32,6 +34,8 @@ pub(super) struct Named {
     pub claim: Option<(Kind, ObjectKey)>,
     /// Which life of that name.
     pub uid: Option<Uid>,
+    /// Whether it holds the resource, and what it takes is not said.
+    pub is_unsaid: bool,
 }
 
 impl Outline {
@@ -48,10 +52,11 @@ impl Outline {
             kind: object.kind,
             key: crate::world::key_of(object),
             uid: Uid::from(object.metadata.uid.as_deref().unwrap_or_default()),
-            created: object.metadata.creation_timestamp.as_ref().map(|t| t.0.as_millisecond()),
+            created: created(object),
             deleting: object.metadata.deletion_timestamp.is_some(),
             names,
             recorded,
+            names_resource: names_resource(object),
             has_plain_phase: has_plain_phase(object),
             has_schema: has_schema(object),
         }
@@ -70,12 +75,18 @@ impl Named {
         Named {
             claim: place.map(|(namespace, name)| (kind, ObjectKey::new(namespace, name))),
             uid: field("uid").map(Uid::from),
+            is_unsaid: find_unsaid(claim_ref).is_some(),
         }
     }
 }
 
 fn text<'a>(body: &'a Value, way: &[&str]) -> Option<&'a str> {
     way.iter().try_fold(body, |value, field| value.get(field))?.as_str()
+}
+
+/// Whether a claim names a resource.
+fn names_resource(object: &Object) -> bool {
+    matches!(object.kind, Kind::Claim(_)) && text(&object.body, &["spec", "resourceName"]).is_some()
 }
 
 /// Whether a class may refuse a claim's parameters: the engine reads the claim for that, just before it makes something.

@@ -1,9 +1,10 @@
 //! Edits of a recorded state: what an administrator or an outage would do to the objects, before anything is
 //! decided about them. What follows from an edit is the engine's to say.
 
+use super::copies::{COPIES_MAX, copy};
 use super::target::{FieldPath, Target};
 use crate::plan::unreadable;
-use conductor::model::{Kind, Object, ObjectKey};
+use conductor::model::{Kind, Name, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -25,9 +26,10 @@ pub enum Edit {
         /// What it becomes.
         value: Value,
     },
-    /// The object is there no longer, and nobody asked it to leave.
+    /// The object is there no longer, and nobody asked it to leave. A namespace takes along what is in it.
     Lose(Target),
-    /// Its deletion is asked for: what is protected waits, what is held is reclaimed by its policy.
+    /// Its deletion is asked for: what is protected waits, what is held is reclaimed by its policy. With a namespace
+    /// goes everything that is in it.
     Delete(Target),
     /// So many more claims like one that is there, or resources like one. They come after all that wait.
     Copies {
@@ -119,9 +121,6 @@ pub enum EditError {
     },
 }
 
-/// Most copies of one object: twice what a large cluster holds, and still a few hundred MiB.
-pub const COPIES_MAX: usize = 200_000;
-
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,6 +178,16 @@ impl Edit {
             }
             Edit::Set { target, path, value } => {
                 let at = target.find(objects)?;
+    /// The namespace that goes, and everything in it.
+    pub(super) fn namespace(&self) -> Option<&Name> {
+        match self {
+            Edit::Lose(target) | Edit::Delete(target) if target.kind == Kind::Namespace => {
+                Some(&target.key.name)
+            }
+            Edit::Lose(_) | Edit::Delete(_) | Edit::Apply(_) | Edit::Set { .. } | Edit::Copies { .. } => None,
+        }
+    }
+
                 let edited = set(&objects[at], path, value).map_err(|error| match error {
                     SetError::Path(error) => error,
                     SetError::Metadata(why) => self.broken(&objects[at], why),
@@ -189,17 +198,8 @@ impl Edit {
                 }
                 objects[at] = edited;
             }
-            Edit::Lose(target) => drop(objects.remove(target.find(objects)?)),
-            Edit::Delete(target) => {
-                let at = target.find(objects)?;
-                match target.kind {
-                    Kind::Claim(_) | Kind::Resource(_) | Kind::Class(_) => doom(&mut objects[at]),
-                    // Nothing protects these: they are gone at once.
-                    Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile | Kind::Namespace => {
-                        objects.remove(at);
-                    }
-                }
-            }
+            Edit::Lose(target) => lose(objects, &target.find_all(objects)?),
+            Edit::Delete(target) => delete(objects, &target.find_all(objects)?),
             Edit::Copies { like, count } => copy(objects, like, *count)?,
         }
         Ok(())
@@ -286,36 +286,24 @@ fn set(object: &Object, path: &FieldPath, value: &Value) -> Result<Object, SetEr
     Ok(Object { kind: object.kind, metadata, body: Value::Object(fields) })
 }
 
-fn doom(object: &mut Object) {
-    object.metadata.deletion_timestamp.get_or_insert(Time(Timestamp::UNIX_EPOCH));
+/// Takes away the objects at these places, which are in order.
+fn lose(objects: &mut Vec<Object>, places: &[usize]) {
+    let mut at = 0..;
+    objects.retain(|_| at.next().is_some_and(|at: usize| places.binary_search(&at).is_err()));
 }
 
-fn copy(objects: &mut Vec<Object>, like: &Target, count: usize) -> Result<(), EditError> {
-    let (Kind::Claim(_) | Kind::Resource(_)) = like.kind else {
-        return Err(EditError::NoCopies { target: like.to_string() });
-    };
-    let mut pattern = objects[like.find(objects)?].clone();
-    if count > COPIES_MAX {
-        return Err(EditError::TooMany { count, target: like.to_string() });
-    }
-    let ObjectMeta { name, namespace, labels, annotations, .. } = pattern.metadata;
-    let name = name.unwrap_or_default();
-    pattern.metadata = ObjectMeta { namespace, labels, annotations, ..ObjectMeta::default() };
-    if let Some(body) = pattern.body.as_object_mut() {
-        body.remove("status");
-        if let Some(Value::Object(spec)) = body.get_mut("spec") {
-            spec.remove("claimRefs");
-            spec.remove("resourceName");
-        }
-    }
-    // As many digits as the last needs, so that they sort in the order in which they come.
-    let digits = count.to_string().len();
-    objects.extend((1..=count).map(|at| {
-        let mut copy = pattern.clone();
-        copy.metadata.name = Some(format!("{name}-copy-{at:0digits$}"));
-        copy
-    }));
-    Ok(())
+/// Asks for the deletion of the objects at these places, which are in order.
+fn delete(objects: &mut Vec<Object>, places: &[usize]) {
+    let is_protected =
+        |at: &usize| matches!(objects[*at].kind, Kind::Claim(_) | Kind::Resource(_) | Kind::Class(_));
+    // Nothing protects the others: they are gone at once.
+    let (protected, others): (Vec<usize>, Vec<usize>) = places.iter().partition(|at| is_protected(at));
+    protected.into_iter().for_each(|at| doom(&mut objects[at]));
+    lose(objects, &others);
+}
+
+fn doom(object: &mut Object) {
+    object.metadata.deletion_timestamp.get_or_insert(Time(Timestamp::UNIX_EPOCH));
 }
 
 #[cfg(test)]

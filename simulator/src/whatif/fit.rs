@@ -5,7 +5,7 @@ use super::{Edit, EditError, Target};
 use crate::plan::{API_VERSION, Options, Outcome, Planned, PlannedReason};
 use conductor::model::Object;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many more of a claim would be served.
@@ -62,12 +62,13 @@ pub fn fit(objects: Vec<Object>, like: &Target, tried: usize, options: &Options)
     let mut with_copies = objects;
     let known = with_copies.len();
     Edit::Copies { like: like.clone(), count: tried }.make(&mut with_copies)?;
-    let copies: Vec<String> = with_copies[known..].iter().filter_map(|o| o.metadata.name.clone()).collect();
+    let copies: BTreeSet<String> =
+        with_copies[known..].iter().filter_map(|o| o.metadata.name.clone()).collect();
     let plan = Planned::new(with_copies, options).plan();
     let (mut resources, mut classes): (BTreeMap<Arc<str>, usize>, BTreeMap<Arc<str>, usize>) =
         Default::default();
     let mut limit = None;
-    let is_copy = |name: &str| copies.binary_search_by(|copy| copy.as_str().cmp(name)).is_ok();
+    let is_copy = |name: &str| copies.contains(name);
     let of_namespace = plan.claims.iter().filter(|c| c.namespace == like.key.namespace);
     for claim in of_namespace.filter(|c| is_copy(&c.name)) {
         match (claim.outcome, &claim.resource, &claim.class) {

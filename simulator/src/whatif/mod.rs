@@ -11,6 +11,7 @@
 //!
 //! Not here: reading files, tables. Time does not pass; that is replay's.
 
+mod copies;
 mod edit;
 mod fit;
 mod impact;
@@ -18,7 +19,8 @@ mod questions;
 mod size;
 mod target;
 
-pub use edit::{COPIES_MAX, Edit, EditError};
+pub use copies::COPIES_MAX;
+pub use edit::{Edit, EditError};
 pub use fit::{Fit, FitPlace, fit};
 pub use impact::{ClassImpact, class_impact};
 pub use questions::{Edited, Questions};
@@ -27,7 +29,7 @@ pub use target::{FieldPath, Target};
 
 use crate::diff::Difference;
 use crate::plan::{Options, Plan, Summary};
-use conductor::model::{Kind, Object, ObjectKey};
+use conductor::model::{Kind, Name, Object, ObjectKey};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -78,7 +80,11 @@ pub fn what_if(objects: Vec<Object>, edits: &[Edit], options: &Options) -> Resul
 /// Tells of an edit that cannot be made before anything is planned.
 fn require_makeable(objects: &[Object], edits: &[Edit]) -> Result<(), EditError> {
     let named: BTreeSet<(Kind, ObjectKey)> = edits.iter().map(Edit::place).collect();
-    let is_named = |o: &&Object| named.contains(&(o.kind, crate::world::key_of(o)));
+    let namespaces: BTreeSet<&Name> = edits.iter().filter_map(Edit::namespace).collect();
+    let is_named = |o: &&Object| {
+        let key = crate::world::key_of(o);
+        namespaces.contains(&key.namespace) || named.contains(&(o.kind, key))
+    };
     let mut concerned: Vec<Object> = objects.iter().filter(is_named).cloned().collect();
     if edits.iter().try_for_each(|edit| edit.make(&mut concerned)).is_ok() {
         return Ok(());

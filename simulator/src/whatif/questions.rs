@@ -86,7 +86,10 @@ impl Questions {
 
     /// What the edits make of the objects that they name; nothing where one cannot be made, or makes two of a place.
     fn replaced(&self, edits: &[Edit]) -> Option<Vec<Replaced>> {
-        let named: BTreeSet<(Kind, ObjectKey)> = edits.iter().map(Edit::place).collect();
+        let mut named: BTreeSet<(Kind, ObjectKey)> = edits.iter().map(Edit::place).collect();
+        for namespace in edits.iter().filter_map(Edit::namespace) {
+            named.extend(self.base.places_in(namespace));
+        }
         let mut objects: Vec<Object> =
             named.iter().filter_map(|(kind, key)| self.base.find(*kind, key)).collect();
         edits.iter().try_for_each(|edit| edit.make(&mut objects)).ok()?;

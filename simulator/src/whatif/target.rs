@@ -57,6 +57,19 @@ impl Target {
 }
 
 /// A kind by the word that people say, by its short name or by its whole one.
+
+    /// Where everything stands among `objects` that goes with the object, in order: what is in a namespace, too. That
+    /// there is one is told by what is in it as well as by its own object.
+    pub(super) fn find_all(&self, objects: &[Object]) -> Result<Vec<usize>, EditError> {
+        let Kind::Namespace = self.kind else { return Ok(vec![self.find(objects)?]) };
+        let goes = |o: &Object| {
+            let key = crate::world::key_of(o);
+            key.namespace == self.key.name || (o.kind == self.kind && key == self.key)
+        };
+        let going: Vec<usize> =
+            objects.iter().enumerate().filter(|(_, o)| goes(o)).map(|(at, _)| at).collect();
+        if going.is_empty() { self.find(objects).map(|at| vec![at]) } else { Ok(going) }
+    }
 fn find_kind(word: &str) -> Option<Kind> {
     let word = word.to_ascii_lowercase();
     let fixed = match word.as_str() {
