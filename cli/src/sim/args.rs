@@ -87,7 +87,8 @@ Exit codes: 0 nothing changes; 1 something does; 2 usage or input error.")]
   conductor sim compare yesterday.yaml --with today.yaml
 
 A profile is a file with one SchedulingProfile, the name of one in the state, or `built-in`. It applies as the
-default. Of a recording the waiting times are told too: it is played again under each profile.
+default. A recording is played again under each profile: what that ends with is compared. Waiting times are told of
+every side that is a recording.
 
 Exit codes: 0 no difference; 1 there is one; 2 usage or input error.")]
     Compare(CompareArguments),

@@ -1,13 +1,13 @@
 //! `sim compare`: one state under two profiles, or two states, side by side.
 
-use super::args::CompareArguments;
+use super::args::{CompareArguments, Input};
 use super::{answer, state, whatif};
 use crate::table;
 use anyhow::{Result, bail};
 use conductor::model::{Kind, Object};
 use conductor_simulator::compare::{self, Comparison, Figures, Way, as_default};
 use conductor_simulator::record::is_recording;
-use conductor_simulator::replay::{self, Options, Percentiles};
+use conductor_simulator::replay::{self, Options};
 use conductor_simulator::report;
 use conductor_simulator::whatif::Edit;
 use std::io::{self, Write};
@@ -16,27 +16,25 @@ use std::path::Path;
 /// `conductor sim compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<u8> {
     let answer = || -> Result<Comparison> {
-        let objects = state::read(&arguments.input)?;
+        let mut options = state::options(&arguments.input);
         let (a, b) = match (&arguments.a, &arguments.b, &arguments.with) {
             (Some(a), Some(b), None) => {
+                // In what a replay ends with, whoever makes a resource writes its phase.
+                options.absent_phase_is_available = find_recording(&arguments.input).is_none();
+                let objects = state::read(&arguments.input)?;
                 (profiled(arguments, &objects, a)?, profiled(arguments, &objects, b)?)
             }
             (None, None, Some(with)) => {
-                let other = super::args::Input {
+                let other = Input {
                     paths: with.clone(),
                     system_namespace: arguments.input.system_namespace.clone(),
                     namespace: arguments.input.namespace.clone(),
                 };
-                let name = |paths: &[std::path::PathBuf]| {
-                    paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(" ")
-                };
-                let first = Way { name: name(&arguments.input.paths), waiting: None, objects };
-                let second = Way { name: name(with), waiting: None, objects: state::read(&other)? };
-                (first, second)
+                (as_it_is(&arguments.input)?, as_it_is(&other)?)
             }
             _ => bail!("say what to compare: --a PROFILE --b PROFILE, or --with STATE"),
         };
-        Ok(compare::compare(a, b, &state::options(&arguments.input)))
+        Ok(compare::compare(a, b, &options))
     };
     let document = answer()?;
     answer::page(&arguments.page, || report::comparison(&document))?;
@@ -44,16 +42,45 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
     answer::print(&arguments.output, &document, answer, |out| comparison_table(out, &document))?.exit(code)
 }
 
-/// The state with a profile as the one that applies everywhere.
+/// A state as it is, or as a recording ends.
+fn as_it_is(input: &Input) -> Result<Way> {
+    let names: Vec<String> = input.paths.iter().map(|path| path.display().to_string()).collect();
+    let objects = state::read(input)?;
+    let waiting = match find_recording(input) {
+        Some(path) => Some(replay::replay(path, &Options::default())?.waiting.live),
+        None => None,
+    };
+    Ok(Way { name: names.join(" "), objects, waiting })
+}
+
+/// The state with a profile as the one that applies everywhere. A recording is played again under it, from its own
+/// decisions: its end has been decided under another.
 fn profiled(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Result<Way> {
-    let found = if profile == "built-in" { None } else { Some(find(arguments, objects, profile)?) };
-    let mut with: Vec<Object> = objects.to_vec();
-    let overlay: Vec<Object> = found.iter().map(as_default).collect();
-    match overlay.first() {
-        Some(default) => Edit::Apply(Box::new(default.clone())).make(&mut with)?,
-        None => with.retain(|o| !(o.kind == Kind::Profile && o.metadata.name.as_deref() == Some("default"))),
+    let default = match profile {
+        "built-in" => compare::built_in(),
+        named => as_default(&find(arguments, objects, named)?),
+    };
+    let (objects, waiting) = match find_recording(&arguments.input) {
+        Some(path) => {
+            let options = Options { until: None, closed: true, overlay: vec![default] };
+            let (replay, end) = replay::replay_to_end(path, &options)?;
+            (end, Some(replay.waiting.simulated))
+        }
+        None => {
+            let mut with = objects.to_vec();
+            Edit::Apply(Box::new(default)).make(&mut with)?;
+            (with, None)
+        }
+    };
+    Ok(Way { name: profile.to_owned(), objects, waiting })
+}
+
+/// The recording, where the state is one and nothing else.
+fn find_recording(input: &Input) -> Option<&Path> {
+    match &input.paths[..] {
+        [path] if is_recording(path) => Some(path),
+        _ => None,
     }
-    Ok(Way { name: profile.to_owned(), objects: with, waiting: waited(arguments, overlay)? })
 }
 
 /// A profile by its file, or by its name in the state.
@@ -76,16 +103,6 @@ fn find(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Resu
     bail!("{profile:?} is neither a profile of the state, nor a file, nor `built-in`")
 }
 
-/// How long claims waited, where the state is one recording: played again under the profile.
-fn waited(arguments: &CompareArguments, overlay: Vec<Object>) -> Result<Option<Percentiles>> {
-    let [path] = &arguments.input.paths[..] else { return Ok(None) };
-    if !is_recording(path) {
-        return Ok(None);
-    }
-    let options = Options { until: None, closed: true, overlay };
-    Ok(Some(replay::replay(path, &options)?.waiting.simulated))
-}
-
 fn comparison_table(out: &mut impl Write, document: &Comparison) -> io::Result<()> {
     let Comparison { a, b, moved, difference, .. } = document;
     whatif::difference(out, difference)?;
@@ -103,8 +120,10 @@ fn comparison_table(out: &mut impl Write, document: &Comparison) -> io::Result<(
     row("waste", &|f| format!("{} ({} %)", f.waste, f.waste_percent));
     if a.waiting.is_some() || b.waiting.is_some() {
         let ms = |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1_000.0));
-        row("waited, median", &|f| ms(f.waiting.as_ref().map(|w| w.p50)));
-        row("waited, 95 of 100", &|f| ms(f.waiting.as_ref().map(|w| w.p95)));
+        // Where nobody was served, nobody waited.
+        let told = |f: &Figures| f.waiting.clone().filter(|waiting| waiting.count > 0);
+        row("waited, median", &|f| ms(told(f).map(|w| w.p50)));
+        row("waited, 95 of 100", &|f| ms(told(f).map(|w| w.p95)));
     }
     writeln!(out, "{}\n", table.trim_fmt())?;
     match difference.is_empty() {

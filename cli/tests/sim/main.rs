@@ -3,6 +3,7 @@
 
 mod answers;
 mod broken;
+mod compare;
 mod explain;
 mod gate;
 mod help;

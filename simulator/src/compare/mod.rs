@@ -6,7 +6,9 @@ use crate::plan::{API_VERSION, Options, Plan, Planned, Summary};
 use crate::replay::Percentiles;
 use conductor::api::names::DEFAULT_PROFILE;
 use conductor::model::{Claim, Kind, Object, ObjectKey, Quantity, Resource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Two ways side by side.
@@ -44,7 +46,7 @@ pub struct Figures {
     pub waste: String,
     /// The same in per cent of what they have; 0 where nothing is held.
     pub waste_percent: u64,
-    /// How long claims waited in a replay, where the state is a recording.
+    /// How long claims waited, where the state is a recording: in its replay under a profile, else as recorded.
     pub waiting: Option<Percentiles>,
 }
 
@@ -54,7 +56,7 @@ pub struct Way {
     pub name: String,
     /// Its state.
     pub objects: Vec<Object>,
-    /// How long claims waited in a replay of it.
+    /// How long claims waited, where it is a recording.
     pub waiting: Option<Percentiles>,
 }
 
@@ -80,6 +82,12 @@ pub fn as_default(profile: &Object) -> Object {
     let mut profile = profile.clone();
     profile.metadata.name = Some(DEFAULT_PROFILE.to_owned());
     profile
+}
+
+/// What applies where there is no profile, as a profile that takes the place of whichever there is.
+pub fn built_in() -> Object {
+    let metadata = ObjectMeta { name: Some(DEFAULT_PROFILE.to_owned()), ..ObjectMeta::default() };
+    Object { kind: Kind::Profile, metadata, body: json!({"spec": {}}) }
 }
 
 fn figures(way: Way, plan: &Plan) -> Figures {

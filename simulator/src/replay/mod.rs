@@ -101,14 +101,33 @@ pub fn replay_with(
     play(path, options, Care::Least, look)
 }
 
+/// As [`replay`], with what the cluster holds in the end.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_to_end(path: &Path, options: &Options) -> Result<(Replay, Vec<Object>), ReadError> {
+    let mut end = Vec::new();
+    let replay = played(path, options, Care::Least, |_, _| {})?.finish(Some(&mut end));
+    Ok((replay, end))
+}
+
 fn play(
     path: &Path,
     options: &Options,
     care: Care,
-    mut look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
+    look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
 ) -> Result<Replay, ReadError> {
+    Ok(played(path, options, care, look)?.finish(None))
+}
+
+fn played<'a>(
+    path: &Path,
+    options: &'a Options,
+    care: Care,
+    mut look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
+) -> Result<Player<'a>, ReadError> {
     let mut player = Player::open(path, options, care)?;
-    while let Some(group) = player.lines.next()? {
+    while let Some(group) = player.next()? {
         if options.until.is_some_and(|until| group.at > until) {
             break;
         }
@@ -117,12 +136,14 @@ fn play(
         let stage = &player.stage;
         look(&progress, &|| series::sample(stage, at));
     }
-    Ok(player.finish())
+    Ok(player)
 }
 
 struct Player<'a> {
     file: String,
     lines: Feed,
+    /// The first that happened, where it has not been played yet.
+    first: Option<Group>,
     truth: Recorded,
     stage: Stage,
     verifier: Verifier,
@@ -184,6 +205,7 @@ impl<'a> Player<'a> {
         let mut player = Player {
             file,
             lines,
+            first,
             truth,
             stage,
             verifier: Verifier::new(other_version),
@@ -204,12 +226,15 @@ impl<'a> Player<'a> {
             player.lose(at, &kind, open);
         }
         player.series.push(series::sample(&player.stage, header.from));
-        if let Some(group) = first
-            && options.until.is_none_or(|until| group.at <= until)
-        {
-            player.play(group)?;
-        }
         Ok(player)
+    }
+
+    /// What happened next.
+    fn next(&mut self) -> Result<Option<Group>, ReadError> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.lines.next(),
+        }
     }
 
     fn play(&mut self, group: Group) -> Result<(u64, String, Vec<Decision>, bool), ReadError> {
@@ -377,7 +402,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn finish(mut self) -> Replay {
+    /// Holds the end against the recorded one, and keeps what the cluster then holds where somebody wants it.
+    fn finish(mut self, end: Option<&mut Vec<Object>>) -> Replay {
         self.series.push(series::sample(&self.stage, self.last));
         let live: BTreeMap<Uid, Verdict> = self.truth_at_end();
         // What is not asked again makes room for the plan.
@@ -393,7 +419,11 @@ impl<'a> Player<'a> {
         let (agreement, divergences) = self.verifier.finish();
         let writes = self.stage.writes;
         let feed = &self.lines;
-        let plan = plan(self.stage, &feed.header().system_namespace);
+        let objects = self.stage.into_objects();
+        if let Some(end) = end {
+            end.clone_from(&objects);
+        }
+        let plan = plan(objects, &feed.header().system_namespace);
         Replay {
             api_version: API_VERSION,
             kind: "Replay",
@@ -438,10 +468,10 @@ impl<'a> Player<'a> {
 }
 
 /// A plan over what the cluster holds in the end.
-fn plan(stage: Stage, system_namespace: &str) -> Plan {
+fn plan(objects: Vec<Object>, system_namespace: &str) -> Plan {
     let options =
         PlanOptions { system_namespace: Name::from(system_namespace), absent_phase_is_available: false };
-    Planned::new(stage.into_objects(), &options).plan()
+    Planned::new(objects, &options).plan()
 }
 
 /// Somebody made an object; nothing where it was the live engine.

@@ -152,6 +152,22 @@ fn played(path: &Path, closed: bool, care: Care) -> (Replay, Vec<String>) {
     (replay.expect("our own recording"), told)
 }
 
+#[test]
+fn whoever_looks_on_is_told_of_everything_that_happens_from_the_first_on() {
+    let (path, _) = paths("first");
+    let claim = |name| Step::Claim { name, gib: 1, names: None };
+    record(&path, &[claim(0), Step::Pass(1_000), claim(1)]);
+    let (replay, _) = played(&path, false, Care::Least);
+    let mut told = Vec::new();
+    let look = |progress: &super::Progress<'_>, _: &dyn Fn() -> super::Sample| {
+        told.extend(Some(progress.what.to_owned()).filter(|what| !what.is_empty()));
+    };
+    play(&path, &Options::default(), Care::Least, look).expect("our own recording");
+    let comes = |name: u8| format!("RelationalDatabaseClaim {} comes", claim_key(name));
+    assert_eq!(told, [comes(0), comes(1)]);
+    assert_eq!(replay.inputs, 2);
+}
+
 fn paths(name: &str) -> (PathBuf, PathBuf) {
     let folder = std::env::temp_dir().join(format!("conductor-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
