@@ -6,7 +6,8 @@ use conductor::model::{Kind, Object, ObjectKey, Revision, Time, TypeId};
 use conductor_simulator::lab::Lab;
 use conductor_simulator::plan::{Options as PlanOptions, plan};
 use conductor_simulator::record::{
-    Line, ReadError, Reader, Recorder, Redaction, Subject, Verdict, audit, inspect, moment, to_object,
+    Line, ReadError, Reader, Recorder, Redaction, Rewritten, Subject, Verdict, audit, inspect, moment,
+    rewrite, to_object,
 };
 use conductor_simulator::replay::{Options, replay};
 use conductor_simulator::world::World;
@@ -408,6 +409,112 @@ fn an_audit_finds_what_should_not_be_there() {
     {
         assert!(rules.contains(&rule), "{rule} is not in {rules:?}");
     }
+}
+
+#[test]
+fn an_audit_looks_at_what_is_added_later() {
+    let path = folder("leaky-later").join("x.rec");
+    let plain = path.with_extension("plain");
+    history(&plain, Redaction::fields_only());
+    let leaks = json!({
+        "spec": {"connection": {"password": "short"}, "templates": [{"id": "a"}]},
+        "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+    });
+    rewritten(&plain, &path, |line| match line {
+        Line::Ev(mut change) if change.patch.is_some() => {
+            change.patch = Some(leaks.clone());
+            vec![Line::Ev(change)]
+        }
+        line => vec![line],
+    });
+    let rules: Vec<&str> = audit(&path, &[]).unwrap().findings.iter().map(|f| f.rule).collect();
+    for rule in ["a connection", "a template's content", "the last applied manifest"] {
+        assert!(rules.contains(&rule), "{rule} is not in {rules:?}");
+    }
+    rewritten(&plain, &path, |line| match line {
+        Line::Ev(mut change) if change.patch.is_some() => {
+            change.patch = Some(json!({"spec": {"connection": null}}));
+            vec![Line::Ev(change)]
+        }
+        line => vec![line],
+    });
+    assert_eq!(audit(&path, &[]).unwrap().findings, [], "what is taken away is not given away");
+}
+
+#[test]
+fn an_audit_lets_the_system_namespace_and_no_other_keep_its_name() {
+    let path = folder("namespaces").join("x.rec");
+    let namespace = |name: &str| object(Kind::Namespace, "", name, json!({}), json!({}));
+    let profile = object(Kind::Profile, "", "default", json!({}), json!({"spec": {}}));
+    let objects = vec![namespace(SYSTEM), namespace("team"), profile];
+    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "x".to_owned() };
+    let record = |redaction: Redaction| {
+        let file = File::create(&path).unwrap();
+        let mut recorder = Recorder::new(file, subject.clone(), redaction);
+        objects.iter().for_each(|o| recorder.take(Event::Seen(o.clone()), 0).unwrap());
+        recorder.begin().unwrap();
+        recorder.finish(0).unwrap();
+    };
+    record(Redaction::with_key(b"0123456789abcdef", SYSTEM));
+    assert_eq!(audit(&path, &[]).unwrap().findings, []);
+    record(Redaction::with_key(b"0123456789abcdef", "elsewhere"));
+    assert_eq!(audit(&path, &[]).unwrap().findings, [], "it has a stand-in");
+    record(Redaction::with_key(b"0123456789abcdef", "team"));
+    let rules: Vec<&str> = audit(&path, &[]).unwrap().findings.iter().map(|f| f.rule).collect();
+    assert_eq!(rules, ["a name that is no stand-in"]);
+}
+
+#[test]
+fn a_recording_written_again_keeps_its_history_under_other_names() {
+    let folder = folder("written-again");
+    let (plain, again, renamed) =
+        (folder.join("plain.rec"), folder.join("again.rec"), folder.join("renamed.rec"));
+    history(&plain, Redaction::fields_only());
+    let write = |from: &Path, to: &Path, redaction: Redaction| {
+        let out = File::create(to).unwrap();
+        rewrite(Reader::open(from).unwrap(), out, redaction).expect("it is whole")
+    };
+    let done = write(&plain, &again, Redaction::fields_only());
+    assert!(done.objects > 0 && done.changes > 0 && !done.interrupted, "{done:?}");
+    assert_eq!(lines(&again), lines(&plain), "what is safe already stays as it is");
+    assert_eq!(write(&plain, &renamed, Redaction::with_key(b"0123456789abcdef", SYSTEM)), done);
+    assert_eq!(Reader::open(&renamed).unwrap().header().redaction, "allow-list-1+pseudonyms");
+    assert_eq!(audit(&renamed, &["team".to_owned(), "second".to_owned()]).unwrap().findings, []);
+    let (before, after) = (inspect(&plain).unwrap(), inspect(&renamed).unwrap());
+    assert_eq!(
+        (before.objects, before.events, before.decisions),
+        (after.objects, after.events, after.decisions)
+    );
+    let found = replay(&renamed, &Options::default()).expect("it plays");
+    assert_eq!((found.divergences, found.agreement.percent), (Vec::new(), Some(100.0)));
+    write(&renamed, &again, Redaction::fields_only());
+    assert_eq!(lines(&again), lines(&renamed), "stand-ins stay");
+    assert_eq!(Reader::open(&again).unwrap().header().redaction, "allow-list-1+pseudonyms");
+}
+
+#[test]
+fn an_interrupted_recording_stays_interrupted_when_it_is_written_again() {
+    let folder = folder("written-again-interrupted");
+    let (cut, again) = (folder.join("cut.rec"), folder.join("again.rec"));
+    history(&cut, Redaction::fields_only());
+    let whole = std::fs::read(&cut).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() - 60]).unwrap();
+    let out = File::create(&again).unwrap();
+    let done = rewrite(Reader::open(&cut).unwrap(), out, Redaction::fields_only()).unwrap();
+    assert!(matches!(done, Rewritten { interrupted: true, .. }) && !inspect(&again).unwrap().complete);
+}
+
+#[test]
+fn what_was_there_at_the_beginning_is_no_change() {
+    let path = folder("changes").join("x.rec");
+    let mut live =
+        Live::start(vec![database("db", json!({"engine": "mysql"}))], &path, Redaction::fields_only());
+    assert_eq!(live.recorder.changes(), 0);
+    live.happen(|lab| lab.put(claim("c", json!({"engine": "mysql"}))));
+    let changes = live.recorder.changes();
+    live.finish();
+    assert_eq!(inspect(&path).unwrap().events.values().sum::<u64>(), changes);
+    assert!(changes > 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The arguments of `conductor sim`, and the help that teaches them. Every example in a help text runs as it stands,
 //! with files of one's own where it names none of ours.
 
-use crate::args::{ClusterArguments, Format};
+use crate::args::{ClusterArguments, CrdFormat, Format};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,9 +47,10 @@ Exit codes: 0 explained; 2 usage or input error, an unknown claim included.")]
 Edits are made in this order: -f, --set, --lose, --delete, --claims. KIND is claim, resource, class, quota,
 clusterquota, limits, profile or namespace. A VALUE is JSON where it is a list, a mapping, a \"quoted text\", a whole
 number, true, false or null; everything else is text as it stands: 9.10, !=15.6, >= 16, *. Labels are always text.
-No value removes the field. An edit with which an object cannot be read is refused. A manifest given with -f takes the place of the object of its name;
-what the cluster wrote (UID, status, holders) stays. A lost resource is gone at once; a deleted one goes as its
-protection and its policy say.
+No value removes the field. An edit with which an object cannot be read is refused, and so is a field that no schema
+has. A manifest given with -f takes the place of the object of its name; what the cluster wrote (UID, status, holders)
+stays. A lost resource is gone at once; a deleted one goes as its protection and its policy say. With a namespace goes
+everything that is in it.
 
 Exit codes: 0 nothing changes; 1 something does; 2 usage or input error."
     )]
@@ -119,16 +120,20 @@ Exit codes: 0 readable, interrupted or not; 2 damaged, of a later format, or no 
 Every line is looked at as it stands in the file. Exit codes: 0 nothing found; 1 something was; 2 usage or input
 error, a file that holds more than its lines and an empty list of canaries included.")]
     Audit(AuditArguments),
-    /// Make a recording from manifests: kubectl dumps, directories, must-gather trees
+    /// Make a recording from manifests: kubectl dumps, directories, must-gather trees; or from another recording
     #[command(after_help = "Examples:
   kubectl get conductor,namespaces -A -o yaml | conductor sim import - -o state.rec
   conductor sim import must-gather/ -o state.rec --pseudonym-key key.txt
+  conductor sim import prod.rec -o away.rec --pseudonym-key key.txt    names give way to stand-ins afterwards
+
+A recording by itself keeps its history. Beside others it counts as it ends.
 
 Exit codes: 0 imported; 2 usage or input error; then nothing is written.")]
     Import(ImportArguments),
-    /// Print the objects of a recording as YAML
+    /// Print the objects of a recording as manifests
     #[command(after_help = "Examples:
   conductor sim export prod.rec > state.yaml
+  conductor sim export prod.rec -o json | jq '.items[].metadata.name'
   conductor sim export prod.rec --at 90s | conductor sim plan -
 
 Exit codes: 0 printed; 2 usage or input error.")]
@@ -155,7 +160,8 @@ races or versions, or no decision was recorded; 2 usage or input error.")]
   conductor sim gate suite.yaml --bless                accept the plan as it is now
 
 A case that selects nothing has failed, and so has a state without a claim, unless a case counts. A policy, or an
-object of the state, that would drop out because it cannot be read is an error. --bless mends a damaged baseline.
+object of the state, that would drop out because it cannot be read is an error, and so is a field of a policy that no
+schema has. --bless mends a damaged baseline.
 
 Exit codes: 0 passed; 1 failed; 2 the suite, an object or a file cannot be read or written, or the suite contradicts
 itself; 3 there is no baseline yet.")]
@@ -173,8 +179,8 @@ Exit codes: 0 every law held; 1 a history broke one; 2 usage error.")]
     Fuzz(FuzzArguments),
     /// Make a failing history as small as it gets
     #[command(after_help = "Examples:
-  conductor sim shrink --seed 3 --mutant retain-is-delete
-  conductor sim shrink --seed 3 --mutant retain-is-delete --write found/
+  conductor sim shrink --seed 34 --mutant retain-is-delete
+  conductor sim shrink --seed 34 --mutant retain-is-delete --write found/
 
 Exit codes: 0 the seed does not fail; 1 it does, and this is its smallest form; 2 usage error.")]
     Shrink(ShrinkArguments),
@@ -183,7 +189,7 @@ Exit codes: 0 the seed does not fail; 1 it does, and this is its smallest form; 
 /// What a simulation reads.
 #[derive(Args, Debug)]
 pub struct Input {
-    /// Files, directories or `-` for standard input: YAML or JSON, lists and many documents too, gzip or not
+    /// Files, directories or `-` for standard input: YAML or JSON, lists and many documents too, gzip or not; recordings
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
     /// Where resources and classes live
@@ -429,6 +435,9 @@ pub struct ExportArguments {
     /// As it was so long after the beginning, such as 90s; at the end where it is not given
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub at: Option<Duration>,
+    /// YAML documents, or one JSON list
+    #[arg(long, short, value_enum, default_value_t = CrdFormat::Yaml)]
+    pub output: CrdFormat,
 }
 
 /// Arguments of `sim replay`.

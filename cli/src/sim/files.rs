@@ -23,10 +23,16 @@ pub fn write_all(files: &[(PathBuf, String)]) -> Result<()> {
     drafts.into_iter().try_for_each(Draft::settle)
 }
 
-/// Refuses one place for two things, each given with the name of what goes there.
-pub fn require_apart(places: &[(&str, &Path)]) -> Result<()> {
-    let mut taken: BTreeMap<PathBuf, &str> = BTreeMap::new();
-    for (what, path) in places {
+/// A file with the name of what it is.
+pub type Named = (&'static str, PathBuf);
+
+/// Refuses to write over what is read, and two things to one place.
+pub fn require_apart(read: &[Named], written: &[Named]) -> Result<()> {
+    if written.is_empty() {
+        return Ok(());
+    }
+    let mut taken: BTreeMap<PathBuf, &str> = read.iter().map(|(what, path)| (real(path), *what)).collect();
+    for (what, path) in written {
         if let Some(other) = taken.insert(real(path), what) {
             bail!("{other} and {what} are both {}: give each a file of its own", path.display());
         }

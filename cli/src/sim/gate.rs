@@ -1,6 +1,7 @@
 //! `sim gate`: a suite's files read, the verdict in every form that was asked for, one exit code.
 
 use super::args::{GateArguments, Input};
+use super::places::files_of;
 use super::state::{self, Broken};
 use super::{answer, files, plural};
 use crate::{output, table};
@@ -46,30 +47,29 @@ pub fn gate(arguments: &GateArguments) -> Result<u8> {
 /// Each form has a file of its own, which is none that the suite speaks of.
 fn require_places(arguments: &GateArguments, suite: &Suite) -> Result<()> {
     let GateArguments { junit, sarif, markdown, page, .. } = arguments;
-    let baseline = suite.baseline.as_ref().map(|path| beside(&arguments.suite, path));
-    let places = [
-        ("the suite", Some(&arguments.suite)),
-        ("its baseline", baseline.as_ref()),
-        ("--junit", junit.as_ref()),
-        ("--sarif", sarif.as_ref()),
-        ("--markdown", markdown.as_ref()),
-        ("--html", page.html.as_ref()),
+    let mut read = vec![("the suite", arguments.suite.clone())];
+    read.extend(files_of("its state", &all_beside(&arguments.suite, &suite.state))?);
+    read.extend(files_of("its policies", &all_beside(&arguments.suite, &suite.policies))?);
+    let written = [
+        ("its baseline", suite.baseline.as_ref().map(|path| beside(&arguments.suite, path))),
+        ("--junit", junit.clone()),
+        ("--sarif", sarif.clone()),
+        ("--markdown", markdown.clone()),
+        ("--html", page.html.clone()),
     ];
-    let named = places.iter().filter_map(|(what, path)| Some((*what, path.as_ref()?.as_path())));
-    files::require_apart(&named.collect::<Vec<_>>())
+    let written = written.into_iter().filter_map(|(what, path)| Some((what, path?)));
+    files::require_apart(&read, &written.collect::<Vec<_>>())
 }
 
 fn judge(arguments: &GateArguments, suite: &Suite, baseline: Option<Baseline>) -> Result<(Verdict, Plan)> {
-    let all_beside =
-        |paths: &[PathBuf]| paths.iter().map(|p| beside(&arguments.suite, p)).collect::<Vec<_>>();
     let input = Input {
-        paths: all_beside(&suite.state),
+        paths: all_beside(&arguments.suite, &suite.state),
         system_namespace: arguments.system_namespace.clone(),
         namespace: "default".to_owned(),
     };
     let (home, system) = (&input.namespace, &input.system_namespace);
     let state = state::read_as(&input, Broken::Refused)?;
-    let policies = state::read_policies(&all_beside(&suite.policies), home, system)?;
+    let policies = state::read_policies(&all_beside(&arguments.suite, &suite.policies), home, system)?;
     let everything: Vec<_> = state.iter().chain(&policies).cloned().collect();
     let unlabelled = unlabelled(&everything);
     if !unlabelled.is_empty() {
@@ -91,6 +91,10 @@ fn beside(suite: &Path, path: &Path) -> PathBuf {
         Some(folder) if path.is_relative() => folder.join(path),
         _ => path.to_owned(),
     }
+}
+
+fn all_beside(suite: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().map(|path| beside(suite, path)).collect()
 }
 
 fn read_baseline(path: &Path) -> Result<Option<Baseline>> {

@@ -7,6 +7,7 @@ mod compare;
 mod files;
 mod fuzz;
 mod gate;
+mod places;
 mod plan;
 mod progress;
 mod record;
@@ -24,6 +25,7 @@ const NAMES_MAX: usize = 5;
 
 /// Answers one question. Returns the exit code.
 pub fn run(question: &Simulate) -> Result<u8> {
+    places::require_apart(question)?;
     match question {
         Simulate::Plan(arguments) => plan::plan(arguments),
         Simulate::Explain(arguments) => plan::explain(arguments),

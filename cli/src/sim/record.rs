@@ -4,13 +4,17 @@ use super::args::{
     AuditArguments, ExportArguments, ImportArguments, InspectArguments, RecordArguments, Redact,
 };
 use super::files::{self, Draft};
-use super::{answer, plural, state};
+use super::state::{self, Broken};
+use super::{answer, plural};
+use crate::args::CrdFormat;
 use crate::{cluster, output, table};
 use anyhow::{Context, Result, bail};
 use conductor::event::Event;
 use conductor::live::{self, Followed};
-use conductor_simulator::load::{LoadOptions, load};
-use conductor_simulator::record::{self, Audit, Inspection, Recorder, Redaction, Subject, moment};
+use conductor_simulator::record::{
+    self, Audit, Inspection, Reader, Recorder, Redaction, Rewritten, Subject, is_recording, moment, rewrite,
+};
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -60,7 +64,6 @@ async fn follow(
     tokio::pin!(end);
     let mut flush = tokio::time::interval(FLUSH_EVERY);
     let mut part = 1;
-    let mut events = 0_u64;
     loop {
         tokio::select! {
             followed = watched.recv() => match followed {
@@ -68,7 +71,6 @@ async fn follow(
                 Some(Followed::Event(event)) => {
                     let is_list = matches!(event, Event::Listed { .. });
                     recorder.take(event, at())?;
-                    events += 1;
                     if is_list && missing == 0 {
                         output::complain("warning: a watch was lost, and its kind listed anew: the recording has a gap");
                     }
@@ -114,10 +116,11 @@ async fn follow(
         bail!("stopped before every kind was listed: {missing} were missing; nothing was recorded");
     }
     let lost: Vec<String> = recorder.lost().map(|kind| kind.name().to_owned()).collect();
+    let changes = recorder.changes();
     recorder.finish(at())?.flush()?;
     output::complain(&format!(
         "recorded {} in {:.1} s",
-        plural(events as usize, "event"),
+        plural(changes as usize, "change"),
         clock.elapsed().as_secs_f32()
     ));
     if lost.is_empty() {
@@ -194,15 +197,32 @@ fn redaction(redact: &Redact, system_namespace: &str) -> Result<Redaction> {
 /// `conductor sim import`.
 pub fn import(arguments: &ImportArguments) -> Result<u8> {
     require_file(&arguments.out)?;
+    match &arguments.input.paths[..] {
+        [only] if is_recording(only) => import_history(arguments, only),
+        _ => import_state(arguments),
+    }
+}
+
+/// A recording by itself keeps its history.
+fn import_history(arguments: &ImportArguments, recording: &Path) -> Result<u8> {
+    let reader = Reader::open(recording)?;
+    let redaction = redaction(&arguments.redact, &reader.header().system_namespace)?;
+    let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
+    let Rewritten { objects, changes, interrupted } = rewrite(reader, out, redaction)?;
+    draft.settle()?;
+    if interrupted {
+        output::complain("warning: the recording was interrupted, and so is what is made of it");
+    }
+    let (objects, changes) = (plural(objects, "object"), plural(changes as usize, "change"));
+    output::complain(&format!("imported {objects} and {changes} into {}", arguments.out.display()));
+    Ok(0)
+}
+
+/// Everything else is a state: manifests as they are written, recordings among them as they end.
+fn import_state(arguments: &ImportArguments) -> Result<u8> {
     let redaction = redaction(&arguments.redact, &arguments.input.system_namespace)?;
-    let options = LoadOptions {
-        namespace: arguments.input.namespace.clone(),
-        system_namespace: arguments.input.system_namespace.clone(),
-        ..LoadOptions::default()
-    };
     // Everything is read before anything is written.
-    let loaded = load(&arguments.input.paths, &options)?;
-    state::tell(&loaded, &arguments.input.system_namespace, true);
+    let objects = state::read_as(&arguments.input, Broken::Told)?;
     let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
     let subject = Subject {
         began: 0,
@@ -210,8 +230,8 @@ pub fn import(arguments: &ImportArguments) -> Result<u8> {
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let mut recorder = Recorder::new(out, subject, redaction);
-    for loaded in loaded.objects {
-        recorder.take(Event::Seen(loaded.object), 0)?;
+    for object in objects {
+        recorder.take(Event::Seen(object), 0)?;
     }
     recorder.begin()?;
     let objects = recorder.objects();
@@ -228,9 +248,17 @@ pub fn export(arguments: &ExportArguments) -> Result<u8> {
         output::complain("warning: the recording was interrupted; this is the state up to there");
     }
     let mut out = output::stdout();
-    for object in moment.objects.values() {
-        writeln!(out, "---")?;
-        write!(out, "{}", serde_saphyr::to_string(&object)?)?;
+    match arguments.output {
+        CrdFormat::Json => {
+            let items: Vec<Value> = moment.objects.values().collect();
+            output::json(&mut out, &json!({"apiVersion": "v1", "kind": "List", "items": items}))?;
+        }
+        CrdFormat::Yaml => {
+            for object in moment.objects.values() {
+                writeln!(out, "---")?;
+                write!(out, "{}", serde_saphyr::to_string(&object)?)?;
+            }
+        }
     }
     out.flush()?;
     Ok(0)

@@ -6,9 +6,10 @@ use super::{list, plural};
 use crate::output;
 use anyhow::{Result, bail};
 use conductor::model::{Kind, Object};
-use conductor_simulator::load::{LoadOptions, Loaded, Problem, load};
+use conductor_simulator::load::{LoadOptions, Loaded, Problem, Unknown, UnknownField, load, unknown_fields};
 use conductor_simulator::plan::{Fault, Findings, Options, check, unlabelled, unreadable};
 use conductor_simulator::record::{is_recording, moment};
+use conductor_simulator::world::key_of;
 use std::path::{Path, PathBuf};
 
 /// Groups of which every kind takes part.
@@ -38,6 +39,7 @@ pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
     for recording in &recordings {
         objects.extend(recorded(recording, broken)?);
     }
+    let mut unknown: Vec<String> = objects.iter().flat_map(unknown_of).collect();
     if !manifests.is_empty() {
         let loaded = load(&manifests, &load_options(&input.namespace, &input.system_namespace))?;
         let findings = tell(&loaded, &input.system_namespace, recordings.is_empty());
@@ -45,8 +47,11 @@ pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
             // What a claim asks for may be unreadable: then it waits, and says so, on the cluster and in the plan.
             refuse(loaded.problems.iter().chain(findings.of(Fault::Drops)))?;
         }
+        unknown
+            .extend(loaded.unknown.iter().map(|Unknown { object, field, .. }| unknown_words(object, field)));
         objects.extend(loaded.objects.into_iter().map(|loaded| loaded.object));
     }
+    tell_unknown(&unknown);
     Ok(objects)
 }
 
@@ -59,14 +64,44 @@ fn recorded(recording: &Path, broken: Broken) -> Result<Vec<Object>> {
     let objects = moment.objects.to_objects().map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
     for object in &objects {
         let Some(why) = unreadable(object) else { continue };
-        let told =
-            format!("{name}: {} {}: {why}", object.kind.name(), conductor_simulator::world::key_of(object));
+        let told = format!("{name}: {} {}: {why}", object.kind.name(), key_of(object));
         match (broken, object.kind) {
             (Broken::Refused, kind) if !matches!(kind, Kind::Claim(_)) => bail!("{told}"),
             _ => output::complain_once(&format!("warning: {told}")),
         }
     }
     Ok(objects)
+}
+
+/// Fields of a recorded object that no schema names: another version may have recorded it.
+fn unknown_of(object: &Object) -> Vec<String> {
+    let Some(body) = object.body.as_object() else { return Vec::new() };
+    let name = || format!("{} {}", object.kind.name(), key_of(object));
+    unknown_fields(object.kind, body).iter().map(|field| unknown_words(&name(), field)).collect()
+}
+
+fn unknown_words(object: &str, UnknownField { path, meant }: &UnknownField) -> String {
+    let meant = meant.as_ref().map(|meant| format!(" ({meant}?)")).unwrap_or_default();
+    format!("{object}: {path}{meant}")
+}
+
+/// A state may be of another version than this program, and is taken as it is; whoever misspelt a field wants to know.
+fn tell_unknown(unknown: &[String]) {
+    if !unknown.is_empty() {
+        let (fields, names) = (plural(unknown.len(), "field"), list(unknown));
+        output::complain_once(&format!(
+            "warning: {fields} that no schema has, which count for nothing: {names}"
+        ));
+    }
+}
+
+/// What somebody tries must not count for nothing.
+fn refuse_unknown(unknown: &[Unknown]) -> Result<()> {
+    match unknown {
+        [] => Ok(()),
+        [only] => bail!("{only}"),
+        [first, more @ ..] => bail!("{first} (and {} more that no schema has)", plural(more.len(), "field")),
+    }
 }
 
 /// The first is the error; the others have been told.
@@ -93,7 +128,8 @@ pub fn read_overlay(input: &Input, files: &[PathBuf]) -> Result<Vec<Object>> {
     read_files(files, &input.namespace, &input.system_namespace)
 }
 
-/// The objects of manifests that somebody tries: one that cannot be read, or would not be looked at, is refused.
+/// The objects of manifests that somebody tries: one that cannot be read, would not be looked at, or has a field that no
+/// schema names, is refused.
 pub fn read_files(files: &[PathBuf], namespace: &str, system_namespace: &str) -> Result<Vec<Object>> {
     let loaded = load_files(files, namespace, system_namespace)?;
     Ok(loaded.objects.into_iter().map(|loaded| loaded.object).collect())
@@ -114,6 +150,7 @@ fn load_files(files: &[PathBuf], namespace: &str, system_namespace: &str) -> Res
     // Who holds what is not for a single manifest to say.
     let findings = tell(&loaded, system_namespace, false);
     refuse(loaded.problems.iter().chain(findings.problems()))?;
+    refuse_unknown(&loaded.unknown)?;
     Ok(loaded)
 }
 
@@ -142,13 +179,13 @@ pub fn tell_unlabelled(objects: &[Object]) {
 pub fn unlabelled_words(quotas: &[String]) -> String {
     let (quotas, names) = (plural(quotas.len(), "ClusterClaimQuota"), list(quotas));
     format!(
-        "{quotas} with a namespaceSelector, and no Namespace in the input, so that nothing is counted: {names}; \
-         add the namespaces: kubectl get namespaces -o yaml"
+        "{quotas} with a namespaceSelector, and no Namespace in the input, so that each namespace counts as having no \
+         labels: {names}; add the namespaces: kubectl get namespaces -o yaml"
     )
 }
 
 /// Tells what was passed over, and what is odd about the rest.
-pub fn tell(loaded: &Loaded, system_namespace: &str, whole: bool) -> Findings {
+fn tell(loaded: &Loaded, system_namespace: &str, whole: bool) -> Findings {
     let ignored: usize = loaded.ignored.values().sum();
     if ignored > 0 {
         let kinds: Vec<String> = loaded.ignored.iter().map(|(kind, n)| format!("{n} {kind}")).collect();

@@ -113,6 +113,7 @@ fn forms_are_written_all_or_none_and_the_verdict_is_told_anyway() {
     let told = refused(&site.gate(&["--junit", &xml, "--html", &xml]));
     assert!(told.contains("--junit and --html are both"), "{told}");
     assert!(refused(&site.gate(&["--junit", &site.at("suite.yaml")])).contains("the suite and --junit"));
+    assert!(refused(&site.gate(&["--html", &site.at("state.yaml")])).contains("its state and --html"));
     let files: Vec<_> = std::fs::read_dir(&site.0).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(files.len(), 2, "{files:?}");
 }
@@ -133,5 +134,7 @@ fn a_quota_over_namespaces_that_nobody_knows_is_told() {
     let told =
         |more: &str| text(&run_with(&["sim", "plan", "-"], format!("{quota}{more}").as_bytes()).stderr);
     assert!(told("").contains("kubectl get namespaces"), "{}", told(""));
+    // Where a label must not be there, it is not: such a quota counts.
+    assert!(told("").contains("each namespace counts as having no labels: gold;"), "{}", told(""));
     assert_eq!(told("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"), "");
 }

@@ -50,6 +50,14 @@ fn every_question_has_help_with_examples_and_exit_codes() {
 }
 
 #[test]
+fn the_example_of_a_failing_history_fails() {
+    let help = succeed(&run(&["sim", "shrink", "--help"]));
+    let example = help.lines().find_map(|line| line.trim().strip_prefix("conductor ")).expect("an example");
+    let output = run(&example.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(1), "{example}: {}", text(&output.stdout));
+}
+
+#[test]
 fn the_version_is_told() {
     assert_eq!(succeed(&run(&["--version"])), format!("conductor {}\n", env!("CARGO_PKG_VERSION")));
 }

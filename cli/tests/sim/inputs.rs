@@ -102,3 +102,17 @@ fn holders_that_are_not_in_the_input_are_told() {
     assert_eq!(json(&output)["resources"][0]["reclaim"], "Delete");
     assert!(text(&output.stderr).contains("count as gone: db-1;"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn a_resource_that_is_released_already_is_nobodys_news() {
+    let held = "claimRefs: [{namespace: b, name: gone, uid: u}], reclaimPolicy: Retain";
+    let released = format!("{}status: {{phase: Released}}\n", resource("db-1", held));
+    let bound = format!("{}status: {{phase: Bound}}\n", resource("db-2", held));
+    let output = run_with(&["sim", "plan", "-", "-o", "json"], &documents(&[released.clone()]));
+    assert_eq!(
+        (json(&output)["resources"][0]["phase"].as_str(), text(&output.stderr)),
+        (Some("Released"), String::new())
+    );
+    let output = run_with(&["sim", "plan", "-", "-o", "json"], &documents(&[released, bound]));
+    assert!(text(&output.stderr).contains("1 resource held by claims"), "{}", text(&output.stderr));
+}

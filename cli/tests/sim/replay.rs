@@ -43,6 +43,70 @@ fn canaries_that_are_none_are_refused() {
 }
 
 #[test]
+fn a_recording_comes_by_standard_input_too() {
+    let (_, file) = recording("by-pipe");
+    let bytes = std::fs::read(&file).unwrap();
+    for arguments in [
+        &["plan", "-o", "json"][..],
+        &["explain"],
+        &["inspect"],
+        &["audit"],
+        &["export"],
+        &["replay", "-o", "json"],
+    ] {
+        let (by_pipe, by_name) = (["sim", arguments[0], "-"], ["sim", arguments[0], &file]);
+        let piped = run_with(&[&by_pipe, &arguments[1..]].concat(), &bytes);
+        assert_eq!(succeed(&piped), succeed(&run(&[&by_name, &arguments[1..]].concat())), "{arguments:?}");
+    }
+    let told = refused(&run_with(&["sim", "compare", "-", "--a", "built-in", "--b", "default"], &bytes));
+    assert!(told.contains("standard input is there once"), "{told}");
+}
+
+#[test]
+fn a_recording_is_imported_and_gets_stand_ins_afterwards() {
+    let (folder, file) = recording("import-again");
+    let at = |name: &str| folder.join(name).display().to_string();
+    let (key, again, renamed, both) = (at("key"), at("again.rec"), at("renamed.rec"), at("both.rec"));
+    std::fs::write(&key, "0123456789abcdef").unwrap();
+    let export = |file: &str| succeed(&run(&["sim", "export", file]));
+    succeed(&run(&["sim", "import", &file, "--out", &again]));
+    assert_eq!(export(&again), export(&file));
+    let output = run_with(
+        &["sim", "import", "-", "--out", &renamed, "--pseudonym-key", &key],
+        &std::fs::read(&file).unwrap(),
+    );
+    succeed(&output);
+    assert!(text(&output.stderr).starts_with("imported "), "{}", text(&output.stderr));
+    let told = export(&renamed);
+    assert!(!told.contains("warehouse") && !told.contains("shared-mysql"), "{told}");
+    assert!(succeed(&run(&["sim", "audit", &renamed])).starts_with("nothing found"));
+    let summary = |file: &str| json(&run(&["sim", "plan", file, "-o", "json"]))["summary"].clone();
+    assert_eq!(summary(&renamed), summary(&file));
+    let claim_file = folder.join("claim.yaml");
+    std::fs::write(&claim_file, claim("one-more", "")).unwrap();
+    succeed(&run(&["sim", "import", &file, claim_file.to_str().unwrap(), "--out", &both]));
+    assert_eq!(summary(&both)["claims"], summary(&file)["claims"].as_u64().unwrap() + 1);
+}
+
+#[test]
+fn a_recording_where_manifests_belong_is_told_as_what_it_is() {
+    let (_, file) = recording("no-manifest");
+    let told = refused(&run(&["sim", "whatif", TEAMS, "-f", &file]));
+    assert!(told.contains("this is a recording") && told.contains("conductor sim export"), "{told}");
+}
+
+#[test]
+fn what_is_exported_as_json_is_a_list_that_is_planned_alike() {
+    let (folder, file) = recording("export-json");
+    let list = json(&run(&["sim", "export", &file, "-o", "json"]));
+    assert_eq!((&list["apiVersion"], &list["kind"]), (&"v1".into(), &"List".into()));
+    let path = folder.join("list.json");
+    std::fs::write(&path, list.to_string()).unwrap();
+    let plan = |path: &str| succeed(&run(&["sim", "plan", path, "-o", "json"]));
+    assert_eq!(plan(path.to_str().unwrap()), plan(&file));
+}
+
+#[test]
 fn what_comes_after_the_end_is_damage_to_everybody() {
     let (_, file) = recording("after-the-end");
     let whole = std::fs::read(&file).unwrap();

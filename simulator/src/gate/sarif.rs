@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The verdict as SARIF. Findings point at the `policies`, and beside them at their case in the suite, whose `lines` are
 /// by case; where there are no policies, at the case alone.
 pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String], lines: &BTreeMap<String, usize>) -> Value {
-    let place = |file: &str, line: usize| json!({"physicalLocation": {"artifactLocation": {"uri": file}, "region": {"startLine": line}}});
+    let place = |file: &str, line: usize| json!({"physicalLocation": {"artifactLocation": {"uri": uri(file)}, "region": {"startLine": line}}});
     let case = |name: &str| place(suite, lines.get(name).copied().unwrap_or(1));
     let locations = |name: &str| -> Vec<Value> {
         match policies.is_empty() {
@@ -54,5 +54,37 @@ fn describe(kind: Finding) -> &'static str {
         Finding::Case => "An expectation about claims does not hold",
         Finding::Threshold => "A figure is above what is allowed",
         Finding::Baseline => "Claims fare otherwise than in the plan that was found good",
+    }
+}
+
+/// A path as the URI that it is within the repository, or on this machine where it is absolute. What is no letter of a
+/// URI is written by its bytes; readers of SARIF take no other.
+fn uri(path: &str) -> String {
+    let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn paths_are_uris() {
+        for (path, expected) in [
+            ("policies/quota.yaml", "policies/quota.yaml"),
+            ("./a b/100%.yaml", "./a%20b/100%25.yaml"),
+            ("c:d#e?f.yaml", "c%3Ad%23e%3Ff.yaml"),
+            ("/srv/repo/quota.yaml", "file:///srv/repo/quota.yaml"),
+            ("zähler.yaml", "z%C3%A4hler.yaml"),
+        ] {
+            assert_eq!(uri(path), expected);
+        }
     }
 }

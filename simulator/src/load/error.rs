@@ -45,6 +45,14 @@ pub enum LoadError {
         /// The limit over all inputs, unpacked.
         bytes_max: u64,
     },
+    /// A recording where manifests belong.
+    #[error(
+        "{source_name}: this is a recording, and manifests belong here: `conductor sim export` prints them from it"
+    )]
+    Recording {
+        /// The file.
+        source_name: Arc<str>,
+    },
     /// Bytes that are not UTF-8.
     #[error("{source_name}:{line}:{column}: not UTF-8 text; convert it, for example with `iconv -t utf-8`")]
     Encoding {
@@ -93,7 +101,8 @@ impl LoadError {
             | LoadError::Unreadable { .. }
             | LoadError::NoManifests { .. }
             | LoadError::Gzip { .. }
-            | LoadError::TooLarge { .. } => None,
+            | LoadError::TooLarge { .. }
+            | LoadError::Recording { .. } => None,
             LoadError::Encoding { line, .. }
             | LoadError::Syntax { line, .. }
             | LoadError::NotManifest { line, .. } => Some(*line),

@@ -20,6 +20,7 @@ pub(super) fn settle(loaded: &mut Loaded) {
         loaded.problems.extend(problem);
     }
     loaded.problems.sort();
+    loaded.unknown.sort();
 }
 
 fn key(loaded: &LoadedObject) -> (Kind, Option<&str>, Option<&str>) {

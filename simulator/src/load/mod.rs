@@ -1,5 +1,6 @@
 //! Manifests in, objects out: files, directories and standard input, YAML or JSON, packed or plain.
-//! Nothing here judges a `spec`; a body stays as it was written, and reading it is the engine's business.
+//! Nothing here judges a `spec` beyond its fields' names; a body stays as it was written, and reading it is the engine's
+//! business.
 //!
 //! ```text
 //! paths -> source (bytes, text) -> yaml | json (documents, items) -> object (kind, metadata) -> merge
@@ -10,6 +11,7 @@
 //! (kubectl keeps the last one and says nothing), and aliases that multiply a document are refused.
 
 mod error;
+mod fields;
 mod json;
 mod merge;
 mod object;
@@ -19,11 +21,18 @@ mod value;
 mod yaml;
 
 pub use error::{LoadError, Problem};
+pub use fields::{UnknownField, unknown_fields};
 pub use object::read_metadata;
 
 use conductor::model::Object;
 use object::Collector;
-use std::{collections::BTreeMap, io::Read, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// What a manifest may leave unsaid, and how much input is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +66,29 @@ pub struct LoadedObject {
     pub line: usize,
 }
 
+/// A field that no schema names, of an object that was read without it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unknown {
+    /// The file; `stdin` for standard input.
+    pub source: Arc<str>,
+    /// The line, from 1, on which the object begins.
+    pub line: usize,
+    /// `RelationalDatabaseClaim team-a/orders`.
+    pub object: String,
+    /// Which field.
+    pub field: UnknownField,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.source, self.line, self.object, self.field)
+    }
+}
+
 /// Everything that was read.
 ///
 /// # Guarantees
-/// Objects are sorted by kind, namespace and name, each of which occurs once; problems by place. The order of
+/// Objects are sorted by kind, namespace and name, each of which occurs once; problems and fields by place. The order of
 /// the inputs, and of the documents within them, changes neither.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
@@ -70,6 +98,8 @@ pub struct Loaded {
     pub ignored: BTreeMap<String, usize>,
     /// Objects that could not be read; every other object was.
     pub problems: Vec<Problem>,
+    /// Fields that no schema names.
+    pub unknown: Vec<Unknown>,
 }
 
 /// Reads every path: a file, a directory (all manifests below it) or `-` for standard input.
@@ -101,11 +131,26 @@ pub fn load_with_stdin<P: AsRef<Path>>(
     Ok(loaded)
 }
 
+/// Every file that [`load`] reads where these are named, those in directories too.
+///
+/// # Errors
+/// A directory that cannot be read, or holds no manifest.
+pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, LoadError> {
+    let found = source::find(paths)?.into_iter();
+    Ok(found
+        .filter_map(|input| match input {
+            source::Input::File(path) => Some(path),
+            source::Input::Stdin => None,
+        })
+        .collect())
+}
+
 impl Loaded {
     fn add(&mut self, other: Loaded) {
-        let Loaded { objects, ignored, problems } = other;
+        let Loaded { objects, ignored, problems, unknown } = other;
         self.objects.extend(objects);
         self.problems.extend(problems);
+        self.unknown.extend(unknown);
         for (kind, count) in ignored {
             *self.ignored.entry(kind).or_default() += count;
         }

@@ -1,7 +1,8 @@
 //! From fields to objects: which kind it is, what its metadata says, which list it came in.
-//! Whether a `spec` makes sense is not asked here.
+//! Whether a `spec` makes sense is not asked here; only which of its fields nobody knows.
 
-use super::{LoadError, LoadOptions, Loaded, LoadedObject, Problem};
+use super::{LoadError, LoadOptions, Loaded, LoadedObject, Problem, Unknown, UnknownField, unknown_fields};
+use crate::world::key_of;
 use conductor::model::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Map, Value};
@@ -82,7 +83,8 @@ impl Parent {
             let (api_version, of) = (api_version.to_owned(), of.to_owned());
             return Ok(Shape::List(Parent { api_version: Some(api_version), kind: Some(of) }));
         }
-        Ok(match Kind::find(api_version, kind) {
+        // A version that we do not have may mean something else by the same fields.
+        Ok(match Kind::find(api_version, kind).filter(|kind| kind.api_version() == api_version) {
             Some(kind) => Shape::Read(kind),
             None => Shape::Other(format!("{api_version}/{kind}")),
         })
@@ -244,8 +246,10 @@ impl<'a> Collector<'a> {
         match shape {
             Shape::Read(kind) => {
                 let name = label(kind.name(), &fields);
+                let unknown = unknown_fields(kind, &fields);
                 match self.object(kind, fields) {
                     Ok(object) => {
+                        self.unknown(place, &object, unknown);
                         let source = self.source.clone();
                         self.found.objects.push(LoadedObject { object, source, line: place.line });
                     }
@@ -274,6 +278,14 @@ impl<'a> Collector<'a> {
             Kind::Resource(_) | Kind::Class(_) => Some(self.options.system_namespace.clone()),
         };
         Ok(Object { kind, metadata, body: Value::Object(fields) })
+    }
+
+    fn unknown(&mut self, place: Place, object: &Object, fields: Vec<UnknownField>) {
+        for field in fields {
+            let object = format!("{} {}", object.kind.name(), key_of(object));
+            let (source, line) = (self.source.clone(), place.line);
+            self.found.unknown.push(Unknown { source, line, object, field });
+        }
     }
 
     fn problem(&mut self, place: Place, object: String, message: String) {

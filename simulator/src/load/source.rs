@@ -2,6 +2,7 @@
 //! No manifest is understood here.
 
 use super::LoadError;
+use crate::record::MAGIC as RECORDING_MAGIC;
 use flate2::read::MultiGzDecoder;
 use std::{
     collections::BTreeSet,
@@ -117,7 +118,10 @@ impl<R: Read> Inputs<R> {
             Some(left) => self.bytes_left = left,
             None => return Err(LoadError::TooLarge { source_name, bytes_max: self.bytes_max }),
         }
-        text(plain, source_name)
+        match plain.starts_with(&RECORDING_MAGIC) {
+            true => Err(LoadError::Recording { source_name }),
+            false => text(plain, source_name),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::identity::claim_refs;
 use crate::load::{LoadedObject, Problem};
 use crate::world::key_of;
 use conductor::model::{
-    Claim, Class, FieldError, Kind, Limits, Object, ObjectKey, ProfileObject, Quota, Resource,
+    Claim, Class, FieldError, Kind, Limits, Object, ObjectKey, ProfileObject, Quota, Resource, ResourcePhase,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ fn fault(object: &Object, system_namespace: &str) -> Option<(Fault, String)> {
     unread.or_else(|| outside(object, system_namespace).map(|why| (Fault::Outside, why)))
 }
 
-/// Cluster quotas that select namespaces by label, where the objects hold no namespace to select.
+/// Cluster quotas that select namespaces by label, where the objects hold no namespace: each counts as having none.
 pub fn unlabelled(objects: &[Object]) -> Vec<String> {
     if objects.iter().any(|o| o.kind == Kind::Namespace) {
         return Vec::new();
@@ -98,7 +98,8 @@ fn outside(object: &Object, system_namespace: &str) -> Option<String> {
     })
 }
 
-/// Resources that are held by claims which the input does not hold under that UID.
+/// Resources that are held by claims which the input does not hold under that UID. One that is Released already says so
+/// itself: its claim is gone.
 fn abandoned(objects: &[LoadedObject]) -> BTreeSet<String> {
     let mut claims: BTreeMap<(Kind, ObjectKey), Option<&str>> = BTreeMap::new();
     for loaded in objects.iter().filter(|l| matches!(l.object.kind, Kind::Claim(_))) {
@@ -116,8 +117,15 @@ fn abandoned(objects: &[LoadedObject]) -> BTreeSet<String> {
         }
     };
     let abandoned = objects.iter().filter(|loaded| match loaded.object.kind {
-        Kind::Resource(ty) => claim_refs(&loaded.object).any(|r| is_missing(Kind::Claim(ty), r)),
+        Kind::Resource(ty) => {
+            !is_released(&loaded.object) && claim_refs(&loaded.object).any(|r| is_missing(Kind::Claim(ty), r))
+        }
         _ => false,
     });
     abandoned.filter_map(|loaded| loaded.object.metadata.name.clone()).collect()
+}
+
+fn is_released(resource: &Object) -> bool {
+    let phase = resource.body.pointer("/status/phase").and_then(Value::as_str);
+    phase.and_then(ResourcePhase::find) == Some(ResourcePhase::Released)
 }

@@ -1,12 +1,13 @@
 //! A second pair of eyes on a recording before it is given away: fields that should not be there, and texts that
 //! look like secrets. What is found is named by its place and the rule; the text itself is never shown.
 
-use super::line::Line;
-use super::reader::{MAGIC, ReadError, Reader};
+use super::line::{Change, Line};
+use super::reader::{MAGIC, ReadError, Reader, is_stdin};
 use super::redact::STAND_INS;
 use crate::plan::API_VERSION;
 use serde::Serialize;
 use serde_json::Value;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 /// What an audit found.
@@ -48,9 +49,12 @@ const FINDINGS_MAX: usize = 1_000;
 /// # Errors
 /// It cannot be read.
 pub fn audit(path: &Path, canaries: &[String]) -> Result<Audit, ReadError> {
-    let mut reader = Reader::open(path)?;
-    require_plain_frames(path)?;
+    let bytes = read_whole(path)?;
+    require_plain_frames(path, &bytes)?;
+    let mut reader = Reader::over(path, Cursor::new(bytes))?;
     let redaction = reader.header().redaction.clone();
+    let stand_ins = redaction == STAND_INS;
+    let home = reader.header().system_namespace.clone();
     let mut scan = Scan { canaries, line: 1, texts: 0, findings: Vec::new() };
     if !redaction.starts_with("allow-list") {
         scan.find("redaction", "the recording does not say that it was made safe");
@@ -58,8 +62,17 @@ pub fn audit(path: &Path, canaries: &[String]) -> Result<Audit, ReadError> {
     scan.whole(reader.text());
     while let Some(line) = reader.next_line()? {
         scan.line = reader.count();
-        if let Line::Obj { o } | Line::Ev(super::line::Change { new: Some(o), .. }) = &line {
-            scan.object(o, redaction == STAND_INS);
+        match &line {
+            Line::Obj { o } | Line::Ev(Change { new: Some(o), .. }) => {
+                scan.object(o);
+                if stand_ins {
+                    scan.name(o, &home);
+                }
+            }
+            // What is added later is given away like what was there from the beginning.
+            Line::Ev(Change { patch: Some(patch), .. }) => scan.object(patch),
+            Line::Header(_) | Line::Ev(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) | Line::End(_) => {
+            }
         }
         scan.whole(reader.text());
     }
@@ -68,14 +81,24 @@ pub fn audit(path: &Path, canaries: &[String]) -> Result<Audit, ReadError> {
     Ok(Audit { api_version: API_VERSION, kind: "Audit", redaction, interrupted, lines, texts, findings })
 }
 
+fn read_whole(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::new();
+    let read = match is_stdin(path) {
+        true => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
+        false => std::fs::read(path),
+    };
+    read.map_err(|error| ReadError::Unreadable { file: path.display().to_string(), error })
+}
+
 /// Frames that zstd passes over could hold anything, and no reader would show it.
-fn require_plain_frames(path: &Path) -> Result<(), ReadError> {
-    let file = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| ReadError::Unreadable { file: file.clone(), error })?;
-    let mut rest = &bytes[..];
+fn require_plain_frames(path: &Path, bytes: &[u8]) -> Result<(), ReadError> {
+    let mut rest = bytes;
+    if !rest.starts_with(&MAGIC) {
+        return Ok(());
+    }
     while let Ok(length) = zstd::zstd_safe::find_frame_compressed_size(rest) {
         if !rest.starts_with(&MAGIC) {
-            let why = "a frame that no reader shows".to_owned();
+            let (file, why) = (path.display().to_string(), "a frame that no reader shows".to_owned());
             return Err(ReadError::Damaged { file, line: 1, why });
         }
         rest = rest.get(length.max(1)..).unwrap_or_default();
@@ -101,8 +124,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Fields that no recorder of ours writes.
-    fn object(&mut self, object: &Value, stand_ins: bool) {
+    /// Fields that no recorder of ours writes, in an object or in a change of one.
+    fn object(&mut self, object: &Value) {
         if object["kind"] == "Secret" || object["kind"] == "ConfigMap" {
             self.find("o.kind", "an object of a kind that is never recorded");
         }
@@ -116,18 +139,33 @@ impl Scan<'_> {
             ("/stringData", "data"),
             ("/spec/connection", "a connection"),
             ("/connection", "a connection"),
+            ("/spec/parameters", "parameters"),
             ("/parameters", "parameters"),
+            ("/spec/inputs", "what a template was given"),
             ("/spec/template/spec", "a template's content"),
             ("/template/spec", "a template's content"),
+            ("/spec/templates", "a template's content"),
+            ("/templates", "a template's content"),
         ] {
-            if object.pointer(pointer).is_some() {
+            // In a change, nothing is what is taken away.
+            if object.pointer(pointer).is_some_and(|value| !value.is_null()) {
                 self.find(pointer, rule);
             }
         }
+    }
+
+    /// Where names have stand-ins, a name that is none. The namespace of the system keeps its name, and so does the
+    /// profile that applies everywhere: everybody has them.
+    fn name(&mut self, object: &Value, home: &str) {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let stands_in =
             name.rsplit_once('-').is_some_and(|(_, d)| d.len() == 8 && is_hex(d)) || is_uid_name(name);
-        if stand_ins && !stands_in && name != conductor::api::names::DEFAULT_PROFILE {
+        let stays = match object["kind"].as_str() {
+            Some("Namespace") => name == home,
+            Some("SchedulingProfile") => name == conductor::api::names::DEFAULT_PROFILE,
+            _ => false,
+        };
+        if !stands_in && !stays {
             self.find("metadata.name", "a name that is no stand-in");
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! watch -> recorder (redact, patch, decisions) -> writer -> file -> reader -> state | inspect | audit | replay
+//!                                                                      \-> rewrite -> writer -> file
 //! ```
 //!
 //! A file is a row of zstd frames of JSON lines: a header, the objects at the beginning, then what changed, as merge
@@ -19,6 +20,7 @@ mod pseudonyms;
 mod reader;
 mod recorder;
 mod redact;
+mod rewrite;
 mod state;
 mod writer;
 
@@ -31,6 +33,7 @@ pub use pseudonyms::Pseudonyms;
 pub use reader::{MAGIC, ReadError, Reader, is_recording};
 pub use recorder::{Recorder, Subject};
 pub use redact::Redaction;
+pub use rewrite::{RewriteError, Rewritten, rewrite};
 pub(crate) use state::into_object;
 pub use state::{Followed, Moment, Recorded, moment, to_object};
 pub use writer::Writer;

@@ -58,8 +58,16 @@ pub enum ReadError {
     },
 }
 
-/// Whether a file is a recording, by its first bytes.
+/// Whether a path means standard input.
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether a file, or `-` for standard input, is a recording, by its first bytes. Of standard input nothing is taken.
 pub fn is_recording(path: &Path) -> bool {
+    if is_stdin(path) {
+        return io::stdin().lock().fill_buf().is_ok_and(|head| head.starts_with(&MAGIC));
+    }
     let mut head = [0; 4];
     File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == MAGIC
 }
@@ -77,15 +85,23 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a file and reads its header.
+    /// Opens a file, or `-` for standard input, and reads its header.
     ///
     /// # Errors
     /// It cannot be read, is no recording, or is of a later format.
     pub fn open(path: &Path) -> Result<Reader, ReadError> {
+        if is_stdin(path) {
+            return Reader::over(Path::new("stdin"), BufReader::with_capacity(1 << 18, io::stdin()));
+        }
+        let unreadable = |error| ReadError::Unreadable { file: path.display().to_string(), error };
+        let file = File::open(path).map_err(unreadable)?;
+        Reader::over(path, BufReader::with_capacity(1 << 18, file))
+    }
+
+    /// As [`Reader::open`], of what is open already.
+    pub(super) fn over(path: &Path, mut raw: impl BufRead + Send + 'static) -> Result<Reader, ReadError> {
         let name = path.display().to_string();
         let unreadable = |error| ReadError::Unreadable { file: name.clone(), error };
-        let file = File::open(path).map_err(unreadable)?;
-        let mut raw = BufReader::with_capacity(1 << 18, file);
         if raw.fill_buf().map_err(unreadable)?.get(..4) != Some(&MAGIC[..]) {
             return Err(ReadError::NotRecording { file: name });
         }

@@ -24,6 +24,7 @@ pub struct Recorder<W: Write> {
     /// Whether the first lists are in, and with them the header.
     begun: bool,
     last: u64,
+    changes: u64,
 }
 
 /// A watch that is lost.
@@ -69,7 +70,8 @@ impl<W: Write> Recorder<W> {
             ..Header::default()
         };
         let (objects, listed, lost) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        Recorder { writer: Writer::new(out), header, redaction, objects, listed, lost, begun: false, last: 0 }
+        let (writer, begun, last, changes) = (Writer::new(out), false, 0, 0);
+        Recorder { writer, header, redaction, objects, listed, lost, begun, last, changes }
     }
 
     /// Notes a kind that cannot be had.
@@ -189,10 +191,7 @@ impl<W: Write> Recorder<W> {
     }
 
     fn key(&mut self, object: &Object) -> ObjectKey {
-        let ObjectKey { namespace, name } = crate::world::key_of(object);
-        let is_default = object.kind == Kind::Profile && &*name == conductor::api::names::DEFAULT_PROFILE;
-        let name = if is_default { name.to_string() } else { self.redaction.name(&name) };
-        ObjectKey::new(self.redaction.name(&namespace), name)
+        self.redaction.key(object.kind, &crate::world::key_of(object))
     }
 
     fn seen(&mut self, object: &Object, at: u64) -> io::Result<()> {
@@ -228,7 +227,7 @@ impl<W: Write> Recorder<W> {
                 gone: false,
                 rev: None,
             };
-            self.writer.line(&Line::Ev(change))?;
+            self.change(change)?;
             for decision in decided {
                 self.writer.line(&Line::Dec(decision))?;
             }
@@ -241,8 +240,8 @@ impl<W: Write> Recorder<W> {
     }
 
     fn gone(&mut self, gone: &Gone, at: u64) -> io::Result<()> {
-        let Gone { kind, key: ObjectKey { namespace, name }, uid, revision } = gone;
-        let key = ObjectKey::new(self.redaction.name(namespace), self.redaction.name(name));
+        let Gone { kind, key, uid, revision } = gone;
+        let key = self.redaction.key(*kind, key);
         let known = self.objects.get(&(*kind, key.clone()));
         match known.is_some_and(|k| k.told["metadata"]["uid"] == **uid) {
             true => self.forget(*kind, &key, *revision, at),
@@ -255,7 +254,7 @@ impl<W: Write> Recorder<W> {
         if !self.begun {
             return Ok(());
         }
-        self.writer.line(&Line::Ev(Change {
+        self.change(Change {
             at,
             kind: kind.name().to_owned(),
             ns: key.namespace.to_string(),
@@ -265,7 +264,12 @@ impl<W: Write> Recorder<W> {
             patch: None,
             gone: true,
             rev: Some(revision.0).filter(|revision| *revision != 0),
-        }))
+        })
+    }
+
+    fn change(&mut self, change: Change) -> io::Result<()> {
+        self.changes += 1;
+        self.writer.line(&Line::Ev(change))
     }
 
     /// Makes everything so far safe from an interruption.
@@ -284,6 +288,11 @@ impl<W: Write> Recorder<W> {
     /// How many objects there are now.
     pub fn objects(&self) -> usize {
         self.objects.len()
+    }
+
+    /// How many changes have been written, over all parts. What was there at the beginning is none.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Ends this part and goes on in another, which begins with everything that is there.

@@ -7,7 +7,7 @@
 use super::pseudonyms::Pseudonyms;
 use crate::plan::unreadable;
 use conductor::api::names;
-use conductor::model::{Class, Kind, Object, Resource, TypeId};
+use conductor::model::{Class, Kind, Object, ObjectKey, Resource, TypeId};
 use serde_json::{Map, Value, json};
 
 /// What recordings say of how they were made safe.
@@ -209,6 +209,13 @@ impl Redaction {
             Some(pseudonyms) => pseudonyms.of(name),
             None => name.to_owned(),
         }
+    }
+
+    /// Where an object is, by its stand-ins. The profile that applies everywhere is known by its name.
+    pub fn key(&mut self, kind: Kind, ObjectKey { namespace, name }: &ObjectKey) -> ObjectKey {
+        let is_default = kind == Kind::Profile && &**name == names::DEFAULT_PROFILE;
+        let name = if is_default { name.to_string() } else { self.name(name) };
+        ObjectKey::new(self.name(namespace), name)
     }
 
     /// What may be told of an object.

@@ -3,6 +3,7 @@
 
 use super::copies::{COPIES_MAX, copy};
 use super::target::{FieldPath, Target};
+use crate::load::{UnknownField, unknown_fields};
 use crate::plan::unreadable;
 use conductor::model::{Kind, Name, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -95,6 +96,14 @@ pub enum EditError {
         /// Which field.
         path: String,
     },
+    /// A field that no schema names: setting it would change nothing, and say so.
+    #[error("{target}: {field}")]
+    NoField {
+        /// Whose field.
+        target: String,
+        /// Which field, and which was most likely meant.
+        field: UnknownField,
+    },
     /// The engine cannot read the object after the edit: it would drop out, and the answer be about another state.
     #[error("{edit}: then {object} cannot be read: {why}")]
     Broken {
@@ -152,6 +161,9 @@ impl Edit {
         }
         let value = read_value(value, path.is_text())
             .map_err(|why| EditError::NoValue { path: path.to_string(), why })?;
+        if let Some(field) = unknown_fields(target.kind, &path.around(&value)).into_iter().next() {
+            return Err(EditError::NoField { target: target.to_string(), field });
+        }
         Ok(Edit::Set { target, path, value })
     }
 

@@ -6,6 +6,9 @@ use conductor::model::{Kind, Object, ObjectKey, TypeId};
 use serde_json::{Map, Value};
 use std::fmt;
 
+/// Items are told by their number up to this one.
+const BEFORE_MAX: usize = 1_000;
+
 /// One object, by kind and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -165,6 +168,22 @@ impl FieldPath {
     pub(super) fn is_text(&self) -> bool {
         let key = |at: usize, word: &str| matches!(self.steps.get(at), Some(Step::Key(key)) if key == word);
         self.steps.len() == 3 && key(0, "metadata") && (key(1, "labels") || key(1, "annotations"))
+    }
+
+    /// An object that holds nothing but `value` at the end of the path.
+    pub(super) fn around(&self, value: &Value) -> Map<String, Value> {
+        let whole = self.steps.iter().rev().fold(value.clone(), |inner, step| match step {
+            Step::Key(key) => Value::Object(Map::from_iter([(key.clone(), inner)])),
+            // What is before the item matters to nobody, and there may be no end of it.
+            Step::Item(at) => {
+                let before = std::iter::repeat_n(Value::Null, (*at).min(BEFORE_MAX));
+                before.chain([inner]).collect()
+            }
+        });
+        match whole {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
     }
 
     /// Writes `value` at the path; null removes what is there. Mappings on the way are made.

@@ -1,0 +1,115 @@
+//! Which files a question reads and which it writes: nothing is written over what it is made from. Asked before
+//! anything is read. A gate's files are in its suite, and looked after there.
+
+use super::args::{Input, Page, Redact, Simulate};
+use super::files::{self, Named};
+use anyhow::{Result, bail};
+use conductor_simulator::load;
+use conductor_simulator::record::is_recording;
+use std::path::{Path, PathBuf};
+
+/// Refuses a question whose answer would take the place of a file that it is asked about, or that cannot be asked twice.
+pub fn require_apart(question: &Simulate) -> Result<()> {
+    require_again(question)?;
+    let written = written(question);
+    if written.is_empty() {
+        return Ok(());
+    }
+    let mut read = Vec::new();
+    for (what, paths) in read_by(question) {
+        read.extend(files_of(what, &paths)?);
+    }
+    files::require_apart(&read, &written)
+}
+
+/// Every file that is read where these are named: those in a folder too.
+pub fn files_of(what: &'static str, paths: &[PathBuf]) -> Result<Vec<Named>> {
+    Ok(load::files(paths)?.into_iter().map(|file| (what, file)).collect())
+}
+
+/// Standard input is there once: the second answer would be about nothing.
+fn require_again(question: &Simulate) -> Result<()> {
+    let (output, paths) = match question {
+        Simulate::Plan(a) => (&a.output, &a.input.paths[..]),
+        Simulate::Explain(a) => (&a.output, &a.input.paths[..]),
+        Simulate::WhatIf(a) => (&a.output, &a.input.paths[..]),
+        Simulate::Fit(a) => (&a.output, &a.input.paths[..]),
+        Simulate::Size(a) => (&a.output, &a.input.paths[..]),
+        Simulate::ClassImpact(a) => (&a.output, &a.input.paths[..]),
+        Simulate::Compare(a) => (&a.output, &a.input.paths[..]),
+        Simulate::Inspect(a) => (&a.output, std::slice::from_ref(&a.recording)),
+        Simulate::Audit(a) => (&a.output, std::slice::from_ref(&a.recording)),
+        Simulate::Replay(a) => (&a.output, std::slice::from_ref(&a.recording)),
+        Simulate::Record(_)
+        | Simulate::Import(_)
+        | Simulate::Export(_)
+        | Simulate::Gate(_)
+        | Simulate::Fuzz(_)
+        | Simulate::Shrink(_) => return Ok(()),
+    };
+    if output.double_run && paths.iter().any(|path| path == Path::new("-")) {
+        bail!("--double-run reads everything twice, and standard input is there once: give a file");
+    }
+    if let Simulate::Compare(_) = question
+        && paths.iter().any(|path| path == Path::new("-") && is_recording(path))
+    {
+        bail!("a recording is played once for each profile, and standard input is there once: give a file");
+    }
+    Ok(())
+}
+
+/// The files that a question writes.
+fn written(question: &Simulate) -> Vec<Named> {
+    let html = |page: &Page| page.html.clone().map(|path| ("--html", path));
+    let out = |path: &Path| Some(("--out", path.to_owned()));
+    let files = match question {
+        Simulate::Plan(a) => [html(&a.page), None],
+        Simulate::WhatIf(a) => [html(&a.page), None],
+        Simulate::ClassImpact(a) => [html(&a.page), None],
+        Simulate::Compare(a) => [html(&a.page), None],
+        Simulate::Replay(a) => [html(&a.page), a.tui_picture.clone().map(|path| ("--tui-picture", path))],
+        Simulate::Record(a) => [out(&a.out), None],
+        Simulate::Import(a) => [out(&a.out), None],
+        Simulate::Explain(_)
+        | Simulate::Fit(_)
+        | Simulate::Size(_)
+        | Simulate::Inspect(_)
+        | Simulate::Audit(_)
+        | Simulate::Export(_)
+        | Simulate::Gate(_)
+        | Simulate::Fuzz(_)
+        | Simulate::Shrink(_) => [None, None],
+    };
+    files.into_iter().flatten().collect()
+}
+
+/// What a question that writes files reads.
+fn read_by(question: &Simulate) -> Vec<(&'static str, Vec<PathBuf>)> {
+    let state = |input: &Input| ("the input", input.paths.clone());
+    let applied = |files: &[PathBuf]| ("-f", files.to_vec());
+    let key = |redact: &Redact| ("--pseudonym-key", redact.pseudonym_key.iter().cloned().collect());
+    match question {
+        Simulate::Plan(a) => vec![state(&a.input)],
+        Simulate::WhatIf(a) => vec![state(&a.input), applied(&a.files)],
+        Simulate::ClassImpact(a) => vec![state(&a.input), applied(std::slice::from_ref(&a.file))],
+        Simulate::Compare(a) => {
+            // A profile is a file, or a name that is none.
+            let profiles =
+                [&a.a, &a.b].into_iter().flatten().map(PathBuf::from).filter(|path| path.is_file());
+            let with = a.with.clone().unwrap_or_default();
+            vec![state(&a.input), ("--with", with), ("a profile", profiles.collect())]
+        }
+        Simulate::Replay(a) => vec![("the recording", vec![a.recording.clone()]), applied(&a.files)],
+        Simulate::Record(a) => vec![key(&a.redact)],
+        Simulate::Import(a) => vec![state(&a.input), key(&a.redact)],
+        Simulate::Explain(_)
+        | Simulate::Fit(_)
+        | Simulate::Size(_)
+        | Simulate::Inspect(_)
+        | Simulate::Audit(_)
+        | Simulate::Export(_)
+        | Simulate::Gate(_)
+        | Simulate::Fuzz(_)
+        | Simulate::Shrink(_) => Vec::new(),
+    }
+}
