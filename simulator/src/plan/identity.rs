@@ -64,7 +64,6 @@ pub(super) fn find_unsaid(claim_ref: &Value) -> Option<Uid> {
     claim_ref.get("uid").and_then(Value::as_str).filter(|_| !is_said).map(Uid::from)
 }
 
-/// The time of a plan: just after the latest that the input tells of, so that undated claims, which are
 /// What each of these claims asks.
 fn asked(objects: &[Object], claims: &BTreeSet<Uid>) -> BTreeMap<Uid, Value> {
     let asked = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_))).filter_map(|claim| {
@@ -94,6 +93,7 @@ pub(super) fn say(object: &mut Object, asked: impl Fn(&Uid) -> Option<Value>) {
 /// time that a plan is made at.
 pub(crate) const NOT_YET_MS: i64 = 253_370_764_800_000;
 
+/// The time of a plan: just after the latest that the input tells of, so that undated claims, which are
 /// only being thought about, come after those that have been waiting.
 pub(super) fn latest(created: impl Iterator<Item = i64>) -> Time {
     Time(created.filter(|at| *at < NOT_YET_MS).max().map_or(0, |latest| latest.saturating_add(1)))

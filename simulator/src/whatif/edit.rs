@@ -178,6 +178,16 @@ impl Edit {
         }
     }
 
+    /// The namespace that goes, and everything in it.
+    pub(super) fn namespace(&self) -> Option<&Name> {
+        match self {
+            Edit::Lose(target) | Edit::Delete(target) if target.kind == Kind::Namespace => {
+                Some(&target.key.name)
+            }
+            Edit::Lose(_) | Edit::Delete(_) | Edit::Apply(_) | Edit::Set { .. } | Edit::Copies { .. } => None,
+        }
+    }
+
     /// Makes the edit.
     ///
     /// # Errors
@@ -190,16 +200,6 @@ impl Edit {
             }
             Edit::Set { target, path, value } => {
                 let at = target.find(objects)?;
-    /// The namespace that goes, and everything in it.
-    pub(super) fn namespace(&self) -> Option<&Name> {
-        match self {
-            Edit::Lose(target) | Edit::Delete(target) if target.kind == Kind::Namespace => {
-                Some(&target.key.name)
-            }
-            Edit::Lose(_) | Edit::Delete(_) | Edit::Apply(_) | Edit::Set { .. } | Edit::Copies { .. } => None,
-        }
-    }
-
                 let edited = set(&objects[at], path, value).map_err(|error| match error {
                     SetError::Path(error) => error,
                     SetError::Metadata(why) => self.broken(&objects[at], why),

@@ -57,9 +57,6 @@ impl Target {
             EditError::Missing { target: self.to_string(), there }
         })
     }
-}
-
-/// A kind by the word that people say, by its short name or by its whole one.
 
     /// Where everything stands among `objects` that goes with the object, in order: what is in a namespace, too. That
     /// there is one is told by what is in it as well as by its own object.
@@ -73,6 +70,9 @@ impl Target {
             objects.iter().enumerate().filter(|(_, o)| goes(o)).map(|(at, _)| at).collect();
         if going.is_empty() { self.find(objects).map(|at| vec![at]) } else { Ok(going) }
     }
+}
+
+/// A kind by the word that people say, by its short name or by its whole one.
 fn find_kind(word: &str) -> Option<Kind> {
     let word = word.to_ascii_lowercase();
     let fixed = match word.as_str() {
