@@ -35,18 +35,19 @@ pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
         }
         same
     });
-    let named = named_holders(&objects);
     let is_own = |object: &Object| object.metadata.uid.as_deref().is_some_and(|uid| !uid.is_empty());
-    let own_uids = objects.iter().map(is_own).collect();
-    let mut taken = BTreeMap::new();
-    for (at, object) in objects.iter_mut().enumerate() {
-        adopt(object, &named);
-        if let Some(uid) = &object.metadata.uid {
-            taken.entry(uid.clone()).or_insert_with(Vec::new).push(at);
-        }
+    let own_uids: Vec<bool> = objects.iter().map(is_own).collect();
+    // What came from an API server has UIDs: whom resources name is asked only where somebody has none, or another's.
+    if own_uids.contains(&false) {
+        let named = named_holders(&objects);
+        objects.iter_mut().for_each(|object| adopt(object, &named));
     }
-    let is_distinct = objects.len() == count && taken.values().all(|places| places.len() == 1);
-    part(&mut objects, taken, &named);
+    let is_shared = shares_uid(&objects);
+    if is_shared {
+        let named = named_holders(&objects);
+        part(&mut objects, &named);
+    }
+    let is_distinct = objects.len() == count && !is_shared;
     for object in objects.iter_mut().filter(|o| o.metadata.uid.is_none()) {
         object.metadata.uid = Some(stand_in(object));
     }
@@ -159,13 +160,22 @@ fn adopt(object: &mut Object, named: &BTreeMap<Place, Vec<(String, String)>>) {
     object.metadata.uid = holder.map(|(_, uid)| uid.clone());
 }
 
+/// Whether two objects have one UID.
+fn shares_uid(objects: &[Object]) -> bool {
+    let mut uids: Vec<&str> = objects.iter().filter_map(|o| o.metadata.uid.as_deref()).collect();
+    uids.sort_unstable();
+    uids.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 /// A UID that was copied along with a manifest stays with one object: the claim that a resource names
 /// by it, otherwise the first in order. The others are objects of their own.
-fn part(
-    objects: &mut [Object],
-    taken: BTreeMap<String, Vec<usize>>,
-    named: &BTreeMap<Place, Vec<(String, String)>>,
-) {
+fn part(objects: &mut [Object], named: &BTreeMap<Place, Vec<(String, String)>>) {
+    let mut taken: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, object) in objects.iter().enumerate() {
+        if let Some(uid) = &object.metadata.uid {
+            taken.entry(uid.clone()).or_default().push(at);
+        }
+    }
     for (uid, places) in taken.into_iter().filter(|(_, places)| places.len() > 1) {
         let is_named = |at: &&usize| {
             named.get(&place(&objects[**at])).is_some_and(|refs| refs.iter().any(|(_, known)| *known == uid))
