@@ -187,6 +187,33 @@ mod tests {
         }
     }
 
+    fn with(mut class: Object, field: &str, value: Value) -> Object {
+        class.body[field] = value;
+        class
+    }
+
+    #[test]
+    fn what_a_class_says_of_the_whole_is_shown_too() {
+        let edited = with(class("small"), "connection", json!({"host": "db.example.com"}));
+        let edited = with(edited, "ready", json!("object.status.ok"));
+        let diff = compare(&edited, &[resource()]).expect("the class can be read");
+        let rows: Vec<_> = diff.resources.iter().flat_map(rows).collect();
+        let shown = [
+            ["r", "class", "connection", "-", r#"{"host":"db.example.com"}"#],
+            ["r", "class", "ready", "-", "object.status.ok"],
+        ];
+        assert_eq!(rows, shown);
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_rendered_is_its_resources_error_and_not_its_value() {
+        let edited = class("${parameters.size}");
+        let diff = compare(&edited, &[resource()]).expect("the class can be read");
+        let told = diff.resources[0].error.as_deref().unwrap_or_default();
+        assert!(told.contains("template.spec.size") && told.contains("which is not set"), "{told}");
+        assert!(diff.resources[0].changes.is_empty());
+    }
+
     #[test]
     fn an_edit_shows_what_it_changes_where_and_nothing_else() {
         let diff = compare(&class("large"), &[resource()]).expect("the class can be read");

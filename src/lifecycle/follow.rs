@@ -7,10 +7,13 @@ use crate::template::{Blueprint, Inputs, Rendered, Source, parameters};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One thing that an edit of a class changes in an object that was made from it.
+/// What an edit is of that is of no object: how the resource is reached, and when it is ready.
+const CLASS: &str = "class";
+
+/// One thing that an edit of a class changes in what was made from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
-    /// Which object; `main` where there is only one.
+    /// Which object, `main` where there is only one; `class` for `connection`, and for `ready` of a single object.
     pub object: Name,
     /// Where in it, such as `spec.storage.size`; empty where the whole object comes or goes.
     pub path: String,
@@ -42,21 +45,42 @@ pub fn plan_follow(class: &Class, resource: &Resource) -> Option<Change> {
 }
 
 /// What a class would change in the objects of a resource that was made from it, object by object. An object that
-/// needs what another tells of itself is compared as it is written, with its expressions.
+/// needs what another tells of itself is compared as it is written, with its expressions; so are `connection` and `ready`.
 ///
 /// # Errors
-/// A class that makes nothing, or that does not allow the resource's parameters any more.
+/// A class that makes nothing, that does not allow the resource's parameters any more, or whose templates cannot be
+/// rendered with them.
 pub fn preview(class: &Class, resource: &Resource) -> Result<Vec<Edit>, FieldError> {
     let Some(script) = resource.script.as_ref() else { return Ok(Vec::new()) };
     class.recipe.as_ref().map_err(Clone::clone)?;
     let Some(next) = next_script(class, resource) else { return Ok(Vec::new()) };
-    let (was, becomes) = (objects(&script.source, &script.inputs)?, objects_of(&next?)?);
+    let next = next?;
+    let (was, becomes) = (objects(script, Wrong::AsWritten)?, objects(&next, Wrong::Told)?);
     let ids: BTreeSet<&Name> = was.keys().chain(becomes.keys()).collect();
     let mut edits = Vec::new();
     for id in ids {
         compare(id, "", was.get(id), becomes.get(id), &mut edits);
+        if was.contains_key(id) && becomes.contains_key(id) {
+            let of =
+                |script: &Script| entry_of(&script.source, id).and_then(|entry| entry.get("ready").cloned());
+            compare(id, "ready", of(script).as_ref(), of(&next).as_ref(), &mut edits);
+        }
     }
+    compare_class(script, &next, &mut edits);
     Ok(edits)
+}
+
+/// What the class says of the whole. A connection of the resource's own is not the class's to change.
+fn compare_class(script: &Script, next: &Script, edits: &mut Vec<Edit>) {
+    let said = |script: &'_ Script, field: &str| {
+        let said = script.inputs.get("class").and_then(|class| class.get(field));
+        said.filter(|value| !value.is_null()).cloned()
+    };
+    let owns = script.source.get("connection").cloned() != said(script, "connection");
+    for field in ["connection", "ready"].into_iter().filter(|field| *field != "connection" || !owns) {
+        let (was, becomes) = (said(script, field), said(next, field));
+        compare(&Name::from(CLASS), field, was.as_ref(), becomes.as_ref(), edits);
+    }
 }
 
 /// What would be computed for a resource, had it been made from the class as it is now; nothing where it was not
@@ -83,12 +107,18 @@ fn next_script(class: &Class, resource: &Resource) -> Option<Result<Script, Fiel
     Some(Ok(Script { text: source.to_string(), source, inputs }))
 }
 
-fn objects_of(script: &Script) -> Result<BTreeMap<Name, Value>, FieldError> {
-    objects(&script.source, &script.inputs)
+/// What becomes of an object that cannot be rendered.
+#[derive(Clone, Copy, PartialEq)]
+enum Wrong {
+    /// It is taken as it is written.
+    AsWritten,
+    /// It is an error.
+    Told,
 }
 
-/// The objects of a source, rendered as far as that can be done without looking at any.
-fn objects(source: &Value, inputs: &Value) -> Result<BTreeMap<Name, Value>, FieldError> {
+/// The objects of a script, rendered as far as that can be done without looking at any.
+fn objects(script: &Script, wrong: Wrong) -> Result<BTreeMap<Name, Value>, FieldError> {
+    let Script { source, inputs, .. } = script;
     let fields = Source {
         template: source.get("template"),
         templates: source.get("templates"),
@@ -104,21 +134,26 @@ fn objects(source: &Value, inputs: &Value) -> Result<BTreeMap<Name, Value>, Fiel
     };
     let rendered = Blueprint::compile(&fields)?.render(&seen);
     let known = rendered.into_iter().filter_map(|(id, rendered)| match rendered {
-        Rendered::Made(object) => Some((id, object)),
+        Rendered::Made(object) => Some(Ok((id, object))),
         Rendered::LeftOut => None,
+        Rendered::Wrong(error) if wrong == Wrong::Told => Some(Err(error)),
         Rendered::Waits(_) | Rendered::Wrong(_) => {
             let written = as_written(source, &id);
-            Some((id, written))
+            Some(Ok((id, written)))
         }
     });
-    Ok(known.collect())
+    known.collect()
 }
 
 fn as_written(source: &Value, id: &str) -> Value {
+    let named = entry_of(source, id).and_then(|entry| entry.get("template"));
+    named.or_else(|| source.get("template")).cloned().unwrap_or_default()
+}
+
+/// The entry of `templates` that has this id.
+fn entry_of<'a>(source: &'a Value, id: &str) -> Option<&'a Value> {
     let several = source.get("templates").and_then(Value::as_array).into_iter().flatten();
-    let named = several.into_iter().find(|entry| entry.get("id").and_then(Value::as_str) == Some(id));
-    let template = named.and_then(|entry| entry.get("template")).or_else(|| source.get("template"));
-    template.cloned().unwrap_or_default()
+    several.into_iter().find(|entry| entry.get("id").and_then(Value::as_str) == Some(id))
 }
 
 /// Walks two values side by side down to where they differ. Lists are compared whole.

@@ -129,11 +129,14 @@ fn prepare(
     if made_for != Some(&*claim.meta.uid) {
         inputs.claim = Some(&holder);
     }
-    let (prepared, spoken_of) = match blueprint.connection() {
-        Some(connection) => (connection.prepare(&inputs, None), None),
+    let (prepared, spoken_of) = match blueprint.prepare(&inputs) {
+        Some(prepared) => (prepared, None),
         None => {
-            // The last object that is known how to be reached: what comes before it is what it stands on.
-            let parts: Vec<_> = resource.parts().collect();
+            // The last object that is known how to be reached: what comes before it is what it stands on. What its class no
+            // longer names implements nothing.
+            let named = resource.template.objects();
+            let is_named = |id: &Name| named.is_empty() || named.iter().any(|part| part.id == *id);
+            let parts: Vec<_> = resource.parts().filter(|(id, _)| is_named(id)).collect();
             let known = parts.iter().rev().find_map(|(id, key)| {
                 Some((view.adapters.find(&key.kind)?.connection()?, objects.get(*id)?, &key.name))
             });

@@ -2,7 +2,7 @@
 //! It says what should be; whether it is, and who makes it so, is decided elsewhere.
 
 use super::body::{Node, refuse_expression};
-use super::connection::Connection;
+use super::connection::{Connection, Prepared};
 use super::dialect::Dialect;
 use super::expression::{Expression, Failure};
 use super::graph;
@@ -10,7 +10,7 @@ use super::scope::{Scope, Shape};
 use super::variables::Variables;
 use crate::model::{FieldError, Name, ValueError};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Most objects of one class.
@@ -66,6 +66,8 @@ struct Plan {
     when: Option<Expression>,
     ready: Option<Expression>,
     body: Node,
+    /// The objects that it speaks of.
+    needs: Vec<Name>,
 }
 
 /// A class's templates, compiled.
@@ -85,8 +87,11 @@ impl Blueprint {
         let raw = objects(source)?;
         let ids: Vec<&str> = raw.iter().map(|object| object.id).collect();
         let scope = Dialect::shared().scope(&ids);
-        let plans = raw.iter().map(|object| object.compile(&scope)).collect::<Result<Vec<_>, _>>()?;
+        let mut plans = raw.iter().map(|object| object.compile(&scope)).collect::<Result<Vec<_>, _>>()?;
         let needs: Vec<Vec<usize>> = plans.iter().map(|plan| plan.needs(&ids)).collect();
+        for (plan, needs) in plans.iter_mut().zip(&needs) {
+            plan.needs = needs.iter().map(|at| Name::from(ids[*at])).collect();
+        }
         let order = graph::order(&needs).map_err(|way| {
             let way = way.iter().map(|at| ids[*at]).collect::<Vec<_>>().join(" -> ");
             ValueError::new(&way, "is a circle", "let one of them do without the other").in_field("templates")
@@ -113,14 +118,51 @@ impl Blueprint {
         self.plans.iter().map(|plan| &plan.id)
     }
 
-    /// What each object should be, in the order in which they are made.
+    /// What each object should be, in the order in which they are made. One that speaks of another waits until that is
+    /// there, also where it only asks whether it is: what is still to come looks the same as what is left out.
     pub fn render(&self, inputs: &Inputs<'_>) -> Vec<(Name, Rendered)> {
-        let variables = Variables::of(inputs, None);
-        let render = |plan: &Plan| match &variables {
-            Ok(variables) => plan.render(variables),
-            Err(error) => Rendered::Wrong(error.clone()),
+        let variables = match self.variables(inputs) {
+            Ok(variables) => variables,
+            Err(error) => {
+                return self.ids().map(|id| (id.clone(), Rendered::Wrong(error.clone()))).collect();
+            }
         };
-        self.plans.iter().map(|plan| (plan.id.clone(), render(plan))).collect()
+        let (mut all, mut left_out) = (Vec::new(), BTreeSet::new());
+        for plan in &self.plans {
+            let rendered = plan.render_after(&variables, &left_out);
+            if rendered == Rendered::LeftOut {
+                left_out.insert(&plan.id);
+            }
+            all.push((plan.id.clone(), rendered));
+        }
+        all
+    }
+
+    /// How the resource is reached, as far as that is known without any secret; nothing where its author does not say.
+    ///
+    /// # Errors
+    /// The first key that cannot be had for good.
+    pub fn prepare(&self, inputs: &Inputs<'_>) -> Option<Result<Prepared, FieldError>> {
+        let connection = self.connection.as_ref()?;
+        Some(self.variables(inputs).and_then(|variables| {
+            let mut prepared = connection.prepare_from(&variables, inputs, None)?;
+            prepared.waits.extend(connection.speaks_of(&|id| self.is_to_come(id, &variables)));
+            Ok(prepared)
+        }))
+    }
+
+    /// Whether an object is not there, and not because it is left out.
+    fn is_to_come(&self, id: &str, variables: &Variables<'_>) -> bool {
+        let plan = self.plans.iter().find(|plan| &*plan.id == id);
+        let is_left_out = |plan: &Plan| matches!(plan.is_wanted(variables), Ok(false));
+        !variables.has_object(id) && plan.is_some_and(|plan| !is_left_out(plan))
+    }
+
+    fn variables<'a>(&self, inputs: &Inputs<'a>) -> Result<Variables<'a>, FieldError> {
+        let mut variables = Variables::of(inputs, None)?;
+        let for_good = self.plans.iter().filter(|plan| plan.is_left_out_for_good(&variables));
+        variables.left_out = for_good.map(|plan| plan.id.clone()).collect();
+        Ok(variables)
     }
 
     /// Whether an object says that it is ready, where the class says how to tell.
@@ -158,12 +200,40 @@ impl Plan {
         needs
     }
 
+    /// Whether its `when` says yes, where it has one.
+    fn is_wanted(&self, variables: &Variables<'_>) -> Result<bool, Failure> {
+        self.when.as_ref().map_or(Ok(true), |when| when.flag(variables))
+    }
+
+    /// Whether its `when` says no and hangs on no object: those may come to say otherwise.
+    fn is_left_out_for_good(&self, variables: &Variables<'_>) -> bool {
+        let stays = self.when.as_ref().is_some_and(|when| !when.names("objects"));
+        stays && matches!(self.is_wanted(variables), Ok(false))
+    }
+
+    /// Renders it, unless something that it speaks of is still to come.
+    fn render_after(&self, variables: &Variables<'_>, left_out: &BTreeSet<&Name>) -> Rendered {
+        let is_to_come = |id: &str| {
+            self.needs.iter().any(|needed| &**needed == id && !left_out.contains(needed))
+                && !variables.has_object(id)
+        };
+        let waits: Vec<String> = self.expressions().flat_map(|e| e.outputs(&is_to_come)).collect();
+        match waits.is_empty() || self.is_left_out_for_good(variables) {
+            true => self.render(variables),
+            false => Rendered::Waits(waits.join(", ")),
+        }
+    }
+
     fn render(&self, variables: &Variables<'_>) -> Rendered {
-        let rendered = match self.when.as_ref().map(|when| when.flag(variables)).transpose() {
-            Ok(Some(false)) => return Rendered::LeftOut,
-            Ok(Some(true) | None) => self.body.render(variables, &self.at),
+        let rendered = match self.is_wanted(variables) {
+            Ok(false) => return Rendered::LeftOut,
+            Ok(true) => self.body.render(variables, &self.at),
             Err(failure) => Err(failure),
         };
+        let rendered = rendered.and_then(|object| {
+            check_texts(&object, &self.at).map_err(Failure::Wrong)?;
+            Ok(object)
+        });
         match rendered {
             Ok(object) => Rendered::Made(object),
             Err(Failure::Waits(outputs)) => Rendered::Waits(outputs),
@@ -199,6 +269,7 @@ impl Raw<'_> {
                 }
             }
         }
+        check_texts(&Value::Object((*template).clone()), at)?;
         // They stand beside the template, not in it.
         let beside = |field: &str| match at.strip_suffix(".template") {
             Some(entry) => format!("{entry}.{field}"),
@@ -215,8 +286,29 @@ impl Raw<'_> {
             when: compile(when, "when", scope)?,
             ready: compile(ready, "ready", &with_object)?,
             body: Node::compile(&Value::Object((*template).clone()), at, scope)?,
+            needs: Vec::new(),
         })
     }
+}
+
+/// Labels and annotations are text; the API takes nothing else. What is null is left out, and all of them may be one
+/// expression.
+fn check_texts(object: &Value, at: &str) -> Result<(), FieldError> {
+    let wrong = |place: String, problem: &str, fix: &str| {
+        Err(ValueError::new("", problem, fix).in_field(format!("{at}.metadata.{place}")))
+    };
+    for field in ["labels", "annotations"] {
+        let pairs = match object.get("metadata").and_then(|metadata| metadata.get(field)) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Object(pairs)) => pairs,
+            Some(Value::String(text)) if text.contains("${") => continue,
+            Some(_) => return wrong(field.to_owned(), "is no map", "write `name: value`"),
+        };
+        if let Some((key, _)) = pairs.iter().find(|(_, value)| !value.is_string() && !value.is_null()) {
+            return wrong(format!("{field}.{key}"), "is no text", "make it text: ${string(...)}, or quotes");
+        }
+    }
+    Ok(())
 }
 
 /// `ready` and `when` are expressions by themselves; brackets around them are allowed.

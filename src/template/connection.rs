@@ -128,7 +128,26 @@ impl Connection {
     /// # Errors
     /// The first key that cannot be had for good.
     pub fn prepare(&self, inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Prepared, FieldError> {
-        let variables = Variables::of(inputs, object)?;
+        self.prepare_from(&Variables::of(inputs, object)?, inputs, object)
+    }
+
+    /// The keys that speak of objects that are still to come, and what they name of them.
+    pub(super) fn speaks_of(&self, is_to_come: &impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        let keys = self.keys.iter().map(|(key, node, _)| (key.as_str(), node));
+        let secret = self.secret.iter().map(|node| (SECRET_REF, node));
+        let named = keys.chain(secret).map(|(key, node)| {
+            let outputs = node.expressions().into_iter().flat_map(|e| e.outputs(is_to_come));
+            (key.to_owned(), outputs.collect::<Vec<_>>().join(", "))
+        });
+        named.filter(|(_, outputs)| !outputs.is_empty()).collect()
+    }
+
+    pub(super) fn prepare_from(
+        &self,
+        variables: &Variables<'_>,
+        inputs: &Inputs<'_>,
+        object: Option<&Value>,
+    ) -> Result<Prepared, FieldError> {
         let mut prepared = Prepared { inputs: json!({}), ..Prepared::default() };
         for (key, node, written) in &self.keys {
             if needs_secret(node) {

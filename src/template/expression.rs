@@ -145,7 +145,7 @@ impl Expression {
         let evaluated = catch_unwind(AssertUnwindSafe(|| self.program.execute(&variables.context)));
         let evaluated =
             evaluated.map_err(|_| self.failed("cannot be evaluated", "write it in another way"))?;
-        let value = evaluated.map_err(|error| self.explain(&error))?;
+        let value = evaluated.map_err(|error| self.explain(&error, variables))?;
         form(&value).map_err(|problem| {
             Failure::Wrong(self.wrong(problem, "turn it into text or a number, with string() or int()"))
         })
@@ -176,11 +176,28 @@ impl Expression {
         Failure::Wrong(self.wrong(problem, fix))
     }
 
+    /// What it names of those objects of which `is_meant` says yes, for people.
+    pub fn outputs(&self, is_meant: &impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+        let of_objects = self.references.iter().filter(|r| r.root == "objects");
+        let meant = of_objects.filter(|r| r.path.first().is_some_and(|id| is_meant(id)));
+        meant.map(|r| format!("objects.{}", r.path.join(".")))
+    }
+
+    /// Whether what it lacks is an object that will never be there. One of its fields may have the same name.
+    fn lacks_for_good(&self, key: &str, variables: &Variables<'_>) -> bool {
+        let is_left_out = variables.left_out.contains(key) && !variables.has_object(key);
+        is_left_out && self.outputs(&|id: &str| id == key).next().is_some()
+    }
+
     /// Puts an error into words that hold no value.
-    fn explain(&self, error: &ExecutionError) -> Failure {
+    fn explain(&self, error: &ExecutionError, variables: &Variables<'_>) -> Failure {
         let outputs = self.references.iter().filter(|r| OUTPUTS.contains(&r.root.as_str()));
         let outputs: Vec<String> = outputs.map(|r| format!("{}.{}", r.root, r.path.join("."))).collect();
         match error {
+            ExecutionError::NoSuchKey(key) if self.lacks_for_good(key, variables) => {
+                let problem = format!("asks for objects.{key}, which is left out by its `when`");
+                self.failed(&problem, &format!("guard it with has(objects.{key}) ? ... : ..."))
+            }
             ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_) if !outputs.is_empty() => {
                 Failure::Waits(outputs.join(", "))
             }

@@ -12,14 +12,21 @@ const PATTERN_MAX: usize = 1_024;
 const PATTERN_SIZE_MAX: usize = 1 << 16;
 
 /// Words that say nothing to a machine.
-const SILENT: [&str; 4] = ["description", "title", "examples", "default"];
+const SILENT: [&str; 3] = ["description", "title", "examples"];
 
-/// Checks a schema itself.
+/// Checks a class's schema, where it has one, and the class's own parameters against it: what the class itself says wrong
+/// is not told to its claims.
 ///
 /// # Errors
-/// The first word that is not known, or does not mean anything.
-pub fn check_schema(schema: &Value) -> Result<(), FieldError> {
-    check_schema_at(schema, "parameterSchema", 0)
+/// The first word that is not known, or does not mean anything; the first default or parameter that it does not allow.
+pub fn check_schema(schema: Option<&Value>, parameters: Option<&Value>) -> Result<(), FieldError> {
+    let Some(schema) = schema.filter(|schema| !schema.is_null()) else { return Ok(()) };
+    check_schema_at(schema, "parameterSchema", 0)?;
+    let Some(given) = parameters.and_then(Value::as_object) else { return Ok(()) };
+    // The claim adds to them: only what is there is looked at.
+    let mut filled = Value::Object(given.clone());
+    fill(schema, &mut filled);
+    given.keys().try_for_each(|name| check_one(schema, name, &filled[name], "parameters"))
 }
 
 /// The parameters of a claim: the schema's defaults, the class's over them, the claim's over those.
@@ -72,6 +79,11 @@ fn check_schema_at(schema: &Value, at: &str, depth: usize) -> Result<(), FieldEr
             "pattern" => value.as_str().is_some_and(|p| compile(p).is_some()),
             "items" => check_schema_at(value, &place, depth + 1).map(|()| true)?,
             "properties" => check_properties(value, &place, depth).map(|()| true)?,
+            "default" => {
+                let mut default = value.clone();
+                fill(schema, &mut default);
+                check(schema, &default, &place).map(|()| true)?
+            }
             silent if SILENT.contains(&silent) => true,
             _ => return Err(wrong(&place, value, "is not known here", format!("use {}", KNOWN.join(", ")))),
         };
@@ -241,31 +253,29 @@ fn check_fields(
     at: &str,
 ) -> Result<(), FieldError> {
     check_count(schema, value, fields.len(), ("minProperties", "maxProperties", "parameters"), at)?;
-    let empty = Map::new();
-    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     if let Some(missing) = required.into_iter().find(|name| !fields.contains_key(*name)) {
         return Err(wrong(&format!("{at}.{missing}"), &Value::Null, "is missing", "the class asks for it"));
     }
+    fields.iter().try_for_each(|(name, inner)| check_one(schema, name, inner, at))
+}
+
+/// One field of a map.
+fn check_one(schema: &Value, name: &str, value: &Value, at: &str) -> Result<(), FieldError> {
+    let empty = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     // Closed unless the class opens it: a parameter that nobody reads is a slip of the pen.
     let open = schema.get("additionalProperties").and_then(Value::as_bool).unwrap_or(properties.is_empty());
-    for (name, inner) in fields {
-        match properties.get(name) {
-            Some(schema) => check(schema, inner, &format!("{at}.{name}"))?,
-            None if open => {}
-            None => {
-                let known = properties.keys().cloned().collect::<Vec<_>>().join(", ");
-                return Err(wrong(
-                    &format!("{at}.{name}"),
-                    inner,
-                    "is not known to the class",
-                    format!("use one of {known}"),
-                ));
-            }
+    let at = format!("{at}.{name}");
+    match properties.get(name) {
+        Some(schema) => check(schema, value, &at),
+        None if open => Ok(()),
+        None => {
+            let known = properties.keys().cloned().collect::<Vec<_>>().join(", ");
+            Err(wrong(&at, value, "is not known to the class", format!("use one of {known}")))
         }
     }
-    Ok(())
 }
 
 fn check_count(
@@ -360,10 +370,33 @@ mod tests {
             (json!({"properties": {"a": {"pattern": "("}}}), "parameterSchema.properties.a.pattern"),
             (json!({"properties": {"a": {"versions": "newest!"}}}), "parameterSchema.properties.a.versions"),
             (json!("object"), "parameterSchema: "),
+            (
+                json!({"properties": {"a": {"type": "integer", "maximum": 3, "default": 9}}}),
+                "parameterSchema.properties.a.default: `9` is out of range: use at most 3",
+            ),
+            (
+                json!({"properties": {"a": {"type": "object", "default": {}, "required": ["b"]}}}),
+                "parameterSchema.properties.a.default.b: `` is missing",
+            ),
         ] {
-            let error = check_schema(&schema).expect_err(&schema.to_string()).to_string();
+            let error = check_schema(Some(&schema), None).expect_err(&schema.to_string()).to_string();
             assert!(error.contains(told), "{schema}: {error}");
         }
-        assert_eq!(check_schema(&super::tests::schema()), Ok(()));
+        assert_eq!(check_schema(Some(&super::tests::schema()), None), Ok(()));
+        assert_eq!(check_schema(None, Some(&json!({"any": "thing"}))), Ok(()));
+    }
+
+    #[test]
+    fn what_a_class_sets_itself_keeps_to_its_own_schema() {
+        let check = |own: Value| check_schema(Some(&schema()), Some(&own)).map_err(|error| error.to_string());
+        assert_eq!(check(json!({"size": "large", "net": {}})), Ok(()), "a claim gives what is required");
+        for (own, told) in [
+            (json!({"size": "huge"}), "parameters.size: `huge` is not offered"),
+            (json!({"replicas": 9}), "parameters.replicas: `9` is out of range"),
+            (json!({"other": 1}), "parameters.other: `1` is not known to the class"),
+        ] {
+            let error = check(own.clone()).expect_err(&own.to_string());
+            assert!(error.starts_with(told), "{own}: {error}");
+        }
     }
 }

@@ -261,7 +261,7 @@ fn objects_are_made_in_the_order_of_their_references_as_outputs_become_known() {
         network: made {"zone":"a"}
         monitor: left out
         server: waits for objects.network.status.id
-        access: waits for objects.server.status.host
+        access: waits for objects.server.status.host, objects.network.metadata.name
     "#]]
     .assert_eq(&shown(&[]));
     expect![[r#"

@@ -6,10 +6,11 @@ use super::body::{SIZE_MAX, size_of};
 use super::dialect::Dialect;
 use super::survey::Reference;
 use super::value::to_cel;
-use crate::model::{FieldError, ValueError};
+use crate::model::{FieldError, Name, ValueError};
 use kube_cel::cel::Context;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Named values.
 pub(super) struct Variables<'a> {
@@ -17,6 +18,8 @@ pub(super) struct Variables<'a> {
     named: Vec<(&'a str, Cow<'a, Value>)>,
     /// How large they are together.
     pub size: usize,
+    /// The objects that will never be there: their `when` says no, and hangs on nothing that could change.
+    pub left_out: BTreeSet<Name>,
 }
 
 impl<'a> Variables<'a> {
@@ -56,7 +59,13 @@ impl<'a> Variables<'a> {
             size += own;
             context.add_variable_from_value(*name, to_cel(value));
         }
-        Ok(Variables { context, named, size })
+        Ok(Variables { context, named, size, left_out: BTreeSet::new() })
+    }
+
+    /// Whether an object of this id is there.
+    pub fn has_object(&self, id: &str) -> bool {
+        let objects = self.named.iter().find(|(name, _)| *name == "objects");
+        objects.is_some_and(|(_, objects)| objects.get(id).is_some())
     }
 
     /// What a reference leads to.

@@ -191,6 +191,107 @@ fn an_object_that_is_lost_fails_the_whole_and_is_not_replaced() {
     assert!(told(&run).starts_with("ImplementationGone"), "{}", told(&run));
 }
 
+/// The recipe of the only resource, as Follow would write it.
+fn follow(run: &mut Run, templates: Value) {
+    let name = resource(run);
+    run.edit(RESOURCE, &name, |resource| resource.body["spec"]["templates"] = templates.clone());
+}
+
+#[test]
+fn what_the_class_no_longer_names_implements_nothing_and_may_be_removed_by_hand() {
+    let mut run = bound();
+    let proxy = key(&run, "proxy");
+    let kept = three()["templates"].as_array().expect("a list")[1..].to_vec();
+    follow(&mut run, kept.into());
+    assert_eq!(ids(&run), ["net", "proxy", "server"], "it stays as it is");
+    says(&mut run, "proxy", json!({"phase": "Broken"}));
+    assert!(told(&run).starts_with("Available"), "{}", told(&run));
+    run.lab.touch_parts(|world| world.delete_part(&proxy));
+    run.lab.advance(60_000);
+    assert!(told(&run).starts_with("Available"), "{}", told(&run));
+    assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
+    // Named again, it is made again.
+    follow(&mut run, three()["templates"].clone());
+    assert_eq!(ids(&run), ["net", "proxy", "server"]);
+    run.delete(CLAIM, "c");
+    assert_eq!((ids(&run).len(), run.resources().len()), (0, 0));
+}
+
+#[test]
+fn what_the_class_no_longer_names_goes_with_the_resource() {
+    let mut run = bound();
+    let kept = three()["templates"].as_array().expect("a list")[1..].to_vec();
+    follow(&mut run, kept.into());
+    run.delete(CLAIM, "c");
+    assert_eq!((ids(&run).len(), run.resources().len()), (0, 0));
+}
+
+#[test]
+fn what_is_left_out_since_implements_nothing() {
+    let mut class = three();
+    class["templates"][0]["when"] = json!("parameters.proxy");
+    class["parameters"] = json!({"proxy": true});
+    let mut run = provisioned(class);
+    says(&mut run, "net", ready().with(json!({"id": "n-1"})));
+    says(&mut run, "server", ready().with(json!({"address": "10.0.0.1"})));
+    says(&mut run, "proxy", ready());
+    let name = resource(&run);
+    run.edit(RESOURCE, &name, |r| r.body["spec"]["inputs"]["parameters"]["proxy"] = json!(false));
+    let proxy = key(&run, "proxy");
+    run.lab.touch_parts(|world| world.delete_part(&proxy));
+    run.lab.advance(60_000);
+    assert!(told(&run).starts_with("Available"), "{}", told(&run));
+}
+
+#[test]
+fn an_object_that_asks_whether_another_is_there_is_made_after_it() {
+    let asks = "${has(objects.net) ? 'in a net' : 'alone'}";
+    let class = |when: Value| {
+        let net = object("net", json!({})).with(json!({"when": when}));
+        json!({"reclaimPolicy": "Delete", "parameters": {"net": true},
+            "templates": [object("server", json!({"is": asks})), net]})
+    };
+    let mut run = provisioned(class(json!("parameters.net")));
+    let spec = |run: &Run| part(run, "server").expect("it is made").body["spec"]["is"].clone();
+    assert_eq!(spec(&run), "in a net");
+    let uid = part(&run, "server").expect("it is made").metadata.generation;
+    says(&mut run, "net", ready());
+    assert_eq!(
+        (spec(&run), part(&run, "server").expect("it is made").metadata.generation),
+        (json!("in a net"), uid)
+    );
+    let run = provisioned(class(json!("!parameters.net")));
+    assert_eq!((ids(&run), spec(&run)), (vec!["server".to_owned()], json!("alone")));
+}
+
+#[test]
+fn an_object_that_needs_one_that_is_left_out_says_so_and_does_not_wait() {
+    let mut class = three();
+    class["templates"][2]["when"] = json!("parameters.net");
+    class["parameters"] = json!({"net": false});
+    let run = provisioned(class);
+    assert_eq!(run.outcome("c"), "ProvisioningFailed", "{}", run.message("c"));
+    let message = run.message("c");
+    assert!(
+        message.contains("objects.net, which is left out") && message.contains("has(objects.net)"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_template_that_cannot_be_rendered_any_more_is_told_and_unbinds_nobody() {
+    let mut run = bound();
+    let mut templates = three()["templates"].clone();
+    templates[2]["template"]["spec"]["for"] = json!("${parameters.nothing}");
+    follow(&mut run, templates);
+    let told = told(&run);
+    assert!(told.starts_with("TemplateError") && told.contains("spec.for"), "{told}");
+    assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
+    assert_eq!(run.resource(&resource(&run)).split(' ').next(), Some("Bound"));
+    follow(&mut run, three()["templates"].clone());
+    assert!(self::told(&run).starts_with("Available"), "{}", self::told(&run));
+}
+
 #[test]
 fn classes_whose_objects_can_never_be_made_are_told_with_the_way() {
     let circle = json!({"templates": [

@@ -114,6 +114,58 @@ fn a_class_says_when_its_object_is_ready() {
 }
 
 #[test]
+fn a_word_on_readiness_that_makes_no_sense_is_told_on_the_claim() {
+    let mut run = provisioned(computes(json!({})).with(json!({"ready": "1 + 1"})));
+    let resource = made(&run);
+    run.part_says(&resource, ready());
+    let message = run.message("c");
+    assert!(message.contains("TemplateError") && message.contains("neither true nor false"), "{message}");
+}
+
+#[test]
+fn labels_that_are_no_text_are_told_with_their_place() {
+    for (label, at_once) in [(json!(5), true), (json!("${size(claim.metadata.name)}"), false)] {
+        let mut class = computes(json!({}));
+        class["template"]["metadata"]["annotations"] = json!({"count": label});
+        let run = provisioned(class);
+        assert!(run.resources().is_empty(), "{:?}", run.resources());
+        let message = run.message("c");
+        assert!(message.contains("template.metadata.annotations.count"), "{at_once}: {message}");
+        assert!(message.contains("string("), "{message}");
+    }
+}
+
+#[test]
+fn a_template_that_asks_for_another_namespace_is_refused() {
+    let class = |namespace: &str| {
+        let mut class = computes(json!({}));
+        class["template"]["metadata"]["namespace"] = json!(namespace);
+        class
+    };
+    let run = provisioned(class("elsewhere"));
+    assert!(run.resources().is_empty(), "{:?}", run.resources());
+    let message = run.message("c");
+    assert!(message.contains("template.metadata.namespace") && message.contains("elsewhere"), "{message}");
+    assert_eq!(provisioned(class("conductor-system")).resources().len(), 1);
+}
+
+#[test]
+fn a_class_whose_own_words_its_schema_refuses_is_told_as_the_classes_fault() {
+    let schema = |default: Value| json!({"properties": {"tier": {"type": "string", "enum": ["small", "large"], "default": default}, "zone": {"type": "string"}}});
+    let wrong_default = computes(json!({})).with(json!({"parameterSchema": schema(json!("huge"))}));
+    let wrong_own = computes(json!({}))
+        .with(json!({"parameterSchema": schema(json!("small")), "parameters": {"tier": "tiny"}}));
+    for (class, told) in
+        [(wrong_default, "parameterSchema.properties.tier.default"), (wrong_own, "parameters.tier")]
+    {
+        let run = provisioned(class);
+        let message = run.message("c");
+        assert!(run.resources().is_empty() && message.contains(told), "{message}");
+        assert!(run.body(CLAIM, "c")["status"]["refusedBy"].is_null(), "it is not the claim's fault");
+    }
+}
+
+#[test]
 fn a_resource_of_an_administrator_may_compute_from_itself() {
     let template = json!({
         "apiVersion": "example.com/v1", "kind": "Instance",

@@ -145,23 +145,30 @@ pub(super) fn digest_of(part: &Part) -> Option<Name> {
 }
 
 /// Whether a part can be used: by the word of its class, else of the adapter for its kind, else by its own.
-pub(super) fn readiness(resource: &Resource, view: &View<'_>, id: &Name, part: &PartView) -> Readiness {
+///
+/// # Errors
+/// What is wrong with the class's word.
+pub(super) fn readiness(
+    resource: &Resource,
+    view: &View<'_>,
+    id: &Name,
+    part: &PartView,
+) -> Result<Readiness, FieldError> {
     let object = part.object();
     if let (Some(script), Some(Ok(blueprint))) = (&resource.script, view.blueprint)
         && let Some(told) = blueprint.is_ready(&inputs_of(script, &present(view)), id, &object)
     {
-        return match told {
-            Ok(true) => Readiness::Ready,
-            Ok(false) => Readiness::NotReady(Name::from("it is not ready by the class's word")),
-            Err(error) => Readiness::NotReady(Name::from(error.to_string())),
-        };
+        return told.map(|is_ready| match is_ready {
+            true => Readiness::Ready,
+            false => Readiness::NotReady(Name::from("it is not ready by the class's word")),
+        });
     }
     let told = view.adapters.find(&part.key.kind).and_then(|adapter| adapter.readiness(&object));
-    told.unwrap_or_else(|| Readiness::read(&part.key.kind, &object))
+    Ok(told.unwrap_or_else(|| Readiness::read(&part.key.kind, &object)))
 }
 
-/// A class whose templates can never work, or make kinds that this installation does not allow, makes nothing, and
-/// is told so.
+/// A class whose templates can never work, or make kinds that this installation does not allow, or ask for another
+/// namespace than their class's, which is the system's, makes nothing, and is told so.
 pub fn with_checked_templates(class: Class, allowed: &AllowedKinds) -> Class {
     let checked = class.recipe.as_ref().ok().and_then(|recipe| {
         if let Some(kind) = recipe.kinds.iter().find(|kind| !allowed.allows(kind)) {
@@ -178,13 +185,32 @@ pub fn with_checked_templates(class: Class, allowed: &AllowedKinds) -> Class {
             ready: of("ready").and_then(Value::as_str),
             connection: of("connection"),
         };
-        let schema = of("parameterSchema").filter(|schema| !schema.is_null());
-        Blueprint::compile(&source).err().or_else(|| check_schema(schema?).err())
+        let checked = Blueprint::compile(&source)
+            .and_then(|_| check_namespaces(field, template, &class.meta.key.namespace))
+            .and_then(|()| check_schema(of("parameterSchema"), of("parameters")));
+        checked.err()
     });
     match checked {
         Some(error) => Class { recipe: Err(error), ..class },
         None => class,
     }
+}
+
+/// Parts live in the system namespace and nowhere else: a template that says otherwise is not passed over.
+fn check_namespaces(field: &str, template: &Value, system: &str) -> Result<(), FieldError> {
+    let several = template.as_array().into_iter().flatten().enumerate();
+    let several =
+        several.filter_map(|(n, entry)| Some((format!("{field}[{n}].template"), entry.get("template")?)));
+    let one = template.as_object().map(|_| (field.to_owned(), template));
+    for (at, template) in several.chain(one) {
+        let namespace = template.pointer("/metadata/namespace").and_then(Value::as_str);
+        if let Some(other) = namespace.filter(|namespace| *namespace != system && !system.is_empty()) {
+            let fix = format!("leave it out: everything is made in {system}");
+            let error = ValueError::new(other, "is not the system namespace", fix);
+            return Err(error.in_field(format!("{at}.metadata.namespace")));
+        }
+    }
+    Ok(())
 }
 
 /// A label's value may be shorter than a name.

@@ -88,7 +88,42 @@ impl OnePart<'_> {
         }
     }
 
+    /// Whether the resource is made of something else now: its templates do not name this one, or its `when` says no. It
+    /// is kept on record, and goes with the resource.
+    fn is_dropped(&self, making: Option<&Making>) -> bool {
+        match &self.entry.resource.template {
+            Template::Objects(_) => self.key.is_none() || matches!(making, Some(Making::LeftOut)),
+            Template::Absent | Template::Unreadable(_) => false,
+        }
+    }
+
+    /// What implements nothing makes nobody wait. Its UID is recorded where that was not done yet.
+    fn judge_dropped(&self, record: &PartRef) -> Judged {
+        match self.sight() {
+            Sight::Present(part) if record.uid.is_none() => {
+                let uid = Some(part.uid.clone());
+                Judged::of(Says::Ready).recorded(PartRef { uid, ..record.clone() })
+            }
+            // Should it be named again, it is made anew: nobody has missed it.
+            Sight::Absent { confirmed: true } if record.uid.is_some() => {
+                Judged::of(Says::Ready).recorded(PartRef { uid: None, ..record.clone() })
+            }
+            Sight::Absent { confirmed: false } if record.uid.is_some() => {
+                Judged::of(Says::Ready).then(PartStep::Read(record.key.clone()))
+            }
+            Sight::Present(_)
+            | Sight::Absent { .. }
+            | Sight::Unknown
+            | Sight::InFlight
+            | Sight::KindMissing(_)
+            | Sight::Taken => Judged::of(Says::Ready),
+        }
+    }
+
     fn judge_recorded(&self, record: &PartRef, making: Option<Making>) -> Judged {
+        if self.is_dropped(making.as_ref()) {
+            return self.judge_dropped(record);
+        }
         let key = &record.key;
         let was_ready = was_ready(&self.entry.resource, record);
         match self.sight() {
@@ -117,12 +152,18 @@ impl OnePart<'_> {
         let unready = |message| not_ready(reason::IMPLEMENTATION_NOT_READY, message);
         let judged = match make::readiness(&self.entry.resource, self.view, self.id, part) {
             _ if part.deleting => unready(format!("{key} is being deleted")),
-            Readiness::Ready => Judged::of(Says::Ready),
-            Readiness::NotReady(says) => unready(format!("{key}: {says}")),
-            Readiness::Failed(says) => {
+            Ok(Readiness::Ready) => Judged::of(Says::Ready),
+            Ok(Readiness::NotReady(says)) => unready(format!("{key}: {says}")),
+            Ok(Readiness::Failed(says)) => {
                 let (reason, message) = (reason::IMPLEMENTATION_FAILED, format!("{key}: {says}"));
                 Judged::of(Says::Failed { reason, message })
             }
+            Err(error) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
+        };
+        let judged = match (&making, judged.says) {
+            // It stays as it was made. Somebody has edited what it is made from, and has to know.
+            (Some(Making::Wrong(error)), Says::Ready) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
+            (_, says) => Judged::of(says),
         };
         let judged = judged.recorded(record);
         match self.update(part, making) {

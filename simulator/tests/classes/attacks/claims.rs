@@ -44,7 +44,7 @@ pub(super) fn claims() -> Vec<(&'static str, Value, Value, Value, Outcome)> {
     let placed = made_of(json!({
         "apiVersion": INSTANCE.0, "kind": INSTANCE.1, "spec": {},
         "metadata": {
-            "name": "kube-root-ca", "namespace": "kube-system", "finalizers": ["x/y"], "generateName": "x",
+            "name": "kube-root-ca", "finalizers": ["x/y"], "generateName": "x",
             "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}],
         },
         "status": {"phase": "Ready"},
@@ -175,11 +175,20 @@ pub(super) fn claims() -> Vec<(&'static str, Value, Value, Value, Outcome)> {
             Told("not in the list"),
         ),
         (
-            "a name, a namespace and owners of its own",
+            "a name and owners of its own",
             placed.clone(),
             none(),
             none(),
             Harmless("/metadata/namespace", json!(SYSTEM)),
+        ),
+        (
+            "a namespace of its own",
+            made_of(json!({
+                "apiVersion": INSTANCE.0, "kind": INSTANCE.1, "metadata": {"namespace": "kube-system"},
+            })),
+            none(),
+            none(),
+            Told("is not the system namespace"),
         ),
         ("a status of its own", placed, none(), none(), Harmless("/status", Value::Null)),
         (
