@@ -163,6 +163,9 @@ impl Engine {
         if news && let Err(error) = &class.recipe {
             self.tell_unreadable(Kind::Class(ty), &class.meta.key, &class.meta.uid, &error.clone());
         }
+        if news && class.meta.deleting {
+            self.tell_in_use(&class);
+        }
         let was_default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
         self.state.classes.insert((ty, name.clone()), class);
         self.dirty.insert(Target::Class(ty, name.clone()));

@@ -5,10 +5,11 @@ use super::{Effect, Engine, Target};
 use crate::action::{Action, Change};
 use crate::api::names::CLAIM_PROTECTION;
 use crate::api::reasons;
-use crate::cache::ResourceId;
+use crate::cache::{ResourceId, Sight};
 use crate::framework::Refusal;
 use crate::lifecycle::{ClaimSide, cannot_be_made, make_resource, plan_claim, plan_follow, provisioned_name};
-use crate::model::{Claim, Kind, Name, Predicate, Time, TypeId, Wants};
+use crate::model::part::WhyMissing;
+use crate::model::{Claim, Class, Kind, Name, PartKey, Predicate, Resource, Time, TypeId, Wants};
 use crate::queue::{LaneKey, Wait};
 use crate::scheduler::prepare;
 use std::sync::Arc;
@@ -84,9 +85,23 @@ impl Engine {
         let resource = &self.state.resource(id)?.resource;
         let class = self.state.classes.get(&(claim.ty, class.clone()))?;
         let made = resource.provisioned_for.as_ref() == Some(&claim.meta.uid);
-        let why = cannot_be_made(resource).filter(|_| made && !claim.has_given_up(&resource.meta.uid))?;
+        let why = cannot_be_made(resource).or_else(|| self.never_made(resource));
+        let why = why.filter(|_| made && !claim.has_given_up(&resource.meta.uid))?;
         let uid = Some(&resource.meta.uid);
         Some(Change::ClaimRefusals { refused_by: claim.refusals_with(&class.meta, uid, why) })
+    }
+
+    /// What a resource says that is to be made of a kind that lives in no namespace: none of those is ever made.
+    fn never_made<'a>(&self, resource: &'a Resource) -> Option<&'a str> {
+        let is_never = |key: &PartKey| {
+            let sight = self.state.parts.sight(key, &resource.meta.uid);
+            matches!(sight, Sight::KindMissing(WhyMissing::NotNamespaced))
+        };
+        let nothing_made = resource.status.implementation.parts().iter().all(|part| part.uid.is_none());
+        let never = resource.template.objects().iter().any(|part| is_never(&part.key));
+        let ready = resource.status.conditions.iter().find(|c| &*c.kind == reasons::READY)?;
+        let is_told = &*ready.reason == reasons::resource::KIND_NOT_ALLOWED;
+        (nothing_made && never && is_told).then_some(&*ready.message)
     }
 
     /// The name derives from the claim's UID, so whoever has it took it on purpose: that is told, and waited out.
@@ -145,6 +160,17 @@ impl Engine {
             }
             // The class went, or no longer makes what was decided: the claim is decided about anew.
             (Ok(None) | Err(_), _) => self.retry_claim(&claim.meta.uid, now),
+        }
+    }
+
+    /// A class that is deleted and has resources has no status to say on why it stays. Whoever stands by tells nobody.
+    pub(super) fn tell_in_use(&mut self, class: &Class) {
+        let count = self.state.class_use(class.ty, &class.meta.key.name);
+        if count > 0 && self.synced {
+            let message = format!(
+                "its deletion waits until {count} resources of it are gone (conductor get resources); it makes no new ones"
+            );
+            self.tell(Kind::Class(class.ty), &class.meta.key, &class.meta.uid, true, "InUse", message);
         }
     }
 

@@ -3,6 +3,8 @@
 
 use crate::support::{CLAIM, CLASS, RESOURCE, Run, START, With, asks, makes, ready, world};
 use conductor::engine::Config;
+use conductor::model::PartKind;
+use conductor::model::part::WhyMissing;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -135,6 +137,23 @@ fn what_failed_under_retain_is_kept_and_said_to_be() {
     assert!(run.told(&failed).starts_with("DeadlineExceeded"), "{}", run.told(&failed));
     assert_eq!(names(&run).len(), 2);
     assert_eq!(run.lab.world.parts().count(), 2, "what the first made is retained");
+}
+
+#[test]
+fn a_class_whose_object_lives_in_no_namespace_is_left_for_the_next() {
+    let mut nodes = makes("Delete");
+    nodes["template"]["kind"] = json!("Plot");
+    let mut world = world()
+        .class("first", nodes)
+        .class("second", makes("Delete"))
+        .claim("c", asks(5).with(json!({"classes": ["first", "second"]})))
+        .into_world();
+    world.uninstall(&PartKind::new("example.com/v1", "Plot"), WhyMissing::NotNamespaced);
+    let run = Run::on(world);
+    let classes: Vec<String> = names(&run).iter().map(|name| class_of(&run, name)).collect();
+    assert_eq!(classes, ["second"], "{}", run.message("c"));
+    let refused = &run.body(CLAIM, "c")["status"]["refusedBy"][0];
+    assert!(refused["message"].as_str().is_some_and(|m| m.contains("lives in no namespace")), "{refused}");
 }
 
 #[test]

@@ -26,6 +26,18 @@ fn provisioning() -> Run {
 }
 
 #[test]
+fn a_class_that_is_deleted_while_it_has_resources_says_what_it_waits_for() {
+    let mut run =
+        world().class("k", makes("Delete")).claim("c", asks(5).with(json!({"class": "k"}))).settle();
+    run.delete(CLASS, "k");
+    assert_eq!(run.notes("k"), ["InUse"]);
+    run.lab.advance(3_600_000);
+    assert_eq!(run.notes("k"), ["InUse"], "it is said once");
+    run.delete(CLAIM, "c");
+    assert!(run.find(CLASS, "k").is_none());
+}
+
+#[test]
 fn an_existing_resource_is_preferred_to_a_new_one() {
     let run = scene().resource("there", db(500).with(json!({"class": "fast"}))).settle();
     assert_eq!((run.outcome("c").as_str(), run.resources()), ("-> there", vec!["there".to_owned()]));
