@@ -24,7 +24,7 @@ pub fn abandon(arguments: &AbandonArguments) -> Result<()> {
         let key = ObjectKey::new(arguments.cluster.system_namespace.as_str(), name);
         let resource = desk.read(&kind, &key).await?.with_context(|| format!("there is no {kind} {key}"))?;
         check(&resource, name)?;
-        let stays = parts(&resource);
+        let stays = staying(&desk, &resource).await;
         output::complain(&format!("{name} {}", waits_for(&resource)));
         output::complain(&format!("it would be gone, and this would stay, for you to look after: {stays}"));
         if arguments.yes.is_none() {
@@ -77,21 +77,52 @@ fn waits_for(resource: &Value) -> String {
     message.map_or_else(|| "does not say what it waits for".to_owned(), |message| format!("says: {message}"))
 }
 
-/// What implements it, for people.
-fn parts(resource: &Value) -> String {
-    let record = resource.pointer("/status/implementationRef");
-    let entries: Vec<&Value> = match record {
+/// What implements it and is still there, for people. What cannot be looked at may be.
+async fn staying(desk: &Desk, resource: &Value) -> String {
+    let mut seen = Vec::new();
+    for entry in parts(resource) {
+        seen.push((shown(entry), look(desk, entry).await));
+    }
+    list(seen)
+}
+
+fn list(seen: Vec<(String, Result<bool>)>) -> String {
+    let left = seen.into_iter().filter_map(|(part, is_there)| match is_there {
+        Ok(true) => Some(part),
+        Ok(false) => None,
+        Err(why) => Some(format!("{part} (perhaps: {why:#})")),
+    });
+    let left: Vec<String> = left.collect();
+    if left.is_empty() { "nothing that is known".to_owned() } else { left.join(", ") }
+}
+
+/// Whether what is on record is there, in the life that is on record.
+async fn look(desk: &Desk, entry: &Value) -> Result<bool> {
+    let text = |field: &str| entry[field].as_str();
+    let (Some(version), Some(kind), Some(name)) = (text("apiVersion"), text("kind"), text("name")) else {
+        bail!("the record does not say where it is");
+    };
+    let key = ObjectKey::new(text("namespace").unwrap_or_default(), name);
+    let found = desk.read(&PartKind::new(version, kind), &key).await?;
+    let is_meant = |found: &Value| text("uid").is_none_or(|uid| found["metadata"]["uid"] == uid);
+    Ok(found.as_ref().is_some_and(is_meant))
+}
+
+/// What is on record as its implementation.
+fn parts(resource: &Value) -> Vec<&Value> {
+    match resource.pointer("/status/implementationRef") {
         Some(Value::Array(entries)) => entries.iter().collect(),
         Some(entry) => vec![entry],
         None => Vec::new(),
-    };
-    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-    let named = |entry: &&Value| match entry.as_str() {
+    }
+}
+
+fn shown(entry: &Value) -> String {
+    let text = |field: &str| entry[field].as_str().unwrap_or_default();
+    match entry.as_str() {
         Some(name) => name.to_owned(),
-        None => format!("{} {}/{}", text(entry, "kind"), text(entry, "namespace"), text(entry, "name")),
-    };
-    let named: Vec<String> = entries.iter().map(named).collect();
-    if named.is_empty() { "nothing that is known".to_owned() } else { named.join(", ") }
+        None => format!("{} {}/{}", text("kind"), text("namespace"), text("name")),
+    }
 }
 
 fn confirm(name: &str) -> Result<()> {
@@ -140,8 +171,17 @@ mod tests {
         let change = letting_go(&stuck());
         assert_eq!(change["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": ["theirs"]}));
         assert_eq!(change["spec"]["reclaimPolicy"], "Retain");
-        assert_eq!(parts(&stuck()), "RDSInstance s/i");
+        assert_eq!(parts(&stuck()).into_iter().map(shown).collect::<Vec<_>>(), ["RDSInstance s/i"]);
         assert_eq!(waits_for(&stuck()), "says: it waits for RDSInstance i to be gone");
+    }
+
+    #[test]
+    fn what_is_gone_already_is_not_said_to_stay() {
+        let part = |name: &str| format!("Instance s/{name}");
+        let seen =
+            vec![(part("a"), Ok(false)), (part("b"), Ok(true)), (part("c"), Err(anyhow::anyhow!("403")))];
+        assert_eq!(list(seen), "Instance s/b, Instance s/c (perhaps: 403)");
+        assert_eq!(list(vec![(part("a"), Ok(false))]), "nothing that is known");
     }
 
     #[test]

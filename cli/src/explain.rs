@@ -2,9 +2,10 @@
 
 use crate::args::{ExplainClaimArguments, Format};
 use crate::sim::{split, suggest};
-use crate::{cluster, output, table};
+use crate::{cluster, get, output, table};
 use anyhow::{Result, bail};
 use conductor::live;
+use conductor::model::{Kind, Object};
 use conductor_simulator::plan::{Options, Planned};
 use std::io::Write;
 
@@ -18,6 +19,7 @@ pub fn claim(arguments: &ExplainClaimArguments) -> Result<()> {
     let namespace = arguments.namespace.as_ref().unwrap_or(&namespace);
     let asked = split(&arguments.claim, namespace)?;
     let options = Options { system_namespace: system_namespace.into(), absent_phase_is_available: false };
+    let unready = objects.iter().find(|object| is_claim(object, asked)).and_then(get::unready);
     let planned = Planned::new(objects, &options);
     let explained = planned.explain(Some(asked));
     if explained.claims.is_empty() {
@@ -29,5 +31,16 @@ pub fn claim(arguments: &ExplainClaimArguments) -> Result<()> {
         Format::Json => output::json(&mut out, &explained)?,
         Format::Table => table::explained(&mut output::plain(&mut out), &explained)?,
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    // A plan ends with the binding; what the application waits for then is on the claim.
+    if let Some(unready) = unready {
+        output::complain(&format!("{}/{} is bound and {unready}", asked.0, asked.1));
+    }
+    Ok(())
+}
+
+fn is_claim(object: &Object, (namespace, name): (&str, &str)) -> bool {
+    let metadata = &object.metadata;
+    let is_named = (metadata.namespace.as_deref(), metadata.name.as_deref()) == (Some(namespace), Some(name));
+    matches!(object.kind, Kind::Claim(_)) && is_named
 }

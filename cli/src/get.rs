@@ -4,6 +4,7 @@
 use crate::args::{Format, GetArguments, Listed};
 use crate::{cluster, output, table};
 use anyhow::Result;
+use conductor::api::reasons;
 use conductor::live;
 use conductor::model::{Kind, Object, TypeId};
 use k8s_openapi::jiff::Timestamp;
@@ -95,6 +96,9 @@ fn row(what: Listed, object: &Object) -> Vec<String> {
             let default = annotations.and_then(|a| a.get(conductor::api::names::IS_DEFAULT_CLASS));
             let is_default = if default.is_some_and(|v| v == "true") { "yes" } else { "-" };
             let template = field("template").and_then(|t| Some(t.get("kind")?.as_str()?.to_owned()));
+            // It stays for as long as it has resources, and makes none.
+            let going = metadata.deletion_timestamp.is_some();
+            let name = if going { format!("{name} (deleting, waits for its resources)") } else { name };
             let reclaim = field("reclaimPolicy").map_or("Retain".to_owned(), |policy| text(Some(&policy)));
             vec![name, reclaim, is_default.to_owned(), age, template.unwrap_or("-".to_owned())]
         }
@@ -112,15 +116,29 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// Why a claim is where it is, by its condition `Bound`.
+/// Why a claim is where it is: by its condition `Bound`, and once it is bound by `Ready`.
 fn why(object: &Object) -> String {
-    let conditions = object.body.pointer("/status/conditions").and_then(Value::as_array);
-    let bound = conditions.into_iter().flatten().find(|c| c["type"] == conductor::api::reasons::BOUND);
-    match bound {
-        Some(bound) if bound["status"] == "True" => "-".to_owned(),
-        Some(bound) => format!("{}: {}", text(bound.get("reason")), text(bound.get("message"))),
+    match condition(object, reasons::BOUND) {
         None => "not looked at yet: is a controller running?".to_owned(),
+        Some(bound) if bound["status"] != "True" => told(bound),
+        Some(_) => unready(object).unwrap_or_else(|| "-".to_owned()),
     }
+}
+
+/// What a claim that is bound lacks for its application to use it.
+pub fn unready(claim: &Object) -> Option<String> {
+    condition(claim, reasons::BOUND).filter(|bound| bound["status"] == "True")?;
+    let ready = condition(claim, reasons::READY).filter(|ready| ready["status"] != "True")?;
+    Some(format!("not ready: {}", told(ready)))
+}
+
+fn condition<'a>(object: &'a Object, kind: &str) -> Option<&'a Value> {
+    let conditions = object.body.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().find(|c| c["type"] == kind)
+}
+
+fn told(condition: &Value) -> String {
+    format!("{}: {}", text(condition.get("reason")), text(condition.get("message")))
 }
 
 fn holders(object: &Object) -> String {
@@ -160,10 +178,18 @@ mod tests {
     fn a_claim_tells_why_it_waits() {
         let waiting = json!({"type": "Bound", "status": "False", "reason": "NoMatch", "message": "0/3 fit"});
         let bound = json!({"type": "Bound", "status": "True", "reason": "Bound", "message": "bound to x"});
+        let ready = json!({"type": "Ready", "status": "True", "reason": "Published", "message": "x"});
+        let unready = json!({"type": "Ready", "status": "False", "reason": "SecretConflict",
+            "message": "Secret team/db is not this claim's"});
         for (body, expected) in [
             (json!({}), "not looked at yet: is a controller running?"),
             (json!({"status": {"conditions": [waiting]}}), "NoMatch: 0/3 fit"),
             (json!({"status": {"conditions": [bound]}}), "-"),
+            (json!({"status": {"conditions": [bound, ready]}}), "-"),
+            (
+                json!({"status": {"conditions": [bound, unready]}}),
+                "not ready: SecretConflict: Secret team/db is not this claim's",
+            ),
         ] {
             assert_eq!(why(&claim(body)), expected);
         }

@@ -109,8 +109,9 @@ impl Wanted {
         let Wanted { kind, at, .. } = self;
         let object = desk.read(kind, at).await?.with_context(|| format!("there is no {kind} {at}"))?;
         let uid = text(&object, "/metadata/uid").to_owned();
-        let ours = object.pointer("/metadata/labels").and_then(|labels| labels.get(names::PART)).is_some();
-        ensure!(!ours, "{kind} {at} was made by Conductor, and its resource has it already");
+        if let Some(resource) = maker(&object, resources) {
+            bail!("{kind} {at} was made by Conductor, and {}", has_it(resource));
+        }
         let other =
             resources.iter().find(|r| self.refers(r, &uid) && r.metadata.name.as_ref() != Some(&self.name));
         if let Some(other) = other {
@@ -205,6 +206,25 @@ impl Wanted {
     }
 }
 
+/// The resource that an object was made for, where that is still there. What was retained when its resource went is
+/// nobody's, whatever its labels say.
+fn maker<'a>(object: &Value, resources: &'a [Object]) -> Option<&'a Object> {
+    let uid = object.pointer("/metadata/annotations")?.get(names::RESOURCE_UID)?.as_str()?;
+    resources.iter().find(|resource| resource.metadata.uid.as_deref() == Some(uid))
+}
+
+/// Why what a resource has cannot be imported, and what to do about it.
+fn has_it(resource: &Object) -> String {
+    let name = resource.metadata.name.as_deref().unwrap_or_default();
+    let retained = text(&resource.body, "/spec/reclaimPolicy") != "Delete";
+    match text(&resource.body, "/status/phase") {
+        "Released" if retained => {
+            format!("resource {name} still has it, Released: delete that first. What it retains stays")
+        }
+        _ => format!("resource {name} has it already"),
+    }
+}
+
 /// The first field that is there otherwise than it is asked for.
 fn difference(there: &Value, asked: &Value, place: &str) -> Option<String> {
     match (there, asked) {
@@ -237,6 +257,22 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_made_is_taken_only_where_its_resource_is_still_there() {
+        let resource = |phase: &str| Object {
+            kind: Kind::Resource(TYPE),
+            metadata: serde_json::from_value(json!({"name": "rdb-1", "uid": "u-1"})).expect("it is metadata"),
+            body: json!({"spec": {"reclaimPolicy": "Retain"}, "status": {"phase": phase}}),
+        };
+        let made = |uid: &str| json!({"metadata": {"labels": {names::PART: "main"}, "annotations": {names::RESOURCE_UID: uid}}});
+        let resources = [resource("Bound")];
+        assert!(maker(&made("u-1"), &resources).is_some());
+        assert!(maker(&made("u-0"), &resources).is_none(), "its resource is gone");
+        assert!(maker(&json!({"metadata": {}}), &resources).is_none());
+        assert_eq!(has_it(&resources[0]), "resource rdb-1 has it already");
+        assert!(has_it(&resource("Released")).contains("delete that first"));
+    }
 
     #[test]
     fn another_host_than_before_is_told_with_its_field() {
