@@ -24,12 +24,23 @@ use crate::model::{
     Claim, Kind, Name, Object, ObjectKey, Publication, PublishedView, Revision, Slot, Time, Uid,
 };
 
-/// Why a connection could not be published the last time it was tried.
+/// Why a connection could not be published the last time it was tried. It stands until a try is answered: a retry that is
+/// on its way has mended nothing yet.
 #[derive(Clone, Debug)]
 pub(super) struct Unpublished {
     digest: Name,
     reason: &'static str,
     message: String,
+}
+
+/// How a publication stands.
+enum Publishing {
+    /// It is as it should be, or nobody may say otherwise yet.
+    Settled,
+    /// It was sent, and nothing has gone wrong before.
+    Sent,
+    /// The last answer was no.
+    Failed(Unpublished),
 }
 
 impl Engine {
@@ -153,11 +164,14 @@ impl Engine {
             Connecting::Known(publication) => {
                 let source = publication.source.as_ref().map(|(key, ..)| key.name.clone());
                 source.iter().for_each(|source| self.state.publications.note_user(source, &claim.meta.uid));
-                let trouble = self.publish(claim, publication);
-                match (trouble, published) {
-                    (None, Some(secret)) => Some(ready(secret)),
-                    (Some(Unpublished { reason, message, .. }), _) => told(reason, message),
-                    (None, None) => told(reason::PUBLISHING, "the connection is on its way".to_owned()),
+                match (self.publish(claim, publication), published) {
+                    (Publishing::Settled, Some(secret)) => Some(ready(secret)),
+                    // The answer tells. A controller that starts anew does not know what was said to the last try.
+                    (Publishing::Sent, Some(_)) => None,
+                    (Publishing::Failed(Unpublished { reason, message, .. }), _) => told(reason, message),
+                    (Publishing::Settled | Publishing::Sent, None) => {
+                        told(reason::PUBLISHING, "the connection is on its way".to_owned())
+                    }
                 }
             }
         }
@@ -171,13 +185,12 @@ impl Engine {
         secret.map(|view| view.key.name.clone())
     }
 
-    /// Publishes what is not published yet, and takes back what is no longer wanted. Gives what stood in the way the
-    /// last time, where that was the same.
-    fn publish(&mut self, claim: &Claim, publication: Box<Publication>) -> Option<Unpublished> {
+    /// Publishes what is not published yet, and takes back what is no longer wanted.
+    fn publish(&mut self, claim: &Claim, publication: Box<Publication>) -> Publishing {
         let uid = &claim.meta.uid;
         let target = Target::Publication(uid.clone());
         if !self.state.publications.is_listed() || !claim.meta.has_finalizer(CLAIM_PROTECTION) {
-            return None;
+            return Publishing::Settled;
         }
         let digest = &publication.digest;
         let made: Vec<&PublishedView> =
@@ -188,18 +201,18 @@ impl Engine {
             let old = self.state.publications.of(uid).filter(|v| v.made_from.as_ref() != Some(digest));
             let old: Vec<PublishedView> = old.cloned().collect();
             old.into_iter().for_each(|view| self.withdraw(&view));
-            return None;
+            return Publishing::Settled;
         }
-        let trouble = self.unpublished.get(uid).filter(|trouble| trouble.digest == *digest).cloned();
+        let trouble = self.unpublished.get(uid).cloned();
         // Something new to say is not held up by what went wrong before.
-        let waits = self.flying.contains(&target) || (trouble.is_some() && self.busy.contains(&target));
+        let is_same = trouble.as_ref().is_some_and(|trouble| trouble.digest == *digest);
+        let waits = self.flying.contains(&target) || (is_same && self.busy.contains(&target));
         if !waits {
-            self.unpublished.remove(uid);
             self.publishing.insert(uid.clone(), (digest.clone(), publication.secret_name.clone()));
             let id = self.send(target, Effect::Change);
             self.actions.push(Action::Publish { id, publication });
         }
-        trouble
+        trouble.map_or(Publishing::Sent, Publishing::Failed)
     }
 
     fn withdraw(&mut self, view: &PublishedView) {
@@ -294,7 +307,6 @@ impl Engine {
             if !self.flying.contains(target) {
                 self.busy.remove(target);
             }
-            self.unpublished.remove(claim);
             if self.state.claim(claim).is_none() {
                 self.failures.remove(target);
             }

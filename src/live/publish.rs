@@ -172,21 +172,26 @@ impl Hands {
         Answer::Published(views)
     }
 
-    /// Creates or replaces one object, unless it is as it should be or is somebody else's.
+    /// Creates, replaces or remakes one object, unless it is as it should be or is somebody else's.
     async fn put(&self, slot: Slot, wanted: &Value, publication: &Publication) -> Result<Value, Answer> {
         let text = |field: &str| wanted["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = ObjectKey::new(text("namespace"), text("name"));
         let route = route(slot);
         let path = route.object(&key).ok_or(Answer::Missing)?;
         let found = self.side(slot, &key).await.map_err(Answer::Unknown)?;
+        let create = |object| wire::post_request(&route.collection(Some(&key.namespace)), object);
         let (ask, request) = match meet(found.as_ref(), wanted, publication) {
             Meeting::Rest => return Ok(found.unwrap_or_default()),
             Meeting::Taken => {
                 return Err(Answer::Taken(taken(slot, &key)));
             }
             Meeting::Going => return Err(Answer::Conflict),
-            Meeting::Create => {
-                (Ask::Create, wire::post_request(&route.collection(Some(&key.namespace)), wanted))
+            Meeting::Create => (Ask::Create, create(wanted)),
+            // Whoever mounts it has to do without for as long as the second call takes: the API has no shorter way.
+            Meeting::Remake { uid, wanted } => {
+                let gone = wire::delete_request(&path, &uid, Revision::default());
+                self.written(Ask::Delete, gone).await?;
+                (Ask::Create, create(&wanted))
             }
             Meeting::Replace(whole) => {
                 (Ask::Patch, wire::request(Method::PUT, &path, Some(("application/json", &whole))))

@@ -101,10 +101,10 @@ fn wants_aggregated(call: &Call) -> Result<bool, Status> {
     Ok(wanted.shape == Shape::Discovery)
 }
 
-/// The groups of resources, and the one of reviews.
+/// The groups of resources, and those of reviews.
 fn groups_of(registry: &Registry) -> Vec<(String, Vec<String>)> {
     let mut groups = registry.groups();
-    groups.push((review::GROUP.to_owned(), vec!["v1".to_owned()]));
+    groups.extend(review::GROUPS.map(|group| (group.to_owned(), vec!["v1".to_owned()])));
     groups
 }
 

@@ -405,6 +405,14 @@ mod tests {
     }
 
     #[test]
+    fn a_question_who_one_is_can_be_read() {
+        let user = [bytes(1, b""), bytes(2, b"")].concat();
+        let raw = [bytes(1, b""), bytes(2, &bytes(1, &user))].concat();
+        let read = read(&body("authentication.k8s.io/v1", "SelfSubjectReview", &raw)).unwrap();
+        assert_eq!(read["kind"], "SelfSubjectReview");
+    }
+
+    #[test]
     fn what_is_damaged_or_unknown_is_refused() {
         let whole = body("v1", "ConfigMap", &bytes(1, &bytes(1, b"a")));
         for cut in MAGIC.len() + 1..whole.len() {

@@ -1,4 +1,4 @@
-//! Questions about one's own access. There is no RBAC: whoever is known may do everything, and is told so.
+//! Questions about oneself: who one is, and what one may. There is no RBAC: whoever is known may do everything, and is told so.
 
 use super::answer::Answer;
 use super::api::Api;
@@ -9,8 +9,10 @@ use super::status::{Cause, Named, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-pub(super) const GROUP: &str = "authorization.k8s.io";
+/// The groups that have reviews and nothing else.
+pub(super) const GROUPS: [&str; 2] = [AUTHENTICATION, AUTHORIZATION];
 const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +22,10 @@ pub(super) enum Review {
     Self_,
 }
 
-const ALL: [(Review, &str, &str); 2] = [
-    (Review::Access, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    (Review::Rules, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+const ALL: [(Review, &str, &str, &str); 3] = [
+    (Review::Self_, AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"),
+    (Review::Access, AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    (Review::Rules, AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
 ];
 
 /// The review that a path names.
@@ -30,10 +33,7 @@ pub(super) fn find(target: &Target) -> Option<Review> {
     if target.version != "v1" || !target.name.is_empty() || !target.namespace.is_empty() {
         return None;
     }
-    if target.group == AUTHENTICATION && target.plural == "selfsubjectreviews" {
-        return Some(Review::Self_);
-    }
-    let found = ALL.iter().find(|(_, plural, _)| target.group == GROUP && target.plural == *plural);
+    let found = ALL.iter().find(|(_, group, plural, _)| target.group == *group && target.plural == *plural);
     found.map(|(review, ..)| *review)
 }
 
@@ -90,14 +90,14 @@ fn check_access(spec: &Value) -> Result<(), Status> {
             Cause::invalid("spec.nonResourceAttributes", &value, why)
         }
     };
-    let named = Named { group: GROUP.to_owned(), name: String::new() };
+    let named = Named { group: AUTHORIZATION.to_owned(), name: String::new() };
     Err(Status::invalid(&named, "", &[cause]))
 }
 
 /// As discovery lists them.
 pub(super) fn resources(group: &str) -> Vec<Value> {
-    let all = ALL.iter().filter(|_| group == GROUP);
-    all.map(|(_, plural, kind)| {
+    let all = ALL.iter().filter(|(_, of, ..)| group == *of);
+    all.map(|(_, _, plural, kind)| {
         json!({
             "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"],
         })
@@ -107,11 +107,11 @@ pub(super) fn resources(group: &str) -> Vec<Value> {
 
 /// As aggregated discovery lists them.
 pub(super) fn discovered(group: &str) -> Vec<Value> {
-    let all = ALL.iter().filter(|_| group == GROUP);
-    all.map(|(_, plural, kind)| {
+    let all = ALL.iter().filter(|(_, of, ..)| group == *of);
+    all.map(|(_, group, plural, kind)| {
         json!({
             "resource": plural,
-            "responseKind": {"group": GROUP, "version": "v1", "kind": kind},
+            "responseKind": {"group": group, "version": "v1", "kind": kind},
             "scope": "Cluster",
             "singularResource": kind.to_lowercase(),
             "verbs": ["create"],

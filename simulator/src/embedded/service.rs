@@ -55,6 +55,14 @@ impl Service {
     }
 }
 
+/// Whoever asks to be somebody else would be told what they themselves may do.
+fn refuse_impersonation(request: &http::request::Parts) -> Result<(), Status> {
+    match request.headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
+        true => Err(Status::not_implemented("impersonation: every known token may do everything")),
+        false => Ok(()),
+    }
+}
+
 fn is_public(path: &str) -> bool {
     let first = path.trim_matches('/').split('/').next().unwrap_or_default();
     matches!(first, "healthz" | "livez" | "readyz" | "version")
@@ -87,7 +95,7 @@ impl Service {
     {
         let (parts, body) = request.into_parts();
         let refuse = |status: Status| Answer::from(status).encode(super::accept::Encoding::Json);
-        let user = match self.admit(&parts) {
+        let user = match self.admit(&parts).and_then(|user| refuse_impersonation(&parts).map(|()| user)) {
             Ok(user) => user,
             Err(status) => return refuse(status),
         };

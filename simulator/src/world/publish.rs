@@ -103,7 +103,20 @@ impl World {
                 }
                 Meeting::Going => return (Answer::Conflict, news),
                 Meeting::Create => Some(object),
-                Meeting::Replace(whole) => Some(whole),
+                Meeting::Replace(whole) => {
+                    match self.side(slot, &key).and_then(|old| unchangeable(old, &whole)) {
+                        Some(field) => return (Answer::Invalid(format!("422 Invalid {field}")), news),
+                        None => Some(whole),
+                    }
+                }
+                Meeting::Remake { uid, wanted } => {
+                    let there = self.side(slot, &key).is_some_and(|old| old["metadata"]["uid"] == *uid);
+                    match self.remove_side(slot, &key).filter(|_| there) {
+                        Some(gone) => news.push(gone),
+                        None => return (Answer::Conflict, news),
+                    }
+                    Some(wanted)
+                }
                 Meeting::Rest => None,
             };
             news.extend(wanted.map(|object| self.put_side(slot, object)));
@@ -119,6 +132,13 @@ impl World {
             Some(_) => Outcome { answer: Answer::Deleted, seen: self.remove_side(slot, key) },
         }
     }
+}
+
+/// The field that the API does not let anybody change, where a write would.
+fn unchangeable(old: &Value, new: &Value) -> Option<&'static str> {
+    let locked = old["immutable"] == true && old.get("data") != new.get("data");
+    let fixed = ["type", "addressType"].into_iter().find(|field| old.get(*field) != new.get(*field));
+    if locked { Some("data") } else { fixed }
 }
 
 fn key_of(object: &Value) -> ObjectKey {

@@ -21,11 +21,22 @@ pub async fn ask(api: &Embedded, method: Method, path: &str, body: Value) -> Rep
 
 /// Asks with any body.
 pub async fn ask_as(api: &Embedded, method: Method, path: &str, media: &str, body: String) -> Reply {
+    ask_with(api, method, path, [("content-type", media), ("user-agent", "tester/1.0")], body).await
+}
+
+/// Asks with two headers.
+pub async fn ask_with(
+    api: &Embedded,
+    method: Method,
+    path: &str,
+    [one, other]: [(&str, &str); 2],
+    body: String,
+) -> Reply {
     let request = Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", media)
-        .header("user-agent", "tester/1.0")
+        .header(one.0, one.1)
+        .header(other.0, other.1)
         .body(Full::new(bytes::Bytes::from(body)))
         .expect("a request of ours is well formed");
     let Ok(response) = api.service().oneshot(request).await;

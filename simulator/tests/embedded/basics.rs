@@ -1,7 +1,8 @@
 //! Objects come, change and go.
 
-use super::ask::{delete, get, merge, post, put};
+use super::ask::{ask_with, delete, get, merge, post, put};
 use conductor_simulator::embedded::Embedded;
+use http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -32,6 +33,34 @@ async fn an_object_is_created_once_changed_and_deleted() {
     let deleted = delete(&api, &path).await;
     assert_eq!((deleted.code, &deleted.body["status"]), (200, &json!("Success")));
     assert_eq!(get(&api, &path).await.code, 404);
+}
+
+#[tokio::test]
+async fn nobody_is_taken_for_somebody_else() {
+    let api = Embedded::in_memory();
+    for header in [("impersonate-user", "alice"), ("Impersonate-Group", "ops"), ("impersonate-extra-a", "b")]
+    {
+        let headers = [header, ("user-agent", "tester/1.0")];
+        let reply = ask_with(&api, Method::GET, MAPS, headers, String::new()).await;
+        assert_eq!((reply.code, &reply.body["reason"]), (501, &json!("NotImplemented")), "{header:?}");
+        assert!(
+            reply.body["message"].as_str().is_some_and(|m| m.contains("impersonation")),
+            "{}",
+            reply.body
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_asks_is_told_who_they_are_and_finds_that_they_may_ask() {
+    let api = Embedded::in_memory();
+    let group = "/apis/authentication.k8s.io/v1";
+    let listed = get(&api, group).await;
+    assert_eq!(listed.body["resources"][0]["kind"], "SelfSubjectReview", "{}", listed.body);
+    let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let told = post(&api, &format!("{group}/selfsubjectreviews"), asked).await;
+    assert_eq!(told.code, 201, "{}", told.body);
+    assert_eq!(told.body["status"]["userInfo"]["groups"], json!(["system:masters"]));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The live controller on the embedded API: the job of the seed, from manifests to a bound claim.
 
-use super::ask::{get, post};
+use super::ask::{get, merge, post};
 use conductor::live;
 use conductor_simulator::embedded::Embedded;
 use serde_json::{Value, json};
@@ -32,8 +32,8 @@ async fn apply(api: &Embedded, object: Value) {
     assert_eq!(reply.code, 201, "{path}: {}", reply.body);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_seed_s_claim_binds_to_the_database_that_it_names() {
+/// An API with our kinds and two namespaces.
+async fn prepared() -> Embedded {
     let api = Embedded::in_memory();
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../crds"));
     let mut crds = 0;
@@ -48,6 +48,25 @@ async fn the_seed_s_claim_binds_to_the_database_that_it_names() {
     for name in ["conductor-system", "wordpress"] {
         apply(&api, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
     }
+    api
+}
+
+/// Waits until an object is as it should be.
+async fn until(api: &Embedded, path: &str, is_done: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let object = get(api, path).await.body;
+        if is_done(&object) {
+            return object;
+        }
+        assert!(Instant::now() < until, "{path}: {object}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_seed_s_claim_binds_to_the_database_that_it_names() {
+    let api = prepared().await;
     let stop = CancellationToken::new();
     let options = live::Options { lease: None, ..live::Options::default() };
     let controller = tokio::spawn(live::run(api.client(), options, stop.clone()));
@@ -56,16 +75,67 @@ async fn the_seed_s_claim_binds_to_the_database_that_it_names() {
     }
     let path =
         "/apis/storage.conductor.io/v1alpha1/namespaces/wordpress/relationaldatabaseclaims/wordpress-db";
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let claim = get(&api, path).await.body;
-        if claim["status"]["phase"] == "Bound" {
-            assert_eq!(claim["spec"]["resourceName"], "database-445", "{claim}");
-            break;
-        }
-        assert!(Instant::now() < until, "the claim is not bound: {claim}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let claim = until(&api, path, |claim| claim["status"]["phase"] == "Bound").await;
+    assert_eq!(claim["spec"]["resourceName"], "database-445", "{claim}");
     stop.cancel();
     controller.await.expect("it does not panic").expect("it ends as asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_of_another_type_and_family_takes_the_place_of_what_nobody_may_change() {
+    let api = prepared().await;
+    let stop = CancellationToken::new();
+    let options = live::Options { lease: None, ..live::Options::default() };
+    let controller = tokio::spawn(live::run(api.client(), options, stop.clone()));
+    let kinds = "storage.conductor.io/v1alpha1";
+    apply(
+        &api,
+        json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"username": "u", "password": "p"}, "metadata": {
+            "name": "admin", "namespace": "conductor-system", "labels": {"conductor.io/publishable": "true"}}}),
+    )
+    .await;
+    apply(
+        &api,
+        json!({"apiVersion": kinds, "kind": "RelationalDatabase",
+            "metadata": {"name": "r", "namespace": "conductor-system"},
+            "spec": {"engine": "postgresql", "connection": {"host": "10.0.0.7", "port": 5432, "database": "d", "secretRef": "admin"}}}),
+    )
+    .await;
+    apply(
+        &api,
+        json!({"apiVersion": kinds, "kind": "RelationalDatabaseClaim",
+            "metadata": {"name": "c", "namespace": "wordpress"}, "spec": {"engine": "postgresql"}}),
+    )
+    .await;
+    let (secret, slice) = (
+        "/api/v1/namespaces/wordpress/secrets/c",
+        "/apis/discovery.k8s.io/v1/namespaces/wordpress/endpointslices/c",
+    );
+    until(&api, secret, |secret| secret["type"] == "servicebinding.io/postgresql").await;
+    assert_eq!(get(&api, slice).await.body["addressType"], "IPv4");
+    let change = json!({"spec": {"connection": {"type": "cockroach", "host": "2001:db8::7"}}});
+    let resource = format!("/apis/{kinds}/namespaces/conductor-system/relationaldatabases/r");
+    assert_eq!(merge(&api, &resource, change).await.code, 200);
+    until(&api, secret, |secret| secret["type"] == "servicebinding.io/cockroach").await;
+    until(&api, slice, |slice| slice["addressType"] == "IPv6").await;
+    let claim = format!("/apis/{kinds}/namespaces/wordpress/relationaldatabaseclaims/c");
+    until(&api, &claim, |claim| {
+        let conditions = claim["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
+    })
+    .await;
+    stop.cancel();
+    controller.await.expect("it does not panic").expect("it ends as asked");
+}
+
+#[tokio::test]
+async fn a_claim_names_no_secret_that_could_never_be_made() {
+    let api = prepared().await;
+    let kinds = "storage.conductor.io/v1alpha1";
+    let path = format!("/apis/{kinds}/namespaces/wordpress/relationaldatabaseclaims");
+    for (name, code) in [("a..b", 422), ("a.-b", 422), (".a", 422), ("a-", 422), ("a.b-c.d", 201)] {
+        let claim = json!({"apiVersion": kinds, "kind": "RelationalDatabaseClaim", "metadata": {"name": "c"},
+            "spec": {"connection": {"secretName": name}}});
+        assert_eq!(post(&api, &path, claim).await.code, code, "{name}");
+    }
 }

@@ -217,6 +217,100 @@ fn a_change_at_the_source_reaches_the_application_and_its_hash_tells_workloads()
     assert_eq!(content(&run)["host"], "new.example.com");
 }
 
+/// Every word that the claim's condition Ready has come to say, in order.
+fn said(driver: &mut Driver) -> Vec<String> {
+    let status = |driver: &Driver| {
+        let claim = driver.world.get(CLAIM, &claim_key("c")).expect("it is there");
+        let conditions = claim.body["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().find(|c| c["type"] == "Ready").map(|c| c["status"].to_string()).unwrap_or_default()
+    };
+    let mut said = vec![status(driver)];
+    loop {
+        if let Some(action) = driver.outbox.pop_front() {
+            driver.carry_out(action);
+        } else if let Some(event) = driver.inbox.pop_front() {
+            driver.tell(event);
+        } else {
+            return said;
+        }
+        let now = status(driver);
+        if said.last() != Some(&now) {
+            said.push(now);
+        }
+    }
+}
+
+#[test]
+fn a_publication_that_failed_is_not_called_ready_while_it_is_tried_again() {
+    let mut run = bound_with(stands(), Some(admin()));
+    run.edit_spec(RESOURCE, "r", over(stands(), json!({"connection": {"host": "no host"}})));
+    assert!(is_ready(&run).starts_with("False ConnectionIncomplete"), "{}", is_ready(&run));
+    let revision = |run: &Run| run.find(CLAIM, "c").and_then(|claim| claim.metadata.resource_version.clone());
+    let before = (revision(&run), run.lab.notes().len());
+    run.lab.advance(3_600_000);
+    assert!(is_ready(&run).starts_with("False ConnectionIncomplete"), "{}", is_ready(&run));
+    assert_eq!((revision(&run), run.lab.notes().len()), before, "trying again says nothing");
+    // Nor while something else is tried, which is as wrong.
+    run.edit_spec(RESOURCE, "r", over(stands(), json!({"connection": {"host": "nor this"}})));
+    assert_eq!(revision(&run), before.0);
+    // A controller that starts anew does not know what went wrong: the claim says what it said.
+    let mut driver = Driver::start(run.lab.world);
+    assert_eq!(said(&mut driver), ["\"False\""]);
+    let mended = driver.world.edit(RESOURCE, &ObjectKey::new("conductor-system", "r"), |resource| {
+        resource.body["spec"]["connection"]["host"] = json!("db2.example.com");
+    });
+    driver.tell(mended.expect("it is there"));
+    assert_eq!(said(&mut driver), ["\"False\"", "\"True\""]);
+}
+
+#[test]
+fn what_the_api_changes_in_no_object_is_made_anew() {
+    let edits = [
+        (json!({"host": "10.0.0.7"}), json!({"host": "2001:db8::7"}), Slot::Endpoints, "addressType"),
+        (json!({"host": "2001:db8::7"}), json!({"host": "10.0.0.7"}), Slot::Endpoints, "addressType"),
+        (json!({"type": "postgresql"}), json!({"type": "cockroach"}), Slot::Secret, "type"),
+    ];
+    for (before, after, slot, field) in edits {
+        let spec = |connection: &Value| over(stands(), json!({"connection": connection}));
+        let mut run = bound_with(spec(&before), Some(admin()));
+        let old = found(&run, slot).expect("it is published").clone();
+        run.edit_spec(RESOURCE, "r", spec(&after));
+        let new = found(&run, slot).expect("it is published").clone();
+        assert_ne!((&new[field], &new["metadata"]["uid"]), (&old[field], &old["metadata"]["uid"]), "{after}");
+        assert!(is_ready(&run).starts_with("True"), "{after}: {}", is_ready(&run));
+        // Whoever died between the two calls has left a hole, and the next life fills it.
+        let mut state = sides(&run);
+        state.remove(&(slot, claim_key("c")));
+        set_sides(&mut run, &state);
+        let run = run.restart();
+        assert!(is_ready(&run).starts_with("True"), "{after}: {}", is_ready(&run));
+        assert_eq!(found(&run, slot).expect("it is published")[field], new[field], "{after}");
+    }
+}
+
+#[test]
+fn a_secret_that_somebody_made_immutable_is_made_anew() {
+    let mut run = bound_with(stands(), Some(admin()));
+    let mut locked = found(&run, Slot::Secret).expect("it is published").clone();
+    locked["immutable"] = json!(true);
+    put(&mut run, locked);
+    run.edit_spec(RESOURCE, "r", over(stands(), json!({"connection": {"host": "new.example.com"}})));
+    assert_eq!(content(&run)["host"], "new.example.com");
+    assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
+}
+
+#[test]
+fn a_host_in_capitals_gets_a_service_too() {
+    let run = bound_with(over(stands(), json!({"connection": {"host": "DB.Example.com"}})), Some(admin()));
+    assert_eq!(
+        found(&run, Slot::Service).expect("it is published")["spec"]["externalName"],
+        "db.example.com"
+    );
+    assert_eq!(content(&run)["host"], "DB.Example.com", "an application reads what its author wrote");
+    let run = bound_with(over(stands(), json!({"connection": {"host": "LocalHost"}})), Some(admin()));
+    assert_eq!(found(&run, Slot::Service), None);
+}
+
 #[test]
 fn nothing_is_written_when_nothing_changes() {
     let mut run = bound_with(stands(), Some(admin()));

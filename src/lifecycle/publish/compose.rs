@@ -184,8 +184,9 @@ fn service(name: &str, values: &BTreeMap<String, String>) -> Vec<(Slot, Value)> 
             ]
         }
         Err(_) if is_dns_name(host) => {
-            let spec =
-                json!({"type": "ExternalName", "externalName": host.trim_end_matches('.'), "ports": ports});
+            // Names are the same in any case; a Service takes them in one only.
+            let leads = host.trim_end_matches('.').to_ascii_lowercase();
+            let spec = json!({"type": "ExternalName", "externalName": leads, "ports": ports});
             vec![(Slot::Service, json!({"metadata": metadata, "spec": spec}))]
         }
         // An address of this machine, or no name that a Service could lead to: the Secret has it all the same.
@@ -195,11 +196,11 @@ fn service(name: &str, values: &BTreeMap<String, String>) -> Vec<(Slot, Value)> 
 
 fn is_dns_name(host: &str) -> bool {
     let label = |label: &str| {
-        let inner = label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        let inner = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         !label.is_empty() && label.len() <= 63 && inner && !label.starts_with('-') && !label.ends_with('-')
     };
     let host = host.trim_end_matches('.');
-    host != "localhost" && host.len() <= 253 && host.split('.').all(label)
+    !host.eq_ignore_ascii_case("localhost") && host.len() <= 253 && host.split('.').all(label)
 }
 
 /// A Service's name begins with a letter and has no dots; a claim's may.
@@ -247,6 +248,14 @@ pub enum Meeting {
     Create,
     /// It is ours and not as it should be: this takes its place.
     Replace(Value),
+    /// It is ours and differs where the API changes nothing: the one of this UID is removed, and this created at once. Its
+    /// name is on record, so whoever dies in between leaves nothing that is not made again.
+    Remake {
+        /// Which life of its name goes.
+        uid: String,
+        /// What comes.
+        wanted: Value,
+    },
     /// It is as it should be.
     Rest,
     /// It is not ours: it is not touched.
@@ -276,6 +285,10 @@ pub fn meet(found: Option<&Value>, wanted: &Value, publication: &Publication) ->
         () if [MADE_FROM, TOGETHER, CONTENT_HASH, PUBLISHED_SECRETS].into_iter().all(same) && is_intact => {
             Meeting::Rest
         }
+        () if is_fixed(found, &wanted) => {
+            let uid = found["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            Meeting::Remake { uid, wanted }
+        }
         () => {
             for field in ["uid", "resourceVersion"] {
                 wanted["metadata"][field] = found["metadata"][field].clone();
@@ -283,6 +296,15 @@ pub fn meet(found: Option<&Value>, wanted: &Value, publication: &Publication) ->
             Meeting::Replace(wanted)
         }
     }
+}
+
+/// Whether one object cannot become another by a write: the type of a Secret and the family of an EndpointSlice stay for
+/// life, and so does everything in a Secret that somebody has made immutable. A ConfigMap is never removed here: it is the
+/// record.
+fn is_fixed(found: &Value, wanted: &Value) -> bool {
+    let differs = |field: &str| wanted.get(field).is_some() && found.get(field) != wanted.get(field);
+    let locked = wanted["kind"] == Slot::Secret.kind() && found["immutable"] == true;
+    differs("type") || differs("addressType") || locked
 }
 
 /// Adds to a record what is on record already and not known to be gone.
