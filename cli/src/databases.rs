@@ -45,6 +45,10 @@ fn say(format: Format, asked: &Note, line: &str) -> Result<()> {
         Format::Json => output::json(&mut out, asked)?,
         Format::Table => writeln!(output::plain(&mut out), "{line}")?,
     }
+    // What the record says of a server that is away, the server says itself.
+    if let Some(told) = asked.told.as_ref().filter(|_| asked.waits_for.is_none()) {
+        output::complain(&format!("{} {} says: {told}", asked.kind, asked.name));
+    }
     if let Some(why) = &asked.waits_for {
         output::complain(&format!(
             "not yet: {why}. The note stays, and is carried out when the server is well."

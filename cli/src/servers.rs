@@ -11,7 +11,8 @@ use std::path::Path;
 /// Prints the servers of a configuration.
 pub fn print(arguments: &ServersArguments) -> Result<()> {
     let text = read(&arguments.config)?;
-    let fleet = Fleet::read(&config_of(&text)).with_context(|| arguments.config.display().to_string())?;
+    let fleet = config_of(&text).and_then(|text| Fleet::read(&text));
+    let fleet = fleet.with_context(|| arguments.config.display().to_string())?;
     let servers = fleet.to_servers(&arguments.system_namespace);
     for label in fleet.on_demand.keys() {
         output::complain(&format!(

@@ -203,11 +203,17 @@ impl Fleet {
 }
 
 /// The configuration itself, or that in the manifest of a ConfigMap.
-pub fn config_of(text: &str) -> String {
+///
+/// # Errors
+/// It is a ConfigMap that has none.
+pub fn config_of(text: &str) -> Result<String, FieldError> {
     let object: Value = serde_saphyr::from_str(text).unwrap_or_default();
-    let data = object.get("data").filter(|_| object["kind"] == "ConfigMap");
-    let config = data.and_then(|data| data.get("config.yaml")).and_then(Value::as_str);
-    config.unwrap_or(text).to_owned()
+    if object["kind"] != "ConfigMap" {
+        return Ok(text.to_owned());
+    }
+    let config = object.get("data").and_then(|data| data.get("config.yaml")).and_then(Value::as_str);
+    let missing = || ValueError::new("", "is missing in the ConfigMap", "put the configuration there");
+    config.map(str::to_owned).ok_or_else(|| missing().in_field("data.config.yaml"))
 }
 
 type Fields = BTreeMap<String, String>;
@@ -284,7 +290,9 @@ impl Instance {
         let section = Section::read(label, fields, top)?;
         // It is there already, so that means nothing for it; it is read all the same.
         section.deletes()?;
-        let port = section.say("port", "defaultMasterPort").unwrap_or_else(|| "5432".to_owned());
+        let engine = engine(label, section.say("type", ""))?;
+        let usual = if engine == "postgresql" { "5432" } else { "3306" };
+        let port = section.say("port", "defaultMasterPort").unwrap_or_else(|| usual.to_owned());
         Ok(Instance {
             username: section.require("username", "defaultMasterUsername")?,
             host: section.require("host", "")?,
@@ -303,7 +311,7 @@ impl Instance {
             shape: section.shape()?,
             storage_gb: section.storage_gb()?,
             version: section.say("engineVersion", "defaultEngineVersion"),
-            engine: engine(label, section.say("type", ""))?,
+            engine,
             policy: section.policy()?,
         })
     }

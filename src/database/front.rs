@@ -58,6 +58,8 @@ impl Asked {
         let fields = Fields::read(spec)?;
         let database = fields.first(&["DBNameOverride", "DatabaseName", "AppID"])?;
         let database = database.map(|(field, text)| {
+            // An application's name was not chosen for a database, and may be written as names are elsewhere.
+            let text = if field == "AppID" { text.replace(['-', '.'], "_") } else { text };
             Identifier::read_chosen(&text).map_err(|error| error.in_field(format!("spec.{field}")))
         });
         let user = fields
@@ -118,6 +120,33 @@ impl Asked {
         spec
     }
 
+    /// What becomes of its database, as its claim says it.
+    pub fn reclaim_policy(&self) -> Option<&'static str> {
+        self.is_kept.then_some("Retain")
+    }
+
+    /// What is asked for and cannot be had any more, now that its claim, of which this is the spec, has its database.
+    pub fn find_too_late(&self, claim_spec: &Value) -> Option<String> {
+        let is = |pointer: &str| claim_spec.pointer(pointer).and_then(Value::as_str);
+        let name = |name: &Option<Identifier>, pointer: &str| {
+            let (asked, is) = (name.as_ref().map(Identifier::as_str), is(pointer));
+            (asked != is).then(|| is.unwrap_or("a name that was made for it").to_owned())
+        };
+        let of_engine = is("/engine").filter(|is| engine(is).is_ok_and(|is| is != self.engine));
+        let of_label = is("/selector/matchLabels/instance").filter(|label| !begins(&self.label, label));
+        let changed = [
+            ("DatabaseName", name(&self.database, "/parameters/databaseName")),
+            ("Username", name(&self.user, "/parameters/userName")),
+            ("Type", of_engine.map(str::to_owned)),
+            ("InstanceLabel", of_label.map(str::to_owned)),
+        ];
+        let told = changed.into_iter().filter_map(|(field, is)| {
+            Some(format!("spec.{field} cannot be changed any more, it is {}", is?))
+        });
+        let told = told.collect::<Vec<_>>().join("; ");
+        (!told.is_empty()).then(|| format!("{told}: write it back, or make a new DatabaseClaim"))
+    }
+
     /// The keys of the Secret, from those of a login.
     pub fn to_secret(&self, login: &BTreeMap<String, String>, updated_at: &str) -> BTreeMap<String, String> {
         let of = |key: &str| login.get(key).cloned().unwrap_or_default();
@@ -173,10 +202,8 @@ pub struct Instance {
 /// # Errors
 /// Why none fits, and what to do about it.
 pub fn choose<'a>(asked: &Asked, instances: &'a [Instance]) -> Result<&'a Instance, String> {
-    let begins = |label: &str| {
-        asked.label == label || asked.label.strip_prefix(label).is_some_and(|rest| rest.starts_with('.'))
-    };
-    let matched: Vec<&Instance> = instances.iter().filter(|instance| begins(&instance.label)).collect();
+    let matched: Vec<&Instance> =
+        instances.iter().filter(|instance| begins(&asked.label, &instance.label)).collect();
     let Some(longest) = matched.iter().map(|instance| instance.label.len()).max() else {
         return Err(format!(
             "spec.InstanceLabel: no instance has the label {} or one that it begins with: {}",
@@ -190,6 +217,11 @@ pub fn choose<'a>(asked: &Asked, instances: &'a [Instance]) -> Result<&'a Instan
     let why: Vec<String> = best.iter().filter_map(|instance| find_misfit(asked, instance)).collect();
     let fits = best.into_iter().find(|instance| find_misfit(asked, instance).is_none());
     fits.ok_or_else(|| why.join("; "))
+}
+
+/// Whether what is asked for begins with a label, whole segments only.
+fn begins(asked: &str, label: &str) -> bool {
+    asked == label || asked.strip_prefix(label).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn known(instances: &[Instance]) -> String {

@@ -152,8 +152,8 @@ fn serve(
         (Some(SeenDatabase { is_open: false, .. }), _) => return Step::Restore { is_renamed: false },
         (None, None) if wanted.was_made => return Step::Refuse(Refusal::Gone),
         (None, None) => return Step::CreateDatabase,
-        (Some(database), _) if database.set_up != wanted.set_up() => {
-            return Step::SetUp { is_first: database.set_up.is_empty() };
+        (Some(database), _) if wanted.unread.is_none() && database.set_up != wanted.set_up() => {
+            return Step::SetUp { is_first: database.set_up.is_empty() && !wanted.was_made };
         }
         (Some(_), _) if !wanted.was_made => return Step::RecordMade,
         (Some(_), _) => {}
@@ -209,7 +209,8 @@ pub(super) fn log_in(
     let due = rotated_at.plus_ms(rotation_ms);
     // What the application holds may still be the other user's: nothing happens to that one before it holds this one's.
     if ledger.delivered != ledger.generation && (open.is_some() || now >= due) {
-        return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: None };
+        let why = "the login is not changed yet: the Secret of its application does not hold the present one";
+        return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: Some(why.to_owned()) };
     }
     if let Some(request) = open {
         let is_answered = ledger.answered.as_deref() == Some(&request.token);

@@ -94,6 +94,8 @@ pub struct Wanted {
     pub rotation_ms: i64,
     /// Whether it has been there before: one that is gone is not replaced by an empty one.
     pub was_made: bool,
+    /// What cannot be honoured of what is said about one that has been there before: its inside stays as it is.
+    pub unread: Option<String>,
 }
 
 impl Wanted {
@@ -135,7 +137,22 @@ impl Wanted {
             connection_limit: connections(claim_spec).or(rules.connection_limit),
             rotation_ms: rules.rotation_ms,
             was_made,
+            unread: None,
         })
+    }
+
+    /// One that has been there before, with words about it that cannot be honoured: logins change all the same.
+    pub fn keep(names: Names, dialect: Dialect, rules: &Rules, unread: &FieldError) -> Wanted {
+        Wanted {
+            names,
+            dialect,
+            schemas: Vec::new(),
+            extensions: Vec::new(),
+            connection_limit: None,
+            rotation_ms: rules.rotation_ms,
+            was_made: true,
+            unread: Some(unread.to_string()),
+        }
     }
 
     /// A digest of how the inside of the database is set up.
@@ -148,6 +165,7 @@ impl Wanted {
             connection_limit,
             rotation_ms: _,
             was_made: _,
+            unread: _,
         } = self;
         let text = format!("{SET_UP_FORM} {schemas:?} {extensions:?} {connection_limit:?}");
         Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()

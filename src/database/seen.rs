@@ -98,6 +98,11 @@ impl Seen {
         !roles && !users && database.ours().is_none() && quarantined.ours().is_none()
     }
 
+    /// Whether the server shows the database, under either of its names.
+    pub fn has_database(&self) -> bool {
+        self.database.ours().is_some() || self.quarantined.ours().is_some()
+    }
+
     /// One of the groups.
     pub fn group(&self, access: RoleAccess) -> &Place<()> {
         match access {

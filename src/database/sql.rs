@@ -1,7 +1,7 @@
 //! Statements: one function that quotes, and for each engine the text of every step. Nothing is sent here.
 
 pub mod mariadb;
-mod postgresql;
+pub mod postgresql;
 pub mod role;
 mod survey;
 
@@ -83,6 +83,8 @@ pub enum At {
     Inside,
     /// The administrator's own database; what comes back are statements, which are sent one by one.
     EachRow,
+    /// The administrator's own database; what comes back are databases, and what is sent inside each.
+    Elsewhere,
 }
 
 /// Statements that are sent together: on PostgreSQL all of them happen or none.
@@ -99,8 +101,10 @@ impl Batch {
         Batch { at: At::Server, text: statements.join("; ") }
     }
 
+    /// Its owner chooses what sessions in a database begin with: it is put right first, also where a pooler took no
+    /// start-up options, and for this message only.
     fn inside(statements: &[String]) -> Batch {
-        Batch { at: At::Inside, text: statements.join("; ") }
+        Batch { at: At::Inside, text: format!("{}; {}", postgresql::PIN, statements.join("; ")) }
     }
 }
 

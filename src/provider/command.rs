@@ -2,16 +2,21 @@
 //! them only leave a note; whoever leads carries it out, and where a server is away, when it is back.
 
 use super::clock;
+use super::pass::GONE;
 use super::role::roles;
 use super::world;
 use crate::api::database::logical::{DatabasePhase, LogicalDatabase, ServerRef};
 use crate::api::database::role::DatabaseRole;
 use crate::api::database::server::ServerStatus;
 use crate::api::database::{ROTATE, UNDELETE};
+use crate::api::status::Condition;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// How often a note that has to land on what was read is tried: controllers write too.
+const TRIES: usize = 5;
 
 /// Why it cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +45,8 @@ pub struct Note {
     pub value: String,
     /// Why it cannot be carried out right now, in the words of the server's status.
     pub waits_for: Option<String>,
+    /// What the object itself says is wrong, where something is.
+    pub told: Option<String>,
 }
 
 /// Asks for another login for a claim's database. A hard change also ends every session and every older password.
@@ -87,14 +94,27 @@ pub async fn rotate_role(
         )));
     };
     let waits_for = trouble_of(client, system_namespace, &made_on.server).await?;
-    note(client, &roles(), (namespace, name), role.uid(), (ROTATE, token(is_hard)), waits_for).await
+    let on = json!({"uid": role.uid()});
+    let note = note(client, &roles(), (namespace, name), on, (ROTATE, token(is_hard))).await?;
+    Ok(Note { waits_for, told: wrong(status.conditions.as_deref()), ..note })
 }
 
 /// Asks for the database of a claim that is gone back: from quarantine, or before it has begun, or from what is kept.
 ///
 /// # Errors
 /// There is none, its claim is there and has it, or the cluster cannot be asked.
-pub async fn undelete(
+pub async fn undelete(client: &Client, system_namespace: &str, claim: (&str, &str)) -> Result<Note, Refused> {
+    for _ in 1..TRIES {
+        match undelete_as_read(client, system_namespace, claim).await {
+            Err(Refused::Api(kube::Error::Api(status))) if status.code == 409 => {}
+            asked => return asked,
+        }
+    }
+    undelete_as_read(client, system_namespace, claim).await
+}
+
+/// The note lands on the record as it was read, or not at all: one that is dropped meanwhile is not asked back.
+async fn undelete_as_read(
     client: &Client,
     system_namespace: &str,
     (namespace, name): (&str, &str),
@@ -105,8 +125,14 @@ pub async fn undelete(
     let records = records_of(client, system_namespace, (namespace, name)).await?;
     let (theirs, gone): (Vec<_>, Vec<_>) =
         records.into_iter().partition(|record| Some(&record.spec.claim.uid) == in_use.as_ref());
-    match (gone.into_iter().next_back(), theirs.is_empty()) {
+    let newest = gone.last().and_then(find_end);
+    let found = gone.into_iter().rev().find(|record| find_end(record).is_none());
+    match (found, theirs.is_empty()) {
         (Some(record), _) => on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await,
+        (None, true) if newest.is_some() => {
+            let why = newest.unwrap_or_default();
+            Err(Refused::NotFound(format!("the database of claim {namespace}/{name} {why}")))
+        }
         (None, false) => Err(Refused::NotFound(format!(
             "claim {namespace}/{name} is there and has its database: there is nothing to have back"
         ))),
@@ -118,6 +144,18 @@ pub async fn undelete(
 
 fn token(is_hard: bool) -> String {
     format!("{}-{}", if is_hard { "hard" } else { "soft" }, clock::now().0)
+}
+
+/// Why a database cannot be had back.
+fn find_end(record: &LogicalDatabase) -> Option<&'static str> {
+    let condition = record.status.as_ref().and_then(|status| status.conditions.as_ref()?.first());
+    match (phase(record), condition.map(|condition| condition.reason.as_str())) {
+        (Some(DatabasePhase::Dropping), _) => Some("is being dropped: it cannot be had back"),
+        (_, Some(GONE)) => {
+            Some("is gone from the server: there is nothing to have back, unless it is restored there")
+        }
+        _ => None,
+    }
 }
 
 fn phase(record: &LogicalDatabase) -> Option<DatabasePhase> {
@@ -151,7 +189,23 @@ async fn on_record(
 ) -> Result<Note, Refused> {
     let waits_for = trouble_of(client, system_namespace, &record.spec.server).await?;
     let (kind, name) = (ApiResource::erase::<LogicalDatabase>(&()), record.name_any());
-    note(client, &kind, (system_namespace, &name), record.uid(), (key, value), waits_for).await
+    let mut on = json!({"uid": record.uid()});
+    // One that is asked back is not ready, and that is nothing that is wrong with it.
+    let told = match key {
+        UNDELETE => {
+            on["resourceVersion"] = json!(record.resource_version());
+            None
+        }
+        _ => record.status.as_ref().and_then(|status| wrong(status.conditions.as_deref())),
+    };
+    let note = note(client, &kind, (system_namespace, &name), on, (key, value)).await?;
+    Ok(Note { waits_for, told, ..note })
+}
+
+/// What an object says is wrong with it.
+fn wrong(conditions: Option<&[Condition]>) -> Option<String> {
+    let wrong = conditions?.iter().find(|condition| condition.status != "True")?;
+    Some(wrong.message.clone())
 }
 
 /// What a server says is wrong with it, where something is.
@@ -168,22 +222,19 @@ async fn trouble_of(
     };
     let status: ServerStatus =
         found.data.get("status").and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default();
-    let wrong =
-        status.conditions.unwrap_or_default().into_iter().find(|condition| condition.status != "True");
-    Ok(wrong.map(|condition| format!("{kind} {name}: {}", condition.message)))
+    Ok(wrong(status.conditions.as_deref()).map(|message| format!("{kind} {name}: {message}")))
 }
 
 async fn note(
     client: &Client,
     kind: &ApiResource,
     (namespace, name): (&str, &str),
-    uid: Option<String>,
+    mut on: Value,
     (annotation, value): (&'static str, String),
-    waits_for: Option<String>,
 ) -> Result<Note, Refused> {
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, kind);
-    let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {annotation: &value}}}));
-    api.patch(name, &PatchParams::default(), &patch).await?;
+    on["annotations"] = json!({annotation: &value});
+    api.patch(name, &PatchParams::default(), &Patch::Merge(json!({"metadata": on}))).await?;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    Ok(Note { kind: kind.kind.clone(), namespace, name, annotation, value, waits_for })
+    Ok(Note { kind: kind.kind.clone(), namespace, name, annotation, value, waits_for: None, told: None })
 }

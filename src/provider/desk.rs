@@ -100,9 +100,25 @@ impl Desk {
     where
         T: Clone + DeserializeOwned + Debug,
     {
+        self.patch_status(api, name, json!({"status": status})).await
+    }
+
+    /// The same, where the object is still as it was read.
+    pub async fn merge_status_of<T>(&self, api: &Api<T>, object: &T, status: Value) -> Result<T, Trouble>
+    where
+        T: Clone + DeserializeOwned + Debug + Resource,
+    {
+        let guard = json!({"resourceVersion": object.resource_version(), "uid": object.uid()});
+        self.patch_status(api, &object.name_any(), json!({"metadata": guard, "status": status})).await
+    }
+
+    async fn patch_status<T>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble>
+    where
+        T: Clone + DeserializeOwned + Debug,
+    {
         self.may_write()?;
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let patch = Patch::Merge(json!({"status": status}));
+        let patch = Patch::Merge(patch);
         answer(tokio::time::timeout(WITHIN, api.patch_status(name, &parameters, &patch)).await)
     }
 

@@ -233,7 +233,7 @@ async fn offer(provider: &Provider, server: &Server, of: &Offer, health: &Health
 /// has nothing of them left to protect.
 async fn give_out_again(provider: &Provider, found: &DynamicObject) -> Result<(), Trouble> {
     let left = holders(found);
-    if world::text(found, "/status/phase") != "Released" || left.is_empty() {
+    if world::text(found, "/status/phase") != "Released" {
         return Ok(());
     }
     if left.iter().any(|uid| provider.world.assignment(uid).is_some()) {
@@ -245,7 +245,13 @@ async fn give_out_again(provider: &Provider, found: &DynamicObject) -> Result<()
         "metadata": {"resourceVersion": found.resource_version(), "uid": found.uid()},
         "spec": {"claimRefs": null},
     });
-    match desk.merge(&api, &found.name_any(), change).await {
+    let given: Result<DynamicObject, Trouble> = async {
+        let bare = desk.merge(&api, &found.name_any(), change).await?;
+        // Without references it would stay withdrawn: elsewhere there would be somebody's data in it.
+        desk.merge_status_of(&api, &bare, json!({"phase": "Available"})).await
+    }
+    .await;
+    match given {
         Ok(_) | Err(Trouble::Conflict) => Ok(()),
         Err(trouble) => Err(trouble),
     }

@@ -5,7 +5,8 @@ use super::access::Access;
 use super::pool::Health;
 use super::trouble::Trouble;
 use crate::api::database::server::SslMode;
-use crate::database::sql::{Dialect, Row, mariadb::PREPARE};
+use crate::database::sql::mariadb::{PREPARE, rights};
+use crate::database::sql::{Dialect, Row};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder, SslOpts, Value};
 use std::time::Duration;
@@ -16,14 +17,17 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// "There is no such thread": nobody was logged in who could be ended.
 const NO_SUCH_THREAD: u16 = 1094;
-/// What an administrator needs, and how the server spells it. Without the last two, it would see no sessions but its own
-/// and end none, and be told of neither.
-const RIGHTS: [&str; 9] =
-    ["SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "CREATE USER", "PROCESS", "CONNECTION ADMIN"];
+/// What an administrator needs beside what applications get of it, and how the server spells it. Without the last two, it
+/// would see no sessions but its own and end none, and be told of neither.
+const RIGHTS: [&str; 3] = ["CREATE USER", "PROCESS", "CONNECTION ADMIN"];
 /// MySQL before it has neither roles nor the hashes that are used.
 const MYSQL_FIRST: u16 = 8;
 /// From here on it is MariaDB: MySQL counts its versions otherwise.
 const MARIADB_FIRST: u16 = 10;
+
+/// What to do where a user has no connection left.
+const CROWDED: &str = "; end its sessions, or raise its limit: resources.requests.connections of the claim, \
+                       databases.connectionLimit or max_user_connections of the server";
 
 /// An open session. Dropped, it closes.
 #[derive(Debug)]
@@ -180,7 +184,8 @@ fn lacks(grants: &[String], account: &str, dialect: Dialect) -> Vec<String> {
     };
     let given = |right: &str| has(right) || (right.starts_with("CONNECTION") && has("SUPER"));
     let is_missing = |right: &&str| !given(right);
-    let missing = RIGHTS.into_iter().map(spelled).filter(is_missing).map(|right| {
+    let all = rights(dialect).chain(RIGHTS);
+    let missing = all.map(spelled).filter(is_missing).map(|right| {
         format!("the administrator lacks {right}: run GRANT {right} ON *.* TO {account} WITH GRANT OPTION")
     });
     let may_give = global.iter().any(|grant| grant.contains("WITH GRANT OPTION"));
@@ -216,7 +221,10 @@ fn trouble(place: &str, error: &Error) -> Trouble {
     let told = |what: &str| format!("server {place}: {}{what}", said.message);
     match said.code {
         1045 | 1698 => Trouble::Credentials(told("")),
-        1040 | 1203 => Trouble::Unreachable(told("; raise max_connections, or end sessions")),
+        1040 => Trouble::Unreachable(told("; raise max_connections, or end sessions")),
+        // Both are asked once the password has been.
+        1203 => Trouble::Crowded(told(CROWDED)),
+        1226 if said.message.contains("max_user_connections") => Trouble::Crowded(told(CROWDED)),
         1053 | 1927 => Trouble::Unreachable(told("")),
         1021 => Trouble::Refused(told("; its disk is full")),
         _ => Trouble::Refused(told("")),
@@ -231,13 +239,20 @@ mod tests {
     fn a_missing_right_is_named_with_the_grant_that_gives_it() {
         let all = "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION".to_owned();
         assert_eq!(lacks(&[all], "root@localhost", Dialect::Mariadb), Vec::<String>::new());
-        let some = "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, PROCESS ON *.* TO `a`@`%`".to_owned();
+        let of_applications = rights(Dialect::Mysql).collect::<Vec<_>>().join(", ");
+        let some = format!("GRANT {of_applications}, DELETE HISTORY, PROCESS ON *.* TO `a`@`%`");
         let grants = [some.clone(), "GRANT ALL PRIVILEGES ON `x`.* TO `a`@`%`".to_owned()];
         let missing = lacks(&grants, "a@%", Dialect::Mariadb);
         assert_eq!(missing.len(), 3);
         assert!(missing[0].contains("GRANT CREATE USER ON *.* TO 'a'@'%'"), "{missing:?}");
         assert!(missing[1].contains("GRANT CONNECTION ADMIN ON"), "{missing:?}");
         assert!(missing[2].contains("WITH GRANT OPTION"), "{missing:?}");
+        let less = "GRANT SELECT, CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO `a`@`%` WITH GRANT OPTION";
+        let missing = lacks(&[less.to_owned()], "a@%", Dialect::Mariadb);
+        for right in ["LOCK TABLES", "CREATE TEMPORARY TABLES", "TRIGGER", "DELETE HISTORY"] {
+            assert!(missing.iter().any(|told| told.contains(&format!("GRANT {right} ON"))), "{missing:?}");
+        }
+        assert_eq!(missing.len(), rights(Dialect::Mariadb).count() - 1, "everything but SELECT: {missing:?}");
         // MySQL lists what it calls dynamic apart, and without spaces.
         let more = "GRANT CONNECTION_ADMIN,ROLE_ADMIN ON *.* TO `a`@`%` WITH GRANT OPTION".to_owned();
         let missing = lacks(&[some, more], "a@%", Dialect::Mysql);

@@ -26,6 +26,10 @@ use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+/// The reason of a record whose database was there and is not: whoever asks for it back is told.
+pub(super) const GONE: &str = "Gone";
+const NOTHING_LEFT: &str = ": there is nothing to have back, unless it is restored there";
+
 /// Steps of one pass; more, and something undoes what we do.
 const STEPS_MAX: usize = 60;
 
@@ -103,8 +107,7 @@ impl Provider {
         };
         let assignment = self.world.assignment(&record.spec.claim.uid);
         if record.metadata.deletion_timestamp.is_some() && assignment.is_none() {
-            let is_kept = record.status.as_ref().and_then(|s| s.phase) == Some(DatabasePhase::Retained);
-            if is_kept {
+            if phase(&record) == Some(DatabasePhase::Retained) {
                 // An administrator strikes a retained database off the books. It stays where it is.
                 record::forget(&self.desk, &record).await?;
                 return Ok(Next::Rest);
@@ -129,12 +132,16 @@ impl Provider {
         }
         let mut message = trouble.to_string();
         // What cannot be told now is told by the next pass.
-        match is_claimed {
-            true => drop(book.tell(&self.desk, &message).await),
-            false => message.push_str(meanwhile(&end_of(record))),
+        if is_claimed {
+            drop(book.tell(&self.desk, &message).await);
+        }
+        // The pass may have written to it.
+        let Ok(Some(record)) = self.desk.find(&self.desk.records(), &record.name_any()).await else { return };
+        if !is_claimed && matches!(trouble, Trouble::Unreachable(_) | Trouble::Credentials(_)) {
+            message.push_str(meanwhile(&record));
         }
         let told = Told { phase: None, reason: trouble.reason(), message };
-        let _ = record::tell(&self.desk, record, told, book.state.as_ref()).await;
+        let _ = record::tell(&self.desk, &record, told, book.state.as_ref()).await;
     }
 
     /// Writes the record of a new database, before anything is made; or gives one that was asked back to its claim.
@@ -177,12 +184,17 @@ impl Provider {
             None => self.end_goal(&record, &end).await?,
         };
         let access = server::access(&self.desk, &server).await?;
-        let invalid = |error: crate::model::FieldError| Trouble::Invalid(error.to_string());
         let names = record::names_of(&record.spec);
         let empty = serde_json::Value::Null;
         let spec = assignment.and_then(|found| found.claim.data.get("spec")).unwrap_or(&empty);
         let was_made = record.status.as_ref().is_some_and(|status| status.created_at.is_some());
-        let wanted = Wanted::read(names, server.dialect, &server.rules, spec, was_made).map_err(invalid)?;
+        let (dialect, rules) = (server.dialect, &server.rules);
+        let wanted = match Wanted::read(names.clone(), dialect, rules, spec, was_made) {
+            Ok(wanted) => wanted,
+            // An application that has its database keeps its login, and its login changes, whatever is written since.
+            Err(unread) if was_made => Wanted::keep(names, dialect, rules, &unread),
+            Err(unread) => return Err(Trouble::Invalid(unread.to_string())),
+        };
         let request = record.annotations().get(ROTATE).and_then(|text| Request::read(text));
         Ok(Case { record, goal, server, access, wanted, request })
     }
@@ -219,7 +231,7 @@ impl Provider {
             tracing::debug!(database = case.record.spec.id, ?step, "done");
             self.count(&step, &case, begun.elapsed(), &mut rotating);
             match step {
-                Step::Wait { until, why } => return self.rest(&case, book, until, why).await,
+                Step::Wait { until, why } => return self.rest(&case, &seen, book, until, why).await,
                 Step::Refuse(refusal) => return self.refuse(&case, &seen, book, &refusal).await,
                 Step::Forget => return Ok(Next::Rest),
                 // The time decides what is next.
@@ -310,9 +322,23 @@ impl Provider {
                 desk.may_destroy().await?;
                 book.forget(desk).await?;
             }
-            Step::Forget => record::forget(desk, &case.record).await?,
+            Step::Forget => {
+                // A claim that was refused has a login with nothing but the reason in it.
+                desk.may_destroy().await?;
+                book.forget(desk).await?;
+                record::forget(desk, &case.record).await?;
+            }
             Step::Wait { .. } | Step::Refuse(_) => {}
-            _ => return self.tell_server(step, case, session, book).await,
+            _ => {
+                if case.goal == Goal::Drop
+                    && drops(step)
+                    && phase(&case.record) != Some(DatabasePhase::Dropping)
+                {
+                    desk.may_destroy().await?;
+                    case.record = record::start_drop(desk, &case.record).await?;
+                }
+                return self.tell_server(step, case, session, book).await;
+            }
         }
         Ok(false)
     }
@@ -347,12 +373,17 @@ impl Provider {
     async fn rest(
         &self,
         case: &Case,
+        seen: &Seen,
         book: &mut Book,
         until: Time,
         why: Option<String>,
     ) -> Result<Next, Trouble> {
+        let is_gone = case.wanted.was_made && !seen.has_database();
+        let gone = || format!("the database is gone from the server{NOTHING_LEFT}");
         let (phase, reason, message) = match case.goal {
             Goal::Serve => (DatabasePhase::Ready, "Ready", "its claim can use it".to_owned()),
+            Goal::Retain if is_gone => (DatabasePhase::Retained, GONE, gone()),
+            Goal::Quarantine(_) if is_gone => (DatabasePhase::Quarantined, GONE, gone()),
             Goal::Retain => {
                 (DatabasePhase::Retained, "Retained", "it is kept, and nobody can log in".to_owned())
             }
@@ -362,7 +393,14 @@ impl Provider {
             }
             Goal::Drop => (DatabasePhase::Dropping, "Dropping", "it is being dropped".to_owned()),
         };
-        let told = Told { phase: Some(phase), reason, message: why.unwrap_or(message) };
+        let told = match &case.wanted.unread {
+            Some(unread) if case.goal == Goal::Serve => {
+                let message =
+                    format!("{unread}; what is inside stays as it was, and logins change all the same");
+                Told { phase: None, reason: "Invalid", message }
+            }
+            Some(_) | None => Told { phase: Some(phase), reason, message: why.unwrap_or(message) },
+        };
         record::tell(&self.desk, &case.record, told, book.state.as_ref()).await?;
         let ms = until.0.saturating_sub(clock::now().0);
         Ok(match until.0 {
@@ -372,8 +410,21 @@ impl Provider {
     }
 }
 
+/// Whether a step takes away what cannot be had back.
+fn drops(step: &Step) -> bool {
+    matches!(step, Step::DropDatabase { .. } | Step::DropUser(_) | Step::DropGroup(_) | Step::DropOwner)
+}
+
+fn phase(record: &LogicalDatabase) -> Option<DatabasePhase> {
+    record.status.as_ref().and_then(|status| status.phase)
+}
+
 /// What becomes of a database without a claim while its server is away.
-fn meanwhile(end: &End) -> &'static str {
+fn meanwhile(record: &LogicalDatabase) -> &'static str {
+    let end = end_of(record);
+    if phase(record) == Some(DatabasePhase::Dropping) {
+        return "; what is left of it is dropped once the server is back";
+    }
     match (end.policy, end.is_undeleted) {
         (_, true) => "; it is asked back: nothing of it is dropped, and it is kept once the server is back",
         (ReclaimPolicy::Retain, false) => "; it is kept",

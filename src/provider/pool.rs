@@ -45,9 +45,18 @@ enum Line {
 }
 
 impl Line {
+    /// For the administrator.
     async fn open(access: &Access) -> Result<Line, Trouble> {
+        match access.dialect {
+            Dialect::Postgresql => Ok(Line::Postgresql(PostgresSession::open(access).await?)),
+            Dialect::Mariadb | Dialect::Mysql => Line::log_in(access).await,
+        }
+    }
+
+    /// For anybody.
+    async fn log_in(access: &Access) -> Result<Line, Trouble> {
         Ok(match access.dialect {
-            Dialect::Postgresql => Line::Postgresql(PostgresSession::open(access).await?),
+            Dialect::Postgresql => Line::Postgresql(PostgresSession::log_in(access).await?),
             Dialect::Mariadb | Dialect::Mysql => {
                 Line::Mariadb(Box::new(MariadbSession::log_in(access).await?))
             }
@@ -172,13 +181,20 @@ impl Session {
                         drop(self.send(row[0].as_deref().unwrap_or_default()).await?);
                     }
                 }
-                At::Inside => {
-                    let inside = self.access.inside(names.database.as_str());
-                    drop(Line::open(&inside).await?.send(&batch.text).await?);
+                At::Inside => self.send_inside(names.database.as_str(), &batch.text).await?,
+                At::Elsewhere => {
+                    for [database, text, ..] in self.send(&batch.text).await? {
+                        let (database, text) = (database.unwrap_or_default(), text.unwrap_or_default());
+                        self.send_inside(&database, &text).await?;
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    async fn send_inside(&self, database: &str, text: &str) -> Result<(), Trouble> {
+        Line::open(&self.access.inside(database)).await?.send(text).await.map(drop)
     }
 
     /// What the server speaks, now that it has been spoken to.
@@ -220,12 +236,16 @@ impl Session {
     }
 }
 
-/// Logs in as an application would, and asks for nothing but an answer.
+/// Logs in as an application would, and asks for nothing but an answer. One that is told that all its connections are
+/// taken has been let in by its password: whoever takes them shall not keep a leaked login alive.
 ///
 /// # Errors
 /// The login does not work.
 pub(super) async fn try_login(access: &Access) -> Result<(), Trouble> {
-    run_as(access, "SELECT 1").await.map(drop)
+    match run_as(access, "SELECT 1").await {
+        Ok(_) | Err(Trouble::Crowded(_)) => Ok(()),
+        Err(trouble) => Err(trouble),
+    }
 }
 
 /// Logs in as an application would, and sends one message. For those who show or check that a login works.
@@ -233,5 +253,5 @@ pub(super) async fn try_login(access: &Access) -> Result<(), Trouble> {
 /// # Errors
 /// The login does not work, or the server refuses the message.
 pub async fn run_as(access: &Access, text: &str) -> Result<Vec<Row>, Trouble> {
-    Line::open(access).await?.send(text).await
+    Line::log_in(access).await?.send(text).await
 }

@@ -5,7 +5,7 @@ use super::access::Access;
 use super::pool::Health;
 use super::tls;
 use super::trouble::Trouble;
-use crate::database::sql::Row;
+use crate::database::sql::{Row, postgresql::OPTIONS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -17,6 +17,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// How long one message may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Characters of what a server adds to a refusal.
+const DETAIL_MAX: usize = 400;
+/// What to do where a database, or a user, has no connection left.
+const CROWDED: &str = "; end sessions of the application, or raise its limit: resources.requests.connections of the claim, \
+                       or databases.connectionLimit of the server";
 
 /// An open session. Dropped, it closes.
 #[derive(Debug)]
@@ -34,8 +40,27 @@ impl Drop for PostgresSession {
 }
 
 impl PostgresSession {
+    /// Opens one for the administrator: what it starts with is ours to say, and not the owner's of the database.
     pub async fn open(access: &Access) -> Result<PostgresSession, Trouble> {
+        let place = access.place();
+        match PostgresSession::connect(access, Some(OPTIONS)).await {
+            // A pooler that takes no options. Messages inside a database say the same themselves.
+            Err(Refusal::Said(error)) if takes_no_options(&error) => PostgresSession::log_in(access).await,
+            opened => opened.map_err(|refusal| refusal.into_trouble(&place)),
+        }
+    }
+
+    /// Opens one for anybody, as an application would.
+    pub async fn log_in(access: &Access) -> Result<PostgresSession, Trouble> {
+        let opened = PostgresSession::connect(access, None).await;
+        opened.map_err(|refusal| refusal.into_trouble(&access.place()))
+    }
+
+    async fn connect(access: &Access, options: Option<&str>) -> Result<PostgresSession, Refusal> {
         let mut config = Config::new();
+        if let Some(options) = options {
+            config.options(options);
+        }
         config
             .host(&access.host)
             .port(access.port)
@@ -46,7 +71,7 @@ impl PostgresSession {
             .connect_timeout(CONNECT_WITHIN)
             .keepalives_idle(Duration::from_secs(30));
         let place = access.place();
-        let tls = tls::client_config(access.ssl_mode)?;
+        let tls = tls::client_config(access.ssl_mode).map_err(Refusal::Other)?;
         let opened = async {
             match tls {
                 None => {
@@ -62,8 +87,8 @@ impl PostgresSession {
             }
         };
         let opened = tokio::time::timeout(CONNECT_WITHIN, opened).await;
-        let opened = opened.map_err(|_| silent(&place, CONNECT_WITHIN))?;
-        let (client, connection) = opened.map_err(|error: tokio_postgres::Error| trouble(&place, &error))?;
+        let opened = opened.map_err(|_| Refusal::Other(silent(&place, CONNECT_WITHIN)))?;
+        let (client, connection) = opened.map_err(Refusal::Said)?;
         Ok(PostgresSession { client, connection, place, is_silent: AtomicBool::new(false) })
     }
 
@@ -93,18 +118,18 @@ impl PostgresSession {
     /// What the server says of itself, and which rights the administrator lacks.
     pub async fn health(&self) -> Result<Health, Trouble> {
         // The size of a database that it may not enter would refuse the whole question, and with it what is missing.
-        let asked = "SELECT current_setting('server_version'), \
-            (SELECT count(*) FROM pg_database d WHERE shobj_description(d.oid, 'pg_database') LIKE 'conductor:%')::text, \
-            (SELECT coalesce(sum(pg_database_size(oid)), 0) / 1048576 FROM pg_database WHERE datallowconn \
-                AND (has_database_privilege(oid, 'CONNECT') OR pg_has_role('pg_read_all_stats', 'USAGE')))::bigint::text, \
-            (SELECT count(*) FROM pg_stat_activity)::text, current_setting('max_connections'), \
-            (SELECT concat_ws(',', CASE WHEN rolsuper THEN 'SUPERUSER' END, \
+        let asked = "SELECT pg_catalog.current_setting('server_version'), \
+            (SELECT pg_catalog.count(*) FROM pg_catalog.pg_database d WHERE pg_catalog.shobj_description(d.oid, 'pg_database') LIKE 'conductor:%')::text, \
+            (SELECT coalesce(pg_catalog.sum(pg_catalog.pg_database_size(oid)), 0) / 1048576 FROM pg_catalog.pg_database WHERE datallowconn \
+                AND (pg_catalog.has_database_privilege(oid, 'CONNECT') OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')))::bigint::text, \
+            (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity)::text, pg_catalog.current_setting('max_connections'), \
+            (SELECT pg_catalog.concat_ws(',', CASE WHEN rolsuper THEN 'SUPERUSER' END, \
                 CASE WHEN rolcreaterole OR rolsuper THEN 'CREATEROLE' END, \
                 CASE WHEN rolcreatedb OR rolsuper THEN 'CREATEDB' END, \
-                CASE WHEN NOT pg_is_in_recovery() THEN 'PRIMARY' END, \
-                CASE WHEN current_setting('transaction_read_only') = 'off' OR pg_is_in_recovery() THEN 'WRITE' END, \
+                CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN 'PRIMARY' END, \
+                CASE WHEN pg_catalog.current_setting('transaction_read_only') = 'off' OR pg_catalog.pg_is_in_recovery() THEN 'WRITE' END, \
                 current_user) \
-             FROM pg_roles WHERE rolname = current_user)";
+             FROM pg_catalog.pg_roles WHERE rolname = current_user)";
         let rows = self.send(asked).await?;
         let row = rows.into_iter().next().unwrap_or_default();
         let number = |at: usize| row[at].as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -135,6 +160,27 @@ impl PostgresSession {
     }
 }
 
+/// Why a session was not opened.
+enum Refusal {
+    /// In the server's words.
+    Said(tokio_postgres::Error),
+    Other(Trouble),
+}
+
+impl Refusal {
+    fn into_trouble(self, place: &str) -> Trouble {
+        match self {
+            Refusal::Said(error) => trouble(place, &error),
+            Refusal::Other(trouble) => trouble,
+        }
+    }
+}
+
+/// PgBouncer calls them a breach of the protocol, others what they do not have.
+fn takes_no_options(error: &tokio_postgres::Error) -> bool {
+    [Some(&SqlState::PROTOCOL_VIOLATION), Some(&SqlState::FEATURE_NOT_SUPPORTED)].contains(&error.code())
+}
+
 fn read(row: &SimpleQueryRow) -> Row {
     let mut columns = Row::default();
     for (at, column) in columns.iter_mut().enumerate().take(row.len()) {
@@ -162,6 +208,12 @@ fn trouble(place: &str, error: &tokio_postgres::Error) -> Trouble {
         c if *c == SqlState::INVALID_PASSWORD || *c == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             Trouble::Credentials(told(""))
         }
+        // Both are asked once the password has been: the server knows who it is.
+        c if *c == SqlState::TOO_MANY_CONNECTIONS
+            && matches!(said.routine(), Some("CheckMyDatabase" | "InitializeSessionUserId")) =>
+        {
+            Trouble::Crowded(told(CROWDED))
+        }
         c if *c == SqlState::TOO_MANY_CONNECTIONS => {
             Trouble::Unreachable(told("; raise max_connections, or end sessions"))
         }
@@ -172,6 +224,11 @@ fn trouble(place: &str, error: &tokio_postgres::Error) -> Trouble {
             Trouble::Unreachable(told(""))
         }
         c if *c == SqlState::DISK_FULL => Trouble::Refused(told("; its disk is full")),
+        // What depends on it, and in which database.
+        c if *c == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
+            let detail = said.detail().unwrap_or_default().replace('\n', ", ");
+            Trouble::Refused(told(&format!(": {}", detail.chars().take(DETAIL_MAX).collect::<String>())))
+        }
         _ => Trouble::Refused(told("")),
     }
 }

@@ -135,6 +135,15 @@ pub(super) async fn start_quarantine(
     desk.merge_status(&desk.records(), &record.name_any(), status).await
 }
 
+/// Writes down that it is being dropped, on the revision that this was decided on: who asked for it back was first.
+pub(super) async fn start_drop(desk: &Desk, record: &LogicalDatabase) -> Result<LogicalDatabase, Trouble> {
+    let was = record.status.clone().unwrap_or_default();
+    let message = "it is being dropped, and cannot be had back".to_owned();
+    let told = Told { phase: Some(DatabasePhase::Dropping), reason: "Dropping", message };
+    let change = serde_json::to_value(status(record, was, told, None)).unwrap_or_default();
+    desk.merge_status_of(&desk.records(), record, change).await
+}
+
 /// Writes down how the database stands, where that is not what is written there.
 pub(super) async fn tell(
     desk: &Desk,

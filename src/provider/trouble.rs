@@ -12,6 +12,8 @@ pub enum Trouble {
     Credentials(String),
     /// The server refuses: a right is missing, it is full, it may not be written to.
     Refused(String),
+    /// The server knows who it is, and lets no more of them in.
+    Crowded(String),
     /// The API refuses or does not answer.
     Api(String),
     /// Another has changed the object: it is looked at anew.
@@ -29,6 +31,7 @@ impl Trouble {
             Trouble::Unreachable(_) => "ServerUnreachable",
             Trouble::Credentials(_) => "AdministratorRefused",
             Trouble::Refused(_) => "ServerRefuses",
+            Trouble::Crowded(_) => "ConnectionLimit",
             Trouble::Api(_) => "ApiUnavailable",
             Trouble::Conflict => "Conflict",
             Trouble::Invalid(_) => "Invalid",
@@ -43,6 +46,7 @@ impl fmt::Display for Trouble {
             Trouble::Unreachable(why)
             | Trouble::Credentials(why)
             | Trouble::Refused(why)
+            | Trouble::Crowded(why)
             | Trouble::Invalid(why) => f.write_str(why),
             Trouble::Api(why) => write!(f, "the API: {why}"),
             Trouble::Conflict => f.write_str("somebody else changed it meanwhile; it is tried again"),

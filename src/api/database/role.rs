@@ -46,6 +46,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("has(self.secretName) == has(oldSelf.secretName)", "secretName cannot be changed: make another DatabaseRole"))]
 pub struct DatabaseRoleSpec {
     /// The claim whose database it is. Another one is another role: make a new one.
     #[x_kube(validation = ("self == oldSelf", "cannot be changed: make another DatabaseRole"))]
@@ -55,7 +56,10 @@ pub struct DatabaseRoleSpec {
     pub access: RoleAccess,
     /// Name of the Secret with the connection; absent, the name of the role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     #[x_kube(validation = ("self == oldSelf", "cannot be changed: make another DatabaseRole"))]
     pub secret_name: Option<String>,
     /// Minutes between changes of the login; absent, as the server has it for claims.

@@ -47,6 +47,42 @@ fn the_least_is_a_label_and_the_rest_has_defaults() {
 }
 
 #[test]
+fn the_name_of_an_application_becomes_that_of_a_database() {
+    let read = asked(json!({"AppID": "my-app.eu", "InstanceLabel": "athena"})).expect("it can be read");
+    assert_eq!(read.database.as_ref().map(Identifier::as_str), Some("my_app_eu"));
+}
+
+#[test]
+fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
+    let plain = json!({"AppID": "shop", "InstanceLabel": "athena.eu"});
+    let claim = asked(plain.clone()).expect("it can be read").to_claim(&instance("athena"));
+    let told = |change: Value| {
+        let mut spec = plain.clone();
+        for (key, value) in change.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        asked(spec).expect("it can be read").find_too_late(&claim)
+    };
+    for fine in
+        [json!({}), json!({"SecretName": "x", "DeletePolicy": "recycle"}), json!({"InstanceLabel": "athena"})]
+    {
+        assert_eq!(told(fine.clone()), None, "{fine}");
+    }
+    for (change, part) in [
+        (json!({"DBNameOverride": "other"}), "spec.DatabaseName cannot be changed any more, it is shop"),
+        (
+            json!({"Username": "me"}),
+            "spec.Username cannot be changed any more, it is a name that was made for it",
+        ),
+        (json!({"Type": "MySQL"}), "spec.Type cannot be changed any more, it is postgresql"),
+        (json!({"InstanceLabel": "atlas"}), "spec.InstanceLabel cannot be changed any more, it is athena"),
+    ] {
+        let told = told(change).expect(part);
+        assert!(told.contains(part) && told.contains("make a new DatabaseClaim"), "{told}");
+    }
+}
+
+#[test]
 fn what_cannot_be_honoured_is_told_with_its_place() {
     for (spec, told) in [
         (json!({"AppID": "shop"}), "spec.InstanceLabel"),
@@ -56,7 +92,8 @@ fn what_cannot_be_honoured_is_told_with_its_place() {
         (json!({"InstanceLabel": "a", "Type": "Oracle"}), "spec.Type: `Oracle` is not known"),
         (json!({"InstanceLabel": "a", "DatabaseName": "a\"; DROP"}), "spec.DatabaseName"),
         (json!({"InstanceLabel": "a", "DatabaseName": "c_x"}), "spec.DatabaseName"),
-        (json!({"InstanceLabel": "a", "AppID": "my-app"}), "spec.AppID"),
+        (json!({"InstanceLabel": "a", "AppID": "my app"}), "spec.AppID"),
+        (json!({"InstanceLabel": "a", "DatabaseName": "my-app"}), "spec.DatabaseName"),
         (json!({"InstanceLabel": "a", "Username": "a b"}), "spec.Username"),
         (json!({"InstanceLabel": "a", "DSNName": "a/b"}), "spec.DSNName"),
         (json!({"InstanceLabel": "a", "DSNName": "password"}), "another meaning"),

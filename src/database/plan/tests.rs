@@ -19,6 +19,7 @@ fn wanted(dialect: Dialect) -> Wanted {
         connection_limit: None,
         rotation_ms: HOUR,
         was_made: false,
+        unread: None,
     }
 }
 
@@ -269,7 +270,21 @@ fn what_somebody_took_away_is_given_back_and_nothing_ends_before_its_successor_i
     assert_eq!(lab.steps, [Step::SetPassword { user: User::A, generation: 1 }]);
     lab.request = Request::read("hard-1");
     lab.ledger().delivered = 0;
-    assert!(matches!(lab.next(Goal::Serve), Step::Wait { .. }));
+    let Step::Wait { why: Some(why), .. } = lab.next(Goal::Serve) else { panic!("it does not wait") };
+    assert!(why.contains("the Secret of its application"), "{why}");
+}
+
+#[test]
+fn words_that_cannot_be_honoured_stop_no_login_and_change_nothing_inside() {
+    let mut lab = Lab::serving(Dialect::Postgresql);
+    lab.wanted.connection_limit = Some(7);
+    lab.wanted.unread = Some("spec.parameters.extensions: ...".to_owned());
+    lab.request = Request::read("soft-1");
+    lab.settle(Goal::Serve);
+    assert!(!lab.steps.iter().any(|step| matches!(step, Step::SetUp { .. })), "{:?}", lab.steps);
+    assert!(lab.steps.contains(&Step::CloseRequest { token: "soft-1".to_owned() }), "{:?}", lab.steps);
+    lab.wanted.unread = None;
+    assert_eq!(lab.next(Goal::Serve), Step::SetUp { is_first: false }, "once they can be");
 }
 
 #[test]

@@ -19,6 +19,27 @@ pub const PREPARE: [&str; 3] = [
      mark VARCHAR(512) NOT NULL, PRIMARY KEY (kind, name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 ];
 
+const RIGHTS: [&str; 18] = [
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CREATE",
+    "DROP",
+    "REFERENCES",
+    "INDEX",
+    "ALTER",
+    "CREATE TEMPORARY TABLES",
+    "LOCK TABLES",
+    "EXECUTE",
+    "CREATE VIEW",
+    "SHOW VIEW",
+    "CREATE ROUTINE",
+    "ALTER ROUTINE",
+    "EVENT",
+    "TRIGGER",
+];
+
 /// A hash that no password has: its user cannot log in even where it is not locked.
 const NO_PASSWORD: &str = "*0000000000000000000000000000000000000000";
 /// The same for MySQL.
@@ -155,9 +176,17 @@ pub(super) fn pattern(database: &Identifier) -> String {
     name(database).replace('_', "\\_")
 }
 
+/// By name: of `ALL PRIVILEGES` a server gives what it knows, and an administrator must have all of that to give it.
 fn grant(wanted: &Wanted, user: User) -> Batch {
     let database = pattern(&wanted.names.database);
-    one(format!("GRANT ALL PRIVILEGES ON {database}.* TO {}", account(wanted.names.user(user))))
+    let rights = rights(wanted.dialect).collect::<Vec<_>>().join(", ");
+    one(format!("GRANT {rights} ON {database}.* TO {}", account(wanted.names.user(user))))
+}
+
+/// What an application may do in its own database; an administrator needs as much.
+pub fn rights(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    let more = (dialect != Dialect::Mysql).then_some("DELETE HISTORY");
+    RIGHTS.into_iter().chain(more)
 }
 
 #[cfg(test)]
@@ -175,6 +204,7 @@ mod tests {
             connection_limit: Some(9),
             rotation_ms: 0,
             was_made: true,
+            unread: None,
         };
         let steps = [
             Step::CreateOwner,
@@ -196,8 +226,8 @@ mod tests {
             INSERT INTO `conductor`.`marks` (kind, name, mark) VALUES ('user', 'C_a', 'conductor:u''1\\ 0'), ('user', 'C_b', 'conductor:u''1\\ 0'), ('database', 'C', 'conductor:u''1\\')
             CREATE USER IF NOT EXISTS 'C_a'@'%' IDENTIFIED VIA mysql_native_password USING '*0000000000000000000000000000000000000000' ACCOUNT LOCK
             CREATE DATABASE IF NOT EXISTS `C` CHARACTER SET utf8mb4
-            GRANT ALL PRIVILEGES ON `ESC`.* TO 'C_a'@'%'
-            GRANT ALL PRIVILEGES ON `ESC`.* TO 'C_b'@'%'
+            GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER, DELETE HISTORY ON `ESC`.* TO 'C_a'@'%'
+            GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER, DELETE HISTORY ON `ESC`.* TO 'C_b'@'%'
             ALTER USER 'C_a'@'%' WITH MAX_USER_CONNECTIONS 9
             ALTER USER 'C_b'@'%' WITH MAX_USER_CONNECTIONS 9
             UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 7d419bee1fc941e4' WHERE kind = 'database' AND name = 'C'

@@ -1,11 +1,20 @@
 //! The statements for PostgreSQL. Everything is owned by a role that cannot log in; the two users become it as they
 //! log in. Marks are comments, written in the transaction that makes what they mark; only a database cannot be made
-//! in one, and is known by its owner until its mark is there.
+//! in one, and is known by its owner, for its comment is the application's to change.
 
-use super::{Batch, Dialect, Extras};
+use super::{At, Batch, Dialect, Extras};
 use crate::database::names::{Identifier, Mark};
 use crate::database::plan::Step;
 use crate::database::rules::Wanted;
+
+/// What a session of the administrator starts with. It stands over what `ALTER DATABASE ... SET` says, which is the
+/// application's to write: a function of its own in the way of the server's would be run with our rights. Whether a
+/// server may be written to is the server's own to say.
+pub const OPTIONS: &str = "-c search_path=pg_catalog,pg_temp -c role=none -c standard_conforming_strings=on \
+                           -c statement_timeout=0 -c lock_timeout=0";
+/// The same at the head of a message.
+pub(super) const PIN: &str = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; \
+                              SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 
 pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
     let names = &wanted.names;
@@ -48,11 +57,9 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             let database = if *is_renamed { &names.quarantined } else { &names.database };
             vec![Batch::server(&[format!("DROP DATABASE {}", name(database))])]
         }
-        Step::DropUser(user) => vec![Batch::server(&[format!("DROP ROLE {}", name(names.user(*user)))])],
-        Step::DropGroup(access) => {
-            vec![Batch::server(&[format!("DROP ROLE {}", name(names.group(*access)))])]
-        }
-        Step::DropOwner => vec![Batch::server(&[format!("DROP ROLE {owner}")])],
+        Step::DropUser(user) => drop_role(names.user(*user)),
+        Step::DropGroup(access) => drop_role(names.group(*access)),
+        Step::DropOwner => drop_role(&names.owner),
         Step::RecordMade
         | Step::StorePending { .. }
         | Step::Publish { .. }
@@ -111,6 +118,11 @@ fn set_up(wanted: &Wanted, is_first: bool) -> Vec<Batch> {
     let schema =
         |schema: &Identifier| format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {owner}", name(schema));
     inside.extend(wanted.schemas.iter().map(schema));
+    if !wanted.extensions.is_empty() {
+        // Where they are made; their scripts have a path of their own. `SCHEMA public` would refuse those that have a
+        // schema of their own.
+        inside.push("SET LOCAL search_path = public".to_owned());
+    }
     inside.extend(wanted.extensions.iter().map(|e| format!("CREATE EXTENSION IF NOT EXISTS {}", name(e))));
     let mark = comment("DATABASE", &wanted.names.database, &wanted.names.mark(&wanted.set_up()));
     vec![Batch::server(&outside), Batch::inside(&inside), Batch::server(&[mark])]
@@ -129,8 +141,28 @@ pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
 fn end_sessions(of: &str, whose: &Identifier) -> Batch {
     let whose = Dialect::Postgresql.text(whose.as_str());
     Batch::server(&[format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of} = {whose} AND pid <> pg_backend_pid()"
+        "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE {of} = {whose} \
+         AND pid <> pg_catalog.pg_backend_pid()"
     )])
+}
+
+/// Drops a role that nobody uses any more. Others on the server may have given it rights on what is theirs, and it could
+/// not be dropped for that: in databases that are ours to enter, where it owns nothing, they are taken from it first.
+/// Whose a database is, its owner's mark says, which no application can write.
+pub(super) fn drop_role(role: &Identifier) -> Vec<Batch> {
+    let (quoted, text) = (name(role), Dialect::Postgresql.text(role.as_str()));
+    let inside = Dialect::Postgresql.text(&format!("{PIN}; DROP OWNED BY {quoted}"));
+    let depends = format!(
+        "s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM \
+         pg_catalog.pg_roles r WHERE r.rolname = {text})"
+    );
+    let given = format!(
+        "SELECT d.datname::text, {inside} FROM pg_catalog.pg_database d WHERE d.datallowconn \
+         AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' \
+         AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE {depends} AND (s.dbid = d.oid OR s.objid = d.oid)) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE {depends} AND s.dbid = d.oid AND s.deptype = 'o')"
+    );
+    vec![Batch { at: At::Elsewhere, text: given }, Batch::server(&[format!("DROP ROLE {quoted}")])]
 }
 
 fn rename(from: &Identifier, to: &Identifier) -> Batch {
@@ -143,7 +175,6 @@ mod tests {
     use super::*;
     use crate::api::database::role::RoleAccess;
     use crate::database::names::{Names, User};
-    use crate::database::sql::At;
 
     #[test]
     fn the_statements_of_a_life() {
@@ -156,6 +187,7 @@ mod tests {
             connection_limit: Some(9),
             rotation_ms: 0,
             was_made: true,
+            unread: None,
         };
         let steps = [
             Step::CreateOwner,
@@ -183,19 +215,22 @@ mod tests {
             CREATE ROLE "C_a" NOLOGIN IN ROLE "C"; ALTER ROLE "C_a" SET role = 'C'; COMMENT ON ROLE "C_a" IS 'conductor:u''1 0'; GRANT "C_a" TO CURRENT_USER
             CREATE DATABASE "C" OWNER "C" TEMPLATE template0 ENCODING 'UTF8'
             REVOKE ALL ON DATABASE "C" FROM PUBLIC; ALTER DATABASE "C" WITH CONNECTION LIMIT 9
-            in it: REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
+            in it: SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; SET LOCAL search_path = public; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
             COMMENT ON DATABASE "C" IS 'conductor:u''1 00ae54f0bdea7ac6'
             ALTER ROLE "C_b" LOGIN PASSWORD 'SCRAM-SHA-256$1'; COMMENT ON ROLE "C_b" IS 'conductor:u''1 7'
             ALTER ROLE "C_a" NOLOGIN
-            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'C_a' AND pid <> pg_backend_pid()
+            SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = 'C_a' AND pid <> pg_catalog.pg_backend_pid()
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false
-            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'C' AND pid <> pg_backend_pid()
+            SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = 'C' AND pid <> pg_catalog.pg_backend_pid()
             ALTER DATABASE "C" RENAME TO "C_q"
             ALTER DATABASE "C_q" RENAME TO "C"
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS true
             DROP DATABASE "C_q"
+            SELECT d.datname::text, 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_b"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C_b"
+            SELECT d.datname::text, 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_r"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_r') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_r') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C_r"
+            SELECT d.datname::text, 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C""#]]
         .assert_eq(&lines.collect::<Vec<_>>().join("\n"));
     }

@@ -22,7 +22,7 @@ pub fn statements(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> V
 }
 
 fn on_postgresql(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Vec<Batch> {
-    use postgresql::{comment, join, name, revoke, set_password};
+    use postgresql::{comment, drop_role, join, name, revoke, set_password};
     let group = name(wanted.group());
     match step {
         RoleStep::CreateGroup => {
@@ -50,7 +50,7 @@ fn on_postgresql(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Ve
                 // A group that is not there is left by nobody.
                 let other = wanted.database.group(access);
                 format!(
-                    "DO $$ BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = {}) THEN REVOKE {} FROM {}; END IF; END $$",
+                    "DO $$ BEGIN IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {}) THEN REVOKE {} FROM {}; END IF; END $$",
                     Dialect::Postgresql.text(other.as_str()), name(other), name(user)
                 )
             });
@@ -60,10 +60,11 @@ fn on_postgresql(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Ve
             vec![Batch::server(&all)]
         }
         RoleStep::DropUser { user, is_open } => {
-            let (user, owner) = (name(wanted.user(*user)), name(&wanted.database.owner));
+            let (role, owner) = (wanted.user(*user), name(&wanted.database.owner));
+            let user = name(role);
             let inside = [format!("REASSIGN OWNED BY {user} TO {owner}"), format!("DROP OWNED BY {user}")];
             let inside = is_open.then(|| Batch::inside(&inside));
-            inside.into_iter().chain([Batch::server(&[format!("DROP ROLE {user}")])]).collect()
+            inside.into_iter().chain(drop_role(role)).collect()
         }
         RoleStep::Login(Step::SetPassword { user, generation }) => {
             let user = wanted.user(*user);
@@ -84,15 +85,18 @@ fn set_up_group(wanted: &WantedRole) -> Vec<Batch> {
         RoleAccess::ReadWrite => ("SELECT, INSERT, UPDATE, DELETE", "SELECT, USAGE", "CONNECT, TEMPORARY"),
     };
     let later = |what: &str| format!("ALTER DEFAULT PRIVILEGES FOR ROLE {owner} GRANT {what} TO {group}");
-    let is_owners = format!("{}::regrole", Dialect::Postgresql.text(wanted.database.owner.as_str()));
+    let owners = Dialect::Postgresql.text(wanted.database.owner.as_str());
+    let is_owners = format!("{owners}::pg_catalog.regrole::pg_catalog.oid");
     let mut inside = vec![
         // As the owner: what others keep in this database is theirs to give.
-        format!("SET ROLE {owner}"),
+        format!("SET LOCAL ROLE {owner}"),
         later("USAGE ON SCHEMAS"),
         later(&format!("{tables} ON TABLES")),
         later(&format!("{sequences} ON SEQUENCES")),
         each(
-            &format!("nspname FROM pg_namespace WHERE nspowner = {is_owners} OR nspname = 'public'"),
+            &format!(
+                "nspname FROM pg_catalog.pg_namespace WHERE nspowner = {is_owners} OR nspname = 'public'"
+            ),
             &format!("GRANT USAGE ON SCHEMA %I TO {group}"),
         ),
         each(
@@ -105,7 +109,7 @@ fn set_up_group(wanted: &WantedRole) -> Vec<Batch> {
         // Defaults and checks of tables may call functions, as whoever writes.
         inside.push(later("EXECUTE ON FUNCTIONS"));
         inside.push(each(
-            &format!("oid::regprocedure FROM pg_proc WHERE proowner = {is_owners}"),
+            &format!("oid::pg_catalog.regprocedure FROM pg_catalog.pg_proc WHERE proowner = {is_owners}"),
             &format!("GRANT EXECUTE ON ROUTINE %s TO {group}"),
         ));
     }
@@ -114,16 +118,17 @@ fn set_up_group(wanted: &WantedRole) -> Vec<Batch> {
     vec![Batch::server(&[outside]), Batch::inside(&inside), Batch::server(&[done])]
 }
 
-/// A statement for each row of one column. The server itself quotes what it finds there.
+/// A statement for each row of one column. The server itself quotes what it finds there: by its own function, whatever
+/// the application calls one of its own.
 fn each(rows: &str, statement: &str) -> String {
     format!(
-        "DO $$ DECLARE found text; BEGIN FOR found IN SELECT {rows} LOOP EXECUTE format('{statement}', found); END LOOP; END $$"
+        "DO $$ DECLARE found text; BEGIN FOR found IN SELECT {rows} LOOP EXECUTE pg_catalog.format('{statement}', found); END LOOP; END $$"
     )
 }
 
 fn relations(is_owners: &str, kinds: &str) -> String {
     format!(
-        "oid::regclass FROM pg_class WHERE relowner = {is_owners} AND relkind IN ({kinds}) AND relpersistence <> 't'"
+        "oid::pg_catalog.regclass FROM pg_catalog.pg_class WHERE relowner = {is_owners} AND relkind IN ({kinds}) AND relpersistence <> 't'"
     )
 }
 
@@ -186,11 +191,11 @@ pub fn survey(wanted: &WantedRole) -> String {
     let (accounts, can_log_in) = accounts(wanted.dialect);
     match wanted.dialect {
         Dialect::Postgresql => format!(
-            "SELECT 'role', r.rolname::text, r.rolcanlogin::text, shobj_description(r.oid, 'pg_authid'), \
-             (SELECT count(*) FROM pg_stat_activity s WHERE s.usename = r.rolname)::text, NULL::text \
-             FROM pg_roles r WHERE r.rolname IN ({users}, {}) \
+            "SELECT 'role', r.rolname::text, r.rolcanlogin::text, pg_catalog.shobj_description(r.oid, 'pg_authid'), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity s WHERE s.usename = r.rolname)::text, \
+             NULL::text FROM pg_catalog.pg_roles r WHERE r.rolname IN ({users}, {}) \
              UNION ALL SELECT 'database', d.datname::text, d.datallowconn::text, NULL, NULL, NULL \
-             FROM pg_database d WHERE d.datname = {database}",
+             FROM pg_catalog.pg_database d WHERE d.datname = {database}",
             text(wanted.group())
         ),
         Dialect::Mariadb | Dialect::Mysql => format!(

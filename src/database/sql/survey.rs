@@ -4,7 +4,7 @@
 use super::Dialect;
 use crate::api::database::role::RoleAccess;
 use crate::database::names::{Identifier, Mark, Names, User};
-use crate::database::seen::{Place, Seen, SeenDatabase, SeenUser};
+use crate::database::seen::{Place, Seen, SeenDatabase, SeenUser, Stranger};
 
 /// One row of the answer, as text.
 pub type Row = [Option<String>; 6];
@@ -20,13 +20,14 @@ pub fn survey(dialect: Dialect, names: &Names) -> String {
     let databases = list(&[&names.database, &names.quarantined]);
     match dialect {
         Dialect::Postgresql => format!(
-            "SELECT 'role', r.rolname::text, r.rolcanlogin::text, shobj_description(r.oid, 'pg_authid'), \
-             (SELECT count(*) FROM pg_stat_activity s WHERE s.usename = r.rolname)::text, NULL::text \
-             FROM pg_roles r WHERE r.rolname IN ({roles}) \
+            "SELECT 'role', r.rolname::text, r.rolcanlogin::text, pg_catalog.shobj_description(r.oid, 'pg_authid'), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity s WHERE s.usename = r.rolname)::text, \
+             NULL::text FROM pg_catalog.pg_roles r WHERE r.rolname IN ({roles}) \
              UNION ALL SELECT 'database', d.datname::text, d.datallowconn::text, \
-             shobj_description(d.oid, 'pg_database'), \
-             (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = d.datname)::text, \
-             pg_get_userbyid(d.datdba)::text FROM pg_database d WHERE d.datname IN ({databases})"
+             pg_catalog.shobj_description(d.oid, 'pg_database'), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity s WHERE s.datname = d.datname)::text, \
+             pg_catalog.pg_get_userbyid(d.datdba)::text \
+             FROM pg_catalog.pg_database d WHERE d.datname IN ({databases})"
         ),
         Dialect::Mariadb | Dialect::Mysql => {
             let (accounts, can_log_in) = accounts(dialect);
@@ -93,11 +94,14 @@ pub fn read_survey(names: &Names, rows: &[Row]) -> Seen {
                 is_open: is_true(&row[2]),
                 sessions: count(&row[4]),
             };
-            // Made, and not yet marked: nobody but us makes a database for an owner that is ours.
-            let is_new = row[3].is_none() && row[5].as_deref() == Some(names.owner.as_str());
-            match is_new && owner.ours().is_some() {
-                true => Place::Ours(found(names.mark(""))),
-                false => Place::read(row[3].as_deref(), id, found),
+            let marked = Place::read(row[3].as_deref(), id, found);
+            match row[5].as_deref().map(|of| of == names.owner.as_str() && owner.ours().is_some()) {
+                // Who owns a database may write any comment on it, and applications do. Nobody but us makes one for an
+                // owner that is ours; where its mark is not there, or not any more, the next set-up writes it.
+                Some(true) if marked.ours().is_none() => Place::Ours(found(names.mark(""))),
+                // Nor is it ours by the word of whoever owns it.
+                Some(false) if marked.ours().is_some() => Place::Foreign(Stranger::Unmarked),
+                Some(_) | None => marked,
             }
         }
     };
@@ -122,7 +126,6 @@ pub(super) fn count(text: &Option<String>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::seen::Stranger;
 
     #[test]
     fn what_has_no_mark_of_this_database_is_foreign() {
@@ -155,5 +158,32 @@ mod tests {
         let fresh = SeenDatabase { set_up: String::new(), is_open: true, sessions: 3 };
         assert_eq!(seen.database, Place::Ours(fresh));
         assert_eq!(read_survey(&names, &ours(Some("postgres"))).database, Place::Foreign(Stranger::Unmarked));
+    }
+
+    #[test]
+    fn a_database_is_its_owners_whatever_comment_stands_on_it() {
+        let names = Names::new("u", None);
+        let text = |text: &str| Some(text.to_owned());
+        let read = |comment: Option<&str>, owner: &str| {
+            let role =
+                [text("role"), text(names.owner.as_str()), text("false"), text("conductor:u"), None, None];
+            let database = text(names.database.as_str());
+            let comment = comment.map(str::to_owned);
+            let row = [text("database"), database, text("true"), comment, text("0"), text(owner)];
+            read_survey(&names, &[role, row]).database
+        };
+        let ours = |set_up: &str| {
+            Place::Ours(SeenDatabase { set_up: set_up.to_owned(), is_open: true, sessions: 0 })
+        };
+        let owner = names.owner.as_str();
+        assert_eq!(read(Some("conductor:u abc"), owner), ours("abc"));
+        for comment in [None, Some("our main database"), Some("conductor:other abc")] {
+            assert_eq!(read(comment, owner), ours(""), "{comment:?}");
+        }
+        let another = Place::Foreign(Stranger::Another("other".to_owned()));
+        assert_eq!(read(Some("conductor:other abc"), "c_other"), another);
+        for comment in [None, Some("theirs"), Some("conductor:u abc")] {
+            assert_eq!(read(comment, "somebody"), Place::Foreign(Stranger::Unmarked), "{comment:?}");
+        }
     }
 }

@@ -101,7 +101,8 @@ async fn read(provider: &Provider, source: &str) -> Result<String, Trouble> {
         let path = source.to_owned();
         let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
         let text = text.map_err(|_| unread("reading it was interrupted"))?;
-        return text.map(|text| config_of(&text)).map_err(|error| unread(&error.to_string()));
+        let text = text.map_err(|error| unread(&error.to_string()))?;
+        return config_of(&text).map_err(|error| unread(&error.to_string()));
     };
     let api: Api<ConfigMap> = Api::namespaced(desk.client.clone(), &desk.namespace);
     let found = desk.find(&api, name).await?;

@@ -46,7 +46,8 @@ impl Fronts {
         }
         match self.serve(&front).await {
             Ok(status) => {
-                let pause = if status.error.is_empty() { Next::After(LOOK_AGAIN) } else { Next::Rest };
+                let is_served = status.connection_info.is_some();
+                let pause = if is_served { Next::After(LOOK_AGAIN) } else { Next::Rest };
                 self.tell(&front, status).await.map(|()| pause)
             }
             Err(Trouble::Invalid(why)) => {
@@ -80,7 +81,7 @@ impl Fronts {
         let keys: BTreeMap<String, String> =
             keys.into_iter().filter_map(|key| Some((key.to_owned(), text(&login, key)?))).collect();
         let updated_at = of_record.rotated_at.unwrap_or_default();
-        self.publish(front, &asked.secret, asked.to_secret(&keys, &updated_at)).await?;
+        status.error = self.deliver(front, &asked, &claim, asked.to_secret(&keys, &updated_at)).await?;
         let of = |key: &str| keys.get(key).cloned().unwrap_or_default();
         let updated_at = Some(updated_at).filter(|at| !at.is_empty());
         status.connection_info_updated_at.clone_from(&updated_at);
@@ -94,7 +95,56 @@ impl Fronts {
         Ok(status)
     }
 
-    /// The claim of a DatabaseClaim: made where it is not there, brought in line while nothing is bound to it.
+    /// Writes the Secret under the name that is asked for, and removes the one of the name before. Where the new name is
+    /// somebody else's, the one before goes on. Says what is wrong, where something is.
+    async fn deliver(
+        &self,
+        front: &DatabaseClaim,
+        asked: &Asked,
+        claim: &DynamicObject,
+        keys: BTreeMap<String, String>,
+    ) -> Result<String, Trouble> {
+        let too_late = asked.find_too_late(&claim.data["spec"]);
+        let before = claim.annotations().get(DELIVERED_IN).filter(|name| **name != asked.secret);
+        match (self.publish(front, &asked.secret, keys.clone()).await, before) {
+            (Ok(()), None) => Ok(too_late.unwrap_or_default()),
+            (Ok(()), Some(before)) => {
+                self.remove_secret(front, before).await?;
+                // Last: from here on the change of logins waits for the new one only.
+                self.edit(claim, json!({"metadata": {"annotations": {DELIVERED_IN: asked.secret}}})).await?;
+                Ok(too_late.unwrap_or_default())
+            }
+            (Err(Trouble::Invalid(why)), Some(before)) => {
+                self.publish(front, before, keys).await?;
+                Ok(format!("{why}; until then it is Secret {before}"))
+            }
+            (Err(trouble), _) => Err(trouble),
+        }
+    }
+
+    /// Merges into the claim, as it was read.
+    async fn edit(&self, claim: &DynamicObject, mut change: Value) -> Result<DynamicObject, Trouble> {
+        let desk = &self.provider.desk;
+        let api = desk.others(&world::claims(), &claim.namespace().unwrap_or_default());
+        change["metadata"]["resourceVersion"] = json!(claim.resource_version());
+        desk.merge(&api, &claim.name_any(), change).await
+    }
+
+    /// Removes a Secret of ours.
+    async fn remove_secret(&self, front: &DatabaseClaim, name: &str) -> Result<(), Trouble> {
+        let desk = &self.provider.desk;
+        let secrets: Api<Secret> = desk.secrets_in(&front.namespace().unwrap_or_default());
+        match desk.find(&secrets, name).await? {
+            Some(secret) if secret.labels().get(DATABASE_ID) == front.uid().as_ref() => {
+                desk.may_destroy().await?;
+                desk.delete(&secrets, name, secret.uid()).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The claim of a DatabaseClaim: made where it is not there, brought in line while nothing is bound to it. Then only
+    /// what becomes of its database can still be changed.
     async fn claim(&self, front: &DatabaseClaim, asked: &Asked) -> Result<DynamicObject, Trouble> {
         let desk = &self.provider.desk;
         let (namespace, name) = (front.namespace().unwrap_or_default(), front.name_any());
@@ -108,7 +158,12 @@ impl Fronts {
                 )));
             }
             if world::text(found, "/status/phase") == "Bound" {
-                return Ok(found.clone());
+                let policy = found.data.pointer("/spec/parameters/reclaimPolicy").and_then(Value::as_str);
+                if policy == asked.reclaim_policy() {
+                    return Ok(found.clone());
+                }
+                let change = json!({"spec": {"parameters": {"reclaimPolicy": asked.reclaim_policy()}}});
+                return self.edit(found, change).await;
             }
         }
         let instances = self.instances();
@@ -231,12 +286,8 @@ impl Fronts {
             }
             return Ok(Next::After(END));
         }
-        let secrets: Api<Secret> = desk.secrets_in(&namespace);
-        if let Ok(asked) = Asked::read(&name, &front.spec)
-            && let Some(secret) = desk.find(&secrets, &asked.secret).await?
-            && secret.labels().get(DATABASE_ID) == Some(&uid)
-        {
-            desk.delete(&secrets, &asked.secret, secret.uid()).await?;
+        if let Ok(asked) = Asked::read(&name, &front.spec) {
+            self.remove_secret(front, &asked.secret).await?;
         }
         let kept: Vec<&String> = front.finalizers().iter().filter(|one| *one != FINALIZER).collect();
         let bare = json!({"metadata": {"uid": uid, "finalizers": kept}});

@@ -4,6 +4,7 @@
 pub mod house;
 pub mod login;
 mod mysql;
+mod pooler;
 pub mod server;
 pub mod tap;
 pub mod trial;
@@ -11,5 +12,6 @@ pub mod trial;
 pub use house::{House, SYSTEM};
 pub use login::Login;
 pub use mysql::engines;
+pub use pooler::Pooler;
 pub use server::RealServer;
 pub use tap::{Cut, Said, Tap};

@@ -78,7 +78,7 @@ async fn neighbour(server: &RealServer) -> Login {
 /// Looks at servers come at their own time and change nothing.
 fn is_of_workflow(said: &Said) -> bool {
     let aside = [
-        "SELECT current_setting",
+        "SELECT pg_catalog.current_setting",
         "SELECT VERSION",
         "SHOW GRANTS",
         "SELECT (SELECT CAST(COUNT",
@@ -260,8 +260,10 @@ async fn laws(place: &Place, server: &RealServer, names: &Names, workflow: Workf
 
 /// What ends with a workflow, and what must not: over both lives, for the tap has heard both.
 async fn ends(workflow: Workflow, tap: &Tap, before: Option<&Login>) -> Result<(), String> {
+    // To be given a right by that name is nobody's end.
+    let plain = |said: &&Said| said.text.replace("DELETE HISTORY", "");
     let destructive =
-        |said: &&Said| ["DROP ", "DELETE ", "TRUNCATE "].iter().any(|word| said.text.contains(word));
+        |said: &&Said| ["DROP ", "DELETE ", "TRUNCATE "].iter().any(|word| plain(said).contains(word));
     let said = tap.said();
     let heard = said.iter().find(destructive);
     match (workflow, heard) {

@@ -49,7 +49,7 @@ async fn every_boundary(dialect: Dialect) {
 /// more often than there are users is said until sessions have ended, as often as that takes.
 fn is_of_workflow(said: &Said) -> bool {
     let aside = [
-        "SELECT current_setting",
+        "SELECT pg_catalog.current_setting",
         "SELECT VERSION",
         "SHOW GRANTS",
         "SELECT 1",

@@ -44,6 +44,8 @@ async fn a_name_that_another_claim_has_is_told_as_such_and_ones_own_can_be_had_b
         // What was never made is not kept.
         house.release("app", "second").await;
         until("its record is gone", async || house.record(&second).await.is_none().then_some(())).await;
+        let left = house.secrets(SYSTEM).get_opt(&format!("login-{second}")).await.expect("the API answers");
+        assert!(left.is_none(), "the Secret that told why is left");
         house.release("bank", "third").await;
 
         house.release("app", "first").await;

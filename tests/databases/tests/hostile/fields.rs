@@ -266,7 +266,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 fn instances(config: &str) -> Result<Vec<Instance>, String> {
-    let fleet = Fleet::read(&config_of(config)).map_err(|error| error.to_string())?;
+    let fleet = config_of(config).and_then(|text| Fleet::read(&text)).map_err(|error| error.to_string())?;
     Ok(fleet.to_servers("s").iter().filter_map(instance).collect())
 }
 
