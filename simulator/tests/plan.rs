@@ -168,11 +168,11 @@ fn a_claim_that_is_gone_releases_its_resource_by_policy() {
 fn what_was_released_before_is_not_released_again() {
     let mut released = resource("db", held(&["gone"], json!({})));
     released.body["status"] = json!({"phase": "Released"});
-    let mut cleared = resource("free", json!({}));
+    let mut cleared = resource("free", json!({"reclaimPolicy": "Delete"}));
     cleared.body["status"] = json!({"phase": "Released"});
     check(
         &[released, cleared, claim("waits", json!({}))],
-        &["a/waits Bound free", "db Released []", "free Bound [a/waits]"],
+        &["a/waits Pending", "db Released []", "free Released []"],
     );
 }
 

@@ -85,7 +85,8 @@ pub(super) fn remedied(
     if is_out_of_reach(entry, filter.predicate()) {
         return None;
     }
-    let held = entry.refs().count();
+    // Released, it is nobody's.
+    let held = if filter.predicate() == Predicate::Reserved { 0 } else { entry.refs().count() };
     let company = held == 0 || !request.wants.exclusive;
     let room = match filter.predicate() {
         Predicate::Cordoned => company && (held == 0 || held < seen.offer.max_claims as usize),

@@ -6,11 +6,14 @@
 use super::{definitions, manifests, resource_of};
 use crate::output;
 use conductor::model::{Kind, TypeId};
-use futures::TryStreamExt;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::oneshot;
-use kube::{Api, Client};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -26,41 +29,68 @@ const OWN_WORDS: [(&str, &str, &str, &str); 2] = [
     ("rds.services.k8s.aws", "DBInstance", "dbInstanceStatus", "available"),
     ("acid.zalan.do", "postgresql", "PostgresClusterStatus", "Running"),
 ];
-/// How often classes and resources are looked through for kinds.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a kind that a template names has to be defined by somebody else, and a watch that ended pauses.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is looked at.
+enum Seen {
+    /// A class or a resource, which may name kinds.
+    Template(DynamicObject),
+    /// A definition, which may be a stand-in of this run or of an earlier one.
+    Definition(DynamicObject),
+}
 
 /// Provides stand-ins until it is dropped.
 pub async fn provide(client: Client, system_namespace: String) {
-    let mut seen = BTreeSet::new();
-    let mut operated = BTreeSet::new();
+    let kinds = TypeId::all().flat_map(|ty| [Kind::Class(ty), Kind::Resource(ty)]).filter_map(resource_of);
+    let templates = kinds.map(|kind| follow(Api::namespaced_with(client.clone(), &system_namespace, &kind)));
+    let templates = stream::select_all(templates.collect::<Vec<_>>()).map(Seen::Template);
+    let defined = follow(Api::all_with(client.clone(), &definitions())).map(Seen::Definition);
+    let mut changes = stream::select(templates, defined);
+    let (mut asked, mut operated) = (BTreeSet::new(), BTreeSet::new());
     let mut operators = JoinSet::new();
-    loop {
-        for template in templates(&client, &system_namespace).await {
+    while let Some(seen) = changes.next().await {
+        match seen {
             // Asked once each: a kind that is defined later, by whomever, is theirs.
-            if seen.insert(template.clone()) && needs_stand_in(&client, &template).await {
-                define(&client, &template).await;
+            Seen::Template(object) => {
+                let new: Vec<_> =
+                    templates_of(&object).into_iter().filter(|one| asked.insert(one.clone())).collect();
+                if !new.is_empty() {
+                    tokio::time::sleep(PATIENCE).await;
+                }
+                for template in new {
+                    if needs_stand_in(&client, &template).await {
+                        define(&client, &template).await;
+                    }
+                }
+            }
+            Seen::Definition(object) => {
+                let marked = object.labels().contains_key(STAND_IN);
+                if let Some(resource) = served(&object.data).filter(|_| marked)
+                    && operated.insert((resource.group.clone(), resource.kind.clone()))
+                {
+                    operators.spawn(operate(client.clone(), resource));
+                }
             }
         }
-        for resource in stand_ins(&client).await {
-            if operated.insert((resource.group.clone(), resource.kind.clone())) {
-                operators.spawn(operate(client.clone(), resource));
-            }
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
-/// The kinds that classes and resources make their implementations from.
-async fn templates(client: &Client, system_namespace: &str) -> BTreeSet<(String, String)> {
-    let kinds = TypeId::all().flat_map(|ty| [Kind::Class(ty), Kind::Resource(ty)]);
+/// Every object as it is found, and again whenever it changes.
+fn follow(api: Api<DynamicObject>) -> BoxStream<'static, DynamicObject> {
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let objects = events.filter_map(async |event| match event {
+        Ok(Event::Apply(object) | Event::InitApply(object)) => Some(object),
+        Ok(Event::Delete(_) | Event::Init | Event::InitDone) | Err(_) => None,
+    });
+    objects.boxed()
+}
+
+/// The kinds that a class or a resource makes its implementation from.
+fn templates_of(object: &DynamicObject) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
-    for resource in kinds.filter_map(resource_of) {
-        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), system_namespace, &resource);
-        for object in api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
-            named(&object.data, &mut found);
-            named(&object.data["spec"], &mut found);
-        }
-    }
+    named(&object.data, &mut found);
+    named(&object.data["spec"], &mut found);
     found
 }
 
@@ -127,14 +157,6 @@ fn plural(name: &str) -> String {
     }
 }
 
-/// Every stand-in that is defined, those of an earlier run included.
-async fn stand_ins(client: &Client) -> Vec<ApiResource> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
-    let marked = ListParams::default().labels(&format!("{STAND_IN}=true"));
-    let listed = api.list(&marked).await.map(|list| list.items).unwrap_or_default();
-    listed.iter().filter_map(|definition| served(&definition.data)).collect()
-}
-
 fn served(definition: &Value) -> Option<ApiResource> {
     let text = |at: &str| definition.pointer(at)?.as_str().map(str::to_owned);
     let (group, version) = (text("/spec/group")?, text("/spec/versions/0/name")?);
@@ -167,7 +189,7 @@ async fn operate(client: Client, resource: ApiResource) {
                 }
             }
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(PATIENCE).await;
     }
 }
 

@@ -122,6 +122,20 @@ fn make(change: &str, claim: &str, objects: &mut [Object]) -> bool {
         "drop resourceName from the claim" => return spec_of(objects, claim, &drop_field("resourceName")),
         _ => {}
     }
+    if let Some((name, _)) = after("release ").and_then(|c| c.split_once(", which ")) {
+        return spec_of(objects, &db(name), &|spec| {
+            // One that a claim holds cannot be had by letting go of it: that is never told.
+            let refs = spec["claimRefs"].as_array_mut().expect("it is kept for somebody");
+            assert!(refs.iter().all(|r| r["uid"].is_null()), "{change}: {refs:?}");
+            refs.clear();
+        });
+    }
+    if let Some((name, _)) = after("keep ").and_then(|c| c.split_once(", with its last claim's data")) {
+        let (namespace, own) = claim.split_once('/').expect("a key");
+        return spec_of(objects, &db(name), &|spec| {
+            spec["claimRefs"] = json!([{"namespace": namespace, "name": own}]);
+        });
+    }
     if let Some(name) = after("take unschedulable off ") {
         return spec_of(objects, &db(name), &drop_field("unschedulable"));
     }
