@@ -576,6 +576,23 @@ athena.hostapp:
     }
 
     #[test]
+    fn a_port_that_nobody_writes_is_the_engines_own() {
+        let text = "a:\n  host: x\n  username: u\n  passwordSecretRef: s\n  type: MySQL\n\
+            b:\n  host: y\n  username: u\n  passwordSecretRef: s\n";
+        let fleet = Fleet::read(text).expect("it can be read");
+        assert_eq!((fleet.instances["a"].port, fleet.instances["b"].port), (3306, 5432));
+    }
+
+    #[test]
+    fn a_config_map_without_the_configuration_is_told_what_it_lacks() {
+        let read = |data: &str| config_of(&format!("kind: ConfigMap\ndata:\n  {data}\n"));
+        assert_eq!(read("config.yaml: 'a: b'").as_deref(), Ok("a: b"));
+        let told = read("conf.yaml: 'a: b'").expect_err("it has none").to_string();
+        assert!(told.contains("data.config.yaml"), "{told}");
+        assert_eq!(config_of("a: b").as_deref(), Ok("a: b"));
+    }
+
+    #[test]
     fn defaults_stand_in_for_what_an_instance_does_not_say() {
         let text = "defaultMasterPort: 5433\ndefaultMasterUsername: admin\ndefaultSslMode: require\n\
             defaultShape: small\ndefaultMinStorageGB: 20\ndefaultEngineVersion: 15\ndefaultReclaimPolicy: delete\n\
