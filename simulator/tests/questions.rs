@@ -261,7 +261,7 @@ fn quota(kind: Kind, claims: u8) -> Object {
         _ => json!({"name": "everywhere"}),
     };
     let mut spec = json!({"limits": [{"claims": claims}]});
-    if kind == Kind::ClusterQuota && claims % 2 == 0 {
+    if kind == Kind::ClusterQuota && claims.is_multiple_of(2) {
         spec["namespaceSelector"] = json!({"matchLabels": {"counted": "yes"}});
     }
     object(kind, metadata, json!({"spec": spec}))

@@ -446,7 +446,7 @@ fn an_audit_lets_the_system_namespace_and_no_other_keep_its_name() {
     let path = folder("namespaces").join("x.rec");
     let namespace = |name: &str| object(Kind::Namespace, "", name, json!({}), json!({}));
     let profile = object(Kind::Profile, "", "default", json!({}), json!({"spec": {}}));
-    let objects = vec![namespace(SYSTEM), namespace("team"), profile];
+    let objects = [namespace(SYSTEM), namespace("team"), profile];
     let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "x".to_owned() };
     let record = |redaction: Redaction| {
         let file = File::create(&path).unwrap();

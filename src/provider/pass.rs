@@ -106,12 +106,13 @@ impl Provider {
             (None, None) => return Ok(Next::Rest),
         };
         let assignment = self.world.assignment(&record.spec.claim.uid);
-        if record.metadata.deletion_timestamp.is_some() && assignment.is_none() {
-            if phase(&record) == Some(DatabasePhase::Retained) {
-                // An administrator strikes a retained database off the books. It stays where it is.
-                record::forget(&self.desk, &record).await?;
-                return Ok(Next::Rest);
-            }
+        if record.metadata.deletion_timestamp.is_some()
+            && assignment.is_none()
+            && phase(&record) == Some(DatabasePhase::Retained)
+        {
+            // An administrator strikes a retained database off the books. It stays where it is.
+            record::forget(&self.desk, &record).await?;
+            return Ok(Next::Rest);
         }
         let owners = owners(&self.desk.namespace, &record, assignment.as_ref());
         let mut book = Book::open(&self.desk, owners).await?;

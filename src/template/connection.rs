@@ -156,7 +156,7 @@ impl Connection {
                 references.for_each(|r| copy(&mut prepared.inputs, r, inputs, object));
                 continue;
             }
-            match node.render(&variables, &format!("connection.{key}")) {
+            match node.render(variables, &format!("connection.{key}")) {
                 Ok(value) => drop(prepared.values.insert(key.clone(), value)),
                 Err(Failure::Waits(outputs)) => drop(prepared.waits.insert(key.clone(), outputs)),
                 Err(Failure::Unset(_)) if object.is_some() => {
@@ -166,7 +166,7 @@ impl Connection {
             }
         }
         if let Some(node) = &self.secret {
-            let text = |node: &Node| match node.render(&variables, "connection.secretRef") {
+            let text = |node: &Node| match node.render(variables, "connection.secretRef") {
                 Ok(Value::String(text)) => Ok(Some(text)),
                 Ok(_) => {
                     Err(ValueError::new("", "is no text", "write a name").in_field("connection.secretRef"))

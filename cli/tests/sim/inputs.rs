@@ -108,7 +108,7 @@ fn a_resource_that_is_released_already_is_nobodys_news() {
     let held = "claimRefs: [{namespace: b, name: gone, uid: u}], reclaimPolicy: Retain";
     let released = format!("{}status: {{phase: Released}}\n", resource("db-1", held));
     let bound = format!("{}status: {{phase: Bound}}\n", resource("db-2", held));
-    let output = run_with(&["sim", "plan", "-", "-o", "json"], &documents(&[released.clone()]));
+    let output = run_with(&["sim", "plan", "-", "-o", "json"], &documents(std::slice::from_ref(&released)));
     assert_eq!(
         (json(&output)["resources"][0]["phase"].as_str(), text(&output.stderr)),
         (Some("Released"), String::new())
