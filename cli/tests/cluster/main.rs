@@ -164,7 +164,8 @@ fn serves_the_figures(cluster: &Cluster) {
         "conductor_api_calls_total{verb=\"PATCH\",kind=\"RelationalDatabase\",code=\"200\"} ",
         "conductor_conflicts_total 0",
         "conductor_claims_bound_after_flush_total 0",
-        "conductor_watch_restarts_total{kind=\"RelationalDatabaseClaim\",why=\"expired\"} 0",
+        // How often: an API server ends the watches of kinds that were just installed when it likes.
+        "conductor_watch_restarts_total{kind=\"RelationalDatabaseClaim\",why=\"expired\"} ",
     ] {
         assert!(text.contains(series), "{series} is not among\n{text}");
     }
