@@ -481,6 +481,19 @@ fn claims_that_wait_alike_share_one_explanation() {
 }
 
 #[test]
+fn a_resource_that_is_only_closed_to_the_namespace_is_told_with_its_remedy() {
+    let theirs = json!({"sharing": {"maxClaims": 9, "allowedNamespaces": ["b", "c"]}});
+    let nearest = |wants: Value| {
+        let plan = planned(&[resource("theirs", theirs.clone()), claim("x", wants)]);
+        let nearest = plan.claims[0].nearest.iter();
+        nearest.map(|n| (n.change.to_string(), n.binds.as_deref().map(str::to_owned))).collect::<Vec<_>>()
+    };
+    let remedy = "add a to the allowedNamespaces of theirs".to_owned();
+    assert_eq!(nearest(json!({})), [(remedy, Some("theirs".to_owned()))]);
+    assert_eq!(nearest(json!({"version": "16"})), [], "it is of no version either");
+}
+
+#[test]
 fn a_parameter_that_the_class_does_not_allow_is_in_the_plan_and_the_next_class_serves() {
     let class = |name: &str, most: u64| {
         let nodes = json!({"type": "integer", "maximum": most});

@@ -240,8 +240,8 @@ impl Index {
         found
     }
 
-    /// The first by name among resources that `predicate` alone keeps from `ask`: not offered, not
-    /// open to the namespace, or held by others where the claim wants no company.
+    /// The first by name among resources that `predicate` alone keeps from `ask`: not offered, or held by others
+    /// where the claim wants no company.
     pub fn find_withheld<'a>(&'a self, ask: &Ask<'_>, predicate: Predicate) -> Option<ResourceId> {
         let search = self.search(ask);
         let mut first: Option<&Named> = None;
@@ -262,6 +262,20 @@ impl Index {
             }
         });
         first.map(|named| named.id)
+    }
+
+    /// The best fit among resources that are open to other namespaces only, for an `ask` that nothing else fits. Where
+    /// those are many, only the first by name are asked: it is one remedy of several.
+    pub fn find_closed(&self, ask: &Ask<'_>, prefer: Preference) -> Option<ResourceId> {
+        const NAMESPACES_MAX: usize = 64;
+        let groups = self.classes.values().flat_map(|class| class.groups.values());
+        let others: BTreeSet<&Name> = groups.flat_map(|group| group.by_namespace.keys()).collect();
+        let mut best = Best { candidate: None, prefer };
+        for namespace in others.into_iter().filter(|other| ***other != *ask.namespace).take(NAMESPACES_MAX) {
+            let found = self.find_best(&Ask { namespace, ..*ask }, true, true, prefer);
+            best.consider(found.and_then(|found| self.candidate(found.resource)));
+        }
+        best.candidate.map(|candidate| candidate.resource)
     }
 
     pub(super) fn candidate(&self, id: ResourceId) -> Option<Candidate<'_>> {

@@ -67,8 +67,10 @@ impl Engine {
             Some(Binding::Bound { resource }) => {
                 let resource = resource.clone();
                 let ready = self.sync_connection(&claim, &resource);
-                // Whether it is Ready is written after our record of what it got.
-                may_wait = ready.is_none() && claim.status.phase == ClaimPhase::Bound;
+                // A connection is published only for a claim that is protected; without one, nobody waits.
+                let is_awaited =
+                    ready.as_ref().is_some_and(|ready| ready.reason == reasons::ready::PUBLISHING);
+                may_wait = !is_awaited && claim.status.phase == ClaimPhase::Bound;
                 let id = self.state.find_resource(claim.ty, &resource);
                 let meta = id.and_then(|id| self.state.resource(id)).map(|e| &e.resource.meta);
                 meta.and_then(|meta| {

@@ -3,7 +3,7 @@
 //! one per question taken out of the ask.
 
 use super::request::{is_asked_of_kept, seen, seen_as_own};
-use super::trial::{asking, remedied, served, with_more_quota, within_limits};
+use super::trial::{asking, name_of, remedied, served, with_more_quota, within_limits};
 use super::{Memo, Request, alternatives, refuse, schedule_one};
 use crate::cache::{Ask, Preference, ResourceId, State};
 use crate::framework::{Asked, Filter, Refusal, Seen};
@@ -102,23 +102,29 @@ fn explain_match(state: &State, request: &Request<'_>, explained: &mut Explanati
     if found.is_some() {
         return;
     }
-    let kept: Vec<ResourceId> = state.reserved_for(ty, &request.claim.meta.key).collect();
-    for (miss, nearest) in kept.iter().filter_map(|id| inspect_kept(state, request, &asked.ask(), *id)) {
+    let mut looked_at: Vec<ResourceId> = state.reserved_for(ty, &request.claim.meta.key).collect();
+    // Not in the order in which they came to be known: the same state is always told in the same words.
+    looked_at.sort_by_cached_key(|id| name_of(state, *id));
+    for (miss, nearest) in looked_at.iter().filter_map(|id| inspect_kept(state, request, &asked.ask(), *id)) {
         explained.nearest.extend(nearest);
         explained.near_misses.push(miss);
     }
-    let mut near: Vec<(ResourceId, Nearest, Predicate)> = Vec::new();
+    let mut near: Vec<(Nearest, Predicate)> = Vec::new();
     for filter in plugins::filters(ty) {
-        let id = nearest_past(state, request, &asked, &*filter).filter(|id| !kept.contains(id));
-        let Some(id) = id.filter(|id| near.iter().all(|(known, _, _)| known != id)) else { continue };
-        let Some((miss, nearest)) = inspect(state, request, &asked.ask(), id) else { continue };
-        near.extend(nearest.map(|nearest| (id, nearest, filter.predicate())));
-        explained.near_misses.push(miss);
+        for id in nearest_past(state, request, &asked, &*filter).into_iter().flatten() {
+            if looked_at.contains(&id) {
+                continue;
+            }
+            looked_at.push(id);
+            let Some((miss, nearest)) = inspect(state, request, &asked.ask(), id) else { continue };
+            near.extend(nearest.map(|nearest| (nearest, filter.predicate())));
+            explained.near_misses.push(miss);
+        }
     }
-    near.sort_by_key(|(_, _, predicate)| {
+    near.sort_by_key(|(_, predicate)| {
         (!plugins::is_authors_business(*predicate), *predicate == Predicate::Engine)
     });
-    explained.nearest.extend(near.into_iter().map(|(_, nearest, _)| nearest));
+    explained.nearest.extend(near.into_iter().map(|(nearest, _)| nearest));
     explain_classes(state, request, &classes, explained);
 }
 
@@ -132,19 +138,24 @@ fn explain_gates(state: &State, request: &Request<'_>, explained: &mut Explanati
     explained.nearest.extend(with_more_quota(state, request));
 }
 
-/// The resource that would serve if `filter` did not ask, the one that needs the least change of its kind.
+/// The resource that would serve if `filter` did not ask, the one that needs the least change of its kind. Where sharing
+/// is in the way there are two: one that is taken, one that is not open to the claim's namespace.
 fn nearest_past(
     state: &State,
     request: &Request<'_>,
     asked: &Asked,
     filter: &dyn Filter,
-) -> Option<ResourceId> {
+) -> [Option<ResourceId>; 2] {
     let index = state.index_of(request.claim.ty);
     let mut relaxed = asked.clone();
     filter.relax(&mut relaxed);
     let candidates = match filter.predicate() {
-        Predicate::Phase | Predicate::Cordoned | Predicate::Reserved | Predicate::Sharing => {
-            return index.find_withheld(&asked.ask(), filter.predicate());
+        Predicate::Phase | Predicate::Cordoned | Predicate::Reserved => {
+            return [index.find_withheld(&asked.ask(), filter.predicate()), None];
+        }
+        Predicate::Sharing => {
+            let ask = asked.ask();
+            return [index.find_withheld(&ask, Predicate::Sharing), index.find_closed(&ask, prefer(request))];
         }
         _ => index.candidates(&relaxed.ask(), true, true),
     };
@@ -156,7 +167,7 @@ fn nearest_past(
         Predicate::Version => nearest_version(request, &candidates),
         _ => candidates.iter().min_by(|a, b| a.compare(b, prefer(request))),
     };
-    best.map(|c| c.resource)
+    [best.map(|c| c.resource), None]
 }
 
 /// The candidate whose version lies nearest to the claim's range, the newer side first.

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 /// Refuses a question whose answer would take the place of a file that it is asked about, or that cannot be asked twice.
 pub fn require_apart(question: &Simulate) -> Result<()> {
     require_again(question)?;
-    let written = written(question);
+    let (written, reads) = places(question);
     if written.is_empty() {
         return Ok(());
     }
     let mut read = Vec::new();
-    for (what, paths) in read_by(question) {
+    for (what, paths) in reads {
         read.extend(files_of(what, &paths)?);
     }
     files::require_apart(&read, &written)
@@ -58,50 +58,33 @@ fn require_again(question: &Simulate) -> Result<()> {
     Ok(())
 }
 
-/// The files that a question writes.
-fn written(question: &Simulate) -> Vec<Named> {
+/// The files that a question writes, and what it reads. One that writes none is not asked what it reads.
+fn places(question: &Simulate) -> (Vec<Named>, Vec<(&'static str, Vec<PathBuf>)>) {
     let html = |page: &Page| page.html.clone().map(|path| ("--html", path));
     let out = |path: &Path| Some(("--out", path.to_owned()));
-    let files = match question {
-        Simulate::Plan(a) => [html(&a.page), None],
-        Simulate::WhatIf(a) => [html(&a.page), None],
-        Simulate::ClassImpact(a) => [html(&a.page), None],
-        Simulate::Compare(a) => [html(&a.page), None],
-        Simulate::Replay(a) => [html(&a.page), a.tui_picture.clone().map(|path| ("--tui-picture", path))],
-        Simulate::Record(a) => [out(&a.out), None],
-        Simulate::Import(a) => [out(&a.out), None],
-        Simulate::Explain(_)
-        | Simulate::Fit(_)
-        | Simulate::Size(_)
-        | Simulate::Inspect(_)
-        | Simulate::Audit(_)
-        | Simulate::Export(_)
-        | Simulate::Gate(_)
-        | Simulate::Fuzz(_)
-        | Simulate::Shrink(_) => [None, None],
-    };
-    files.into_iter().flatten().collect()
-}
-
-/// What a question that writes files reads.
-fn read_by(question: &Simulate) -> Vec<(&'static str, Vec<PathBuf>)> {
     let state = |input: &Input| ("the input", input.paths.clone());
     let applied = |files: &[PathBuf]| ("-f", files.to_vec());
     let key = |redact: &Redact| ("--pseudonym-key", redact.pseudonym_key.iter().cloned().collect());
-    match question {
-        Simulate::Plan(a) => vec![state(&a.input)],
-        Simulate::WhatIf(a) => vec![state(&a.input), applied(&a.files)],
-        Simulate::ClassImpact(a) => vec![state(&a.input), applied(std::slice::from_ref(&a.file))],
+    let (written, read) = match question {
+        Simulate::Plan(a) => ([html(&a.page), None], vec![state(&a.input)]),
+        Simulate::WhatIf(a) => ([html(&a.page), None], vec![state(&a.input), applied(&a.files)]),
+        Simulate::ClassImpact(a) => {
+            ([html(&a.page), None], vec![state(&a.input), applied(std::slice::from_ref(&a.file))])
+        }
         Simulate::Compare(a) => {
             // A profile is a file, or a name that is none.
             let profiles =
                 [&a.a, &a.b].into_iter().flatten().map(PathBuf::from).filter(|path| path.is_file());
-            let with = a.with.clone().unwrap_or_default();
-            vec![state(&a.input), ("--with", with), ("a profile", profiles.collect())]
+            let with = ("--with", a.with.clone().unwrap_or_default());
+            ([html(&a.page), None], vec![state(&a.input), with, ("a profile", profiles.collect())])
         }
-        Simulate::Replay(a) => vec![("the recording", vec![a.recording.clone()]), applied(&a.files)],
-        Simulate::Record(a) => vec![key(&a.redact)],
-        Simulate::Import(a) => vec![state(&a.input), key(&a.redact)],
+        Simulate::Replay(a) => {
+            let picture = a.tui_picture.clone().map(|path| ("--tui-picture", path));
+            let recording = ("the recording", vec![a.recording.clone()]);
+            ([html(&a.page), picture], vec![recording, applied(&a.files)])
+        }
+        Simulate::Record(a) => ([out(&a.out), None], vec![key(&a.redact)]),
+        Simulate::Import(a) => ([out(&a.out), None], vec![state(&a.input), key(&a.redact)]),
         Simulate::Explain(_)
         | Simulate::Fit(_)
         | Simulate::Size(_)
@@ -110,6 +93,7 @@ fn read_by(question: &Simulate) -> Vec<(&'static str, Vec<PathBuf>)> {
         | Simulate::Export(_)
         | Simulate::Gate(_)
         | Simulate::Fuzz(_)
-        | Simulate::Shrink(_) => Vec::new(),
-    }
+        | Simulate::Shrink(_) => ([None, None], Vec::new()),
+    };
+    (written.into_iter().flatten().collect(), read)
 }

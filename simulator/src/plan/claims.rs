@@ -74,6 +74,19 @@ impl Subject {
         Some(Subject { ty, key, uid, leaves, names_resource, is_bound, row: None })
     }
 
+    /// As an engine reads it, where it is not leaving.
+    pub fn of(claim: &Claim) -> Subject {
+        Subject {
+            ty: claim.ty,
+            key: claim.meta.key.clone(),
+            uid: claim.meta.uid.clone(),
+            leaves: None,
+            names_resource: claim.resource_name.is_some(),
+            is_bound: claim.status.resource.is_some(),
+            row: None,
+        }
+    }
+
     fn read(object: &Object) -> Option<Subject> {
         let Kind::Claim(_) = object.kind else { return None };
         Subject::new(&Outline::read(object), None)

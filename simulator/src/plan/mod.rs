@@ -15,6 +15,7 @@ mod document;
 mod identity;
 mod moving;
 mod resources;
+mod rest;
 mod seal;
 mod stage;
 mod turns;

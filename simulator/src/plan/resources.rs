@@ -52,6 +52,18 @@ impl Holding {
         })
     }
 
+    /// As an engine reads it.
+    pub fn of(resource: &Resource) -> Holding {
+        Holding {
+            ty: resource.ty,
+            key: resource.meta.key.clone(),
+            phase: resource.status.phase,
+            reclaim: resource.reclaim.clone(),
+            deleting: resource.meta.deleting,
+            row: None,
+        }
+    }
+
     pub fn kind(&self) -> Kind {
         Kind::Resource(self.ty)
     }

@@ -23,7 +23,7 @@ mod verify;
 
 pub use document::{Agreement, Divergence, Explanation, Percentiles, Replay, Sample, Waiting};
 
-use crate::plan::{API_VERSION, Options as PlanOptions, Plan, Planned};
+use crate::plan::API_VERSION;
 use crate::record::{
     Change, Decision, Followed, Glance, Line, ReadError, Reader, Recorded, Report, Verdict, into_object,
 };
@@ -419,11 +419,7 @@ impl<'a> Player<'a> {
         let (agreement, divergences) = self.verifier.finish();
         let writes = self.stage.writes;
         let feed = &self.lines;
-        let objects = self.stage.into_objects();
-        if let Some(end) = end {
-            end.clone_from(&objects);
-        }
-        let plan = plan(objects, &feed.header().system_namespace);
+        let plan = self.stage.plan(end);
         Replay {
             api_version: API_VERSION,
             kind: "Replay",
@@ -465,13 +461,6 @@ impl<'a> Player<'a> {
         }
         found
     }
-}
-
-/// A plan over what the cluster holds in the end.
-fn plan(objects: Vec<Object>, system_namespace: &str) -> Plan {
-    let options =
-        PlanOptions { system_namespace: Name::from(system_namespace), absent_phase_is_available: false };
-    Planned::new(objects, &options).plan()
 }
 
 /// Somebody made an object; nothing where it was the live engine.

@@ -2,6 +2,7 @@
 //! engine decides is read off its writes, in the same words as the recording's.
 
 use super::series::Holdings;
+use crate::plan::{Options as PlanOptions, Plan, Planned};
 use crate::record::Verdict;
 use crate::world::{Telling, World};
 use conductor::action::{Action, Change, Write};
@@ -9,7 +10,9 @@ use conductor::api::names::PROVISIONED_FOR;
 use conductor::api::reasons::{self, bound};
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::{Answer, Event};
-use conductor::model::{ClaimPhase, ClaimRef, Kind, Lookup, Name, Object, ObjectKey, Revision, Time, Uid};
+use conductor::model::{
+    ClaimPhase, ClaimRef, Kind, Lookup, Name, Object, ObjectKey, Revision, Time, TypeId, Uid,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -84,11 +87,28 @@ impl Stage {
         self.deliver(events);
     }
 
-    /// What the cluster holds, when nothing else is asked any more.
-    pub fn into_objects(self) -> Vec<Object> {
-        let Stage { world, engine, decided, .. } = self;
-        drop((engine, decided));
-        world.into_objects_side_by_side()
+    /// A plan over what the cluster holds in the end, when nothing else is asked any more, and the objects where
+    /// somebody wants them. An engine that hears of each write twice is not believed to know the end either: that is
+    /// what the other is held against.
+    pub fn plan(self, end: Option<&mut Vec<Object>>) -> Plan {
+        let Stage { world, engine, decided, config, now, telling, .. } = self;
+        drop(decided);
+        let options =
+            PlanOptions { system_namespace: config.system_namespace, absent_phase_is_available: false };
+        let is_distinct = TypeId::all().map(|ty| world.count(Kind::Claim(ty))).sum::<usize>()
+            == engine.state().claim_count();
+        let at_rest = match telling {
+            Telling::Once if is_distinct => Planned::at_rest(engine, now, &options),
+            Telling::Once | Telling::Twice => None,
+        };
+        match (at_rest, end) {
+            (Some(planned), None) => planned.plan(),
+            (at_rest, end) => {
+                let objects = world.into_objects_side_by_side();
+                end.into_iter().for_each(|end| end.clone_from(&objects));
+                at_rest.unwrap_or_else(|| Planned::new(objects, &options)).plan()
+            }
+        }
     }
 
     /// Lets time pass, waking the engine whenever it asked to be, and making what is being made.

@@ -25,6 +25,7 @@ enum Step {
     DeleteDatabase(u8),
     Label { name: u8 },
     Quota(u8),
+    Class { gib: u8 },
     Pass(u16),
 }
 
@@ -40,6 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..4_u8).prop_map(Step::DeleteDatabase),
         1 => name.prop_map(|name| Step::Label { name }),
         1 => (1..4_u8).prop_map(Step::Quota),
+        1 => (1..9_u8).prop_map(|gib| Step::Class { gib }),
         2 => (1..9_000_u16).prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 1..40)
@@ -97,6 +99,19 @@ fn make(lab: &mut Lab, step: &Step) {
         Step::Quota(most) => {
             let body = json!({"spec": {"limits": [{"claims": most}]}});
             lab.put(object(Kind::Quota, "team", "quota", body));
+        }
+        Step::Class { gib } => {
+            let mut class = object(
+                Kind::Class(TYPE),
+                SYSTEM,
+                "default",
+                json!({
+                    "template": {"apiVersion": "v1", "kind": "ConfigMap"}, "capacity": {"storage": {"max": format!("{gib}Gi")}},
+                }),
+            );
+            let is_default = ("conductor.io/is-default-class".to_owned(), "true".to_owned());
+            class.metadata.annotations = Some([is_default].into());
+            lab.put(class);
         }
         Step::Pass(ms) => lab.advance(i64::from(*ms)),
     }

@@ -60,9 +60,10 @@ impl World {
         World::default()
     }
 
-    /// An empty world that keeps objects which nobody has touched for a while folded: for as many as a cluster has.
+    /// An empty world that keeps objects which nobody has touched for a while folded: for as many as a cluster has. What
+    /// comes of it has UIDs that no other world gives: it is shown objects that one of those made.
     pub fn thrifty() -> World {
-        World { recent: Some(VecDeque::new()), ..World::default() }
+        World { recent: Some(VecDeque::new()), uids: 1 << 32, ..World::default() }
     }
 
     /// An empty world that counts revisions from one on.
@@ -154,6 +155,11 @@ impl World {
     /// Every object of a kind, in order.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         self.objects.get(&kind).into_iter().flat_map(Lookup::sorted).map(|(_, stored)| stored.open())
+    }
+
+    /// How many there are of a kind.
+    pub fn count(&self, kind: Kind) -> usize {
+        self.objects.get(&kind).map_or(0, Lookup::len)
     }
 
     /// Every object, in order, when the world is needed no more.
