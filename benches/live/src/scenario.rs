@@ -23,6 +23,8 @@ pub struct Outcome {
     pub per_second: f64,
     /// From the sending of a claim until it was seen Bound; none where claims were there before.
     pub latency: Option<(Duration, Duration)>,
+    /// How many claims were made a second, where they arrive: no binder is faster than they come.
+    pub made_per_second: Option<f64>,
     pub writes_per_bind: f64,
     pub used: Vec<(&'static str, Usage)>,
 }
@@ -73,6 +75,7 @@ pub async fn compare(cluster: &mut Cluster, binder: &mut Binder, count: usize) -
     let backlog = Outcome {
         per_second: (count - 1) as f64 / taken.as_secs_f64(),
         latency: None,
+        made_per_second: None,
         writes_per_bind: writes as f64 / count as f64,
         used: used_since(&started, &binder.processes(cluster)),
     };
@@ -137,6 +140,7 @@ async fn arrive_on(cluster: &Cluster, binder: &Binder, prefix: &str, count: usiz
         cluster.create(rival.claims(), &rival.claim(&name)).await.map(|_| (name, sent))
     });
     let sent: BTreeMap<String, Instant> = sent.buffer_unordered(ARRIVING).try_collect().await?;
+    let made_per_second = count as f64 / begun.elapsed().as_secs_f64();
     watcher.wait(count).await?;
     let seen = watcher.seen();
     let last = seen.values().max().copied().unwrap_or(begun);
@@ -149,6 +153,7 @@ async fn arrive_on(cluster: &Cluster, binder: &Binder, prefix: &str, count: usiz
     Ok(Outcome {
         per_second: count as f64 / (last - begun).as_secs_f64(),
         latency: Some((percentile(&latencies, 50), percentile(&latencies, 99))),
+        made_per_second: Some(made_per_second),
         writes_per_bind: writes.saturating_sub(made) as f64 / count as f64,
         used: used_since(&started, &binder.processes(cluster)),
     })

@@ -2,7 +2,7 @@
 //! Ready, and that it goes with the claim. Nothing but the published Secret ever holds a password.
 
 use crate::support::{CLAIM, Driver, RESOURCE, Run, With, asks, claim_key, db, ready, world};
-use conductor::action::Action;
+use conductor::action::{Action, Change};
 use conductor::event::{Event, PublishEvent};
 use conductor::lifecycle::decode;
 use conductor::model::{ObjectKey, Slot};
@@ -624,4 +624,24 @@ fn no_password_is_anywhere_but_in_the_secrets() {
     for text in seen {
         assert!(!hidden.iter().any(|secret| text.contains(secret)), "{text}");
     }
+}
+
+#[test]
+fn the_record_of_a_claim_stands_back_unless_its_connection_waits_for_it() {
+    let recorded = |spec: Value, source: Option<Value>| {
+        let mut world = world().resource("r", spec).claim("c", asks(1)).into_world();
+        source.into_iter().for_each(|secret| drop(world.put_side(Slot::Secret, secret)));
+        let mut driver = Driver::start(world);
+        driver.run();
+        let record = driver.sent.iter().find_map(|action| match action {
+            Action::Write(write) if matches!(write.change, Change::ClaimSpec { .. }) => Some(write.may_wait),
+            _ => None,
+        });
+        record.expect("what it got is recorded")
+    };
+    assert!(recorded(db(5), None), "nobody waits for it");
+    assert!(
+        !recorded(stands(), Some(admin())),
+        "a connection is published only for a claim that is protected"
+    );
 }
