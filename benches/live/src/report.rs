@@ -21,11 +21,11 @@ cause: for each claim that changed that part asked the API for a record that was
 now follows claims only once there is a server, a record or somebody who asks for a database, and looks up what a change
 names.
 
-The limit: of the time on a core that a bind takes, about a tenth is ours and most is the API server's. Two of a bind's four
+The limit: of the time on a core that a bind takes, less than a tenth is ours and most is the API server's. Two of a bind's four
 writes stand back while others are on their way, so that a backlog is Bound sooner than a bare client could patch four times
 for each. Claims that arrive are bound about as fast as they are made: making one and binding it are three writes at least,
 which share the ceiling, so that four times the PV binder's rate is out of reach there on these cores. Claims that are there
-before their offers get one write more: each is told anew how many do not fit just before its own comes. Before the record of
+before their offers get up to one write more: many are told anew how many do not fit just before their own comes. Before the record of
 a claim stood back, at a ceiling of 712 patches/s, this bench measured a backlog at 183 binds/s, arrivals at 180, early claims
 at 93, those beside released offers at 107 and churn with a p99 of 59 ms. Runs lie far apart on shared cores.";
 
