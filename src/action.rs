@@ -193,6 +193,8 @@ pub enum Change {
         phase: ResourcePhase,
         /// What its claims take.
         allocated: Capacity,
+        /// The names of what they no longer take anything of: a patch leaves what it does not name.
+        no_longer: Vec<Name>,
         /// All conditions.
         conditions: Vec<ConditionView>,
         /// The generation that this speaks of.
@@ -262,11 +264,18 @@ impl Change {
                 "spec": {"claimRefs": claim_refs.iter().map(claim_ref_json).collect::<Vec<_>>()},
             }),
             Change::ResourceRecipe { patch } => patch.clone(),
-            Change::ResourceStatus { phase, allocated, conditions, observed_generation, implementation } => {
+            Change::ResourceStatus {
+                phase,
+                allocated,
+                no_longer,
+                conditions,
+                observed_generation,
+                implementation,
+            } => {
                 let mut patch = json!({
                     "status": {
                         "phase": phase.name(),
-                        "allocated": if allocated.is_empty() { Value::Null } else { allocated.to_json() },
+                        "allocated": allocated_json(allocated, no_longer),
                         "conditions": conditions_json(conditions),
                         "observedGeneration": observed_generation,
                     },
@@ -301,6 +310,15 @@ impl Change {
             Change::QuotaStatus { used, summary } => json!({"status": {"used": used, "summary": summary}}),
         }
     }
+}
+
+fn allocated_json(allocated: &Capacity, no_longer: &[Name]) -> Value {
+    if allocated.is_empty() {
+        return Value::Null;
+    }
+    let mut json = allocated.to_json();
+    no_longer.iter().for_each(|name| json[&**name] = Value::Null);
+    json
 }
 
 /// A reference to a claim as it stands in a resource's spec.

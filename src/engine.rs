@@ -156,6 +156,8 @@ enum Target {
 struct Flight {
     target: Target,
     effect: Effect,
+    /// The revision that it was computed from, where it changes an object that is there.
+    from: Option<Revision>,
 }
 
 /// What a write is to bring about.
@@ -411,7 +413,7 @@ impl Engine {
         self.writes += 1;
         let id = WriteId(self.writes);
         *self.flying.or_default(target.clone()) += 1;
-        self.flights.insert(id, Flight { target: target.clone(), effect });
+        self.flights.insert(id, Flight { target: target.clone(), effect, from: None });
         self.busy.insert(target, ());
         id
     }

@@ -5,7 +5,7 @@ use crate::cache::{Departure, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
 use crate::model::inputs;
-use crate::model::{Kind, Name, Object, ObjectKey, PartId, Time, TypeId, Uid};
+use crate::model::{Kind, Name, Object, ObjectKey, PartId, Revision, Time, TypeId, Uid};
 
 /// First pause before a failed write is looked at again; doubles with each further failure.
 const RETRY_MS_FIRST: i64 = 500;
@@ -16,7 +16,7 @@ const FAILURES_TOLD: u32 = 3;
 
 impl Engine {
     pub(super) fn answered(&mut self, id: WriteId, answer: Answer, now: Time) {
-        let Some(Flight { target, effect }) = self.landed(id) else { return };
+        let Some(Flight { target, effect, from }) = self.landed(id) else { return };
         let target = match target {
             Target::Part(part) => return self.part_answered(part, effect, answer, now),
             Target::Publication(claim) => return self.publication_answered(claim, answer, now),
@@ -29,6 +29,13 @@ impl Engine {
             self.dirty_maker(*ty, name);
         }
         match answer {
+            // It was done and nothing is different: the object says something that is read here as something else. Written
+            // again at once, it would be written for ever.
+            Answer::Written(object) if from.is_some_and(|from| is_still(from, &object)) => {
+                self.observe(&object, now);
+                self.tell_idle(&target);
+                self.retry_later(target, now);
+            }
             Answer::Written(object) => {
                 self.succeeded(&target, effect);
                 self.observe(&object, now);
@@ -134,8 +141,17 @@ impl Engine {
         self.retries.insert((now.plus_ms(pause), target));
     }
 
+    fn tell_idle(&mut self, target: &Target) {
+        let why = "it changes nothing, though it should; tried again with growing pauses".to_owned();
+        self.tell_of_write(target, "WriteWithoutEffect", why);
+    }
+
     /// Tells whoever the write was for that the API does not accept it.
     pub(super) fn tell_refused(&mut self, target: &Target, why: &str) {
+        self.tell_of_write(target, "WriteRefused", format!("the API refused our write: {why}"));
+    }
+
+    fn tell_of_write(&mut self, target: &Target, reason: &'static str, message: String) {
         let (kind, meta) = match target {
             Target::Claim(uid) => match self.state.claim(uid) {
                 Some(claim) => (Kind::Claim(claim.ty), claim.meta.clone()),
@@ -152,14 +168,7 @@ impl Engine {
             }
             Target::Class(..) | Target::Quota(_) | Target::Publication(_) | Target::Published(..) => return,
         };
-        self.tell(
-            kind,
-            &meta.key,
-            &meta.uid,
-            true,
-            "WriteRefused",
-            format!("the API refused our write: {why}"),
-        );
+        self.tell(kind, &meta.key, &meta.uid, true, reason, message);
     }
 
     /// Reads what a target stands for, live. It stays busy until the answer.
@@ -301,4 +310,9 @@ impl Engine {
         }
         self.missing.remove(&key);
     }
+}
+
+/// Whether an object is of the revision that it was before a write.
+fn is_still(from: Revision, object: &Object) -> bool {
+    from != Revision::default() && from == Revision::read(object.metadata.resource_version.as_deref())
 }

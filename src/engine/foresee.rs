@@ -3,7 +3,7 @@
 
 use super::{Engine, Flight, Target};
 use crate::action::{Action, Change, Write};
-use crate::model::{Capacity, Claim, ClaimStatus, Kind, Resource, ResourceStatus, Revision, Time};
+use crate::model::{Claim, ClaimStatus, Kind, Resource, ResourceStatus, Revision, Time};
 
 impl Engine {
     /// Whether a write makes a new generation of its object, where the engine can tell what the object is after it.
@@ -35,7 +35,7 @@ impl Engine {
     /// cannot be told after all is read.
     pub fn done_as_asked(&mut self, write: Write, revision: Revision, now: Time) -> Vec<Action> {
         let declares = self.foresees(&write);
-        if let Some(Flight { target, effect }) = self.landed(write.id) {
+        if let Some(Flight { target, effect, .. }) = self.landed(write.id) {
             if let Target::Resource(ty, name) = &target {
                 self.dirty_maker(*ty, name);
             }
@@ -97,9 +97,7 @@ fn foresees_resource(known: &Resource, change: &Change) -> Option<bool> {
     match change {
         // Alike in meaning, they may be spelled otherwise: then only the object tells whether it is a new generation.
         Change::ResourceSpec { claim_refs, .. } => (*claim_refs != known.claim_refs).then_some(true),
-        Change::ResourceStatus { allocated, implementation: None, .. } => {
-            replaces(allocated, &known.status.allocated).then_some(false)
-        }
+        Change::ResourceStatus { implementation: None, .. } => Some(false),
         Change::ResourceStatus { .. }
         | Change::ResourceRecipe { .. }
         | Change::ClaimSpec { .. }
@@ -108,11 +106,6 @@ fn foresees_resource(known: &Resource, change: &Change) -> Option<bool> {
         | Change::ClassFinalizers { .. }
         | Change::QuotaStatus { .. } => None,
     }
-}
-
-/// A patch leaves the quantities that it does not name, unless it takes all of them away.
-fn replaces(new: &Capacity, old: &Capacity) -> bool {
-    new.is_empty() || old.iter().all(|(known, _)| new.iter().any(|(dim, _)| dim == known))
 }
 
 fn claim_after(known: &Claim, change: Change) -> Option<Claim> {
@@ -151,6 +144,7 @@ fn resource_after(known: &Resource, change: Change) -> Option<Resource> {
         Change::ResourceStatus {
             phase,
             allocated,
+            no_longer: _,
             conditions,
             observed_generation,
             implementation: None,

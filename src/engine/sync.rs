@@ -250,6 +250,7 @@ impl Engine {
 
     fn write_when(&mut self, may_wait: bool, target: Target, kind: Kind, meta: &Meta, change: Change) {
         let id = self.send(target, Effect::Change);
+        self.flights.entry(id).and_modify(|flight| flight.from = Some(meta.revision));
         // Always tied to the revision that it was computed from. References and finalizers are lists that are
         // written whole: a stale one would undo somebody's work. And the API checks no UID on a status: an
         // untied one could land on another object that was made under the same name since.

@@ -28,7 +28,9 @@ pub fn plan_quota(quota: &Quota, used: &[Use]) -> Option<Change> {
     let summary =
         limits.iter().zip(used).map(|(limit, used)| summarise(limit, used)).collect::<Vec<_>>().join("; ");
     let used = Value::Array(entries.collect());
-    (quota.used.as_ref() != Some(&used)).then_some(Change::QuotaStatus { used, summary })
+    // The line has the limits too: it changes with them where the use does not.
+    let is_current = quota.used.as_ref() == Some(&used) && quota.summary.as_deref() == Some(&*summary);
+    (!is_current).then_some(Change::QuotaStatus { used, summary })
 }
 
 /// `claims 3/5, storage 30Gi/50Gi`: what people see first.

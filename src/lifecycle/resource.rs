@@ -7,7 +7,7 @@ use crate::action::{Change, with_finalizer};
 use crate::api::names::RESOURCE_PROTECTION;
 use crate::api::reasons::{self, resource as reason};
 use crate::cache::{Departure, ResourceEntry};
-use crate::model::{ClaimRef, Kind, ReclaimPolicy, Record, Resource, ResourcePhase, Time};
+use crate::model::{ClaimRef, Kind, Name, ReclaimPolicy, Record, Resource, ResourcePhase, Time};
 
 /// What a resource needs next.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,12 +123,17 @@ fn plan_status(
         && status.conditions == conditions
         && recorded
         && status.observed_generation == generation;
-    (!is_current).then_some(Change::ResourceStatus {
-        phase,
-        allocated,
-        conditions,
-        observed_generation: generation,
-        implementation: record,
+    (!is_current).then(|| {
+        let was_taken = status.allocated.iter().map(|(dim, _)| dim.name());
+        let no_longer = was_taken.filter(|name| allocated.get(name).is_zero()).map(Name::from).collect();
+        Change::ResourceStatus {
+            phase,
+            allocated,
+            no_longer,
+            conditions,
+            observed_generation: generation,
+            implementation: record,
+        }
     })
 }
 

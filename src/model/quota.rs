@@ -22,6 +22,8 @@ pub struct Quota {
     pub limits: Result<Vec<QuotaLimit>, FieldError>,
     /// `status.used` as written.
     pub used: Option<Value>,
+    /// `status.summary` as written.
+    pub summary: Option<Name>,
 }
 
 /// One limit of a quota.
@@ -73,6 +75,7 @@ impl Quota {
             namespaces,
             limits,
             used: root.at("status").at("used").value().cloned(),
+            summary: root.at("status").at("summary").value().and_then(Value::as_str).map(Name::from),
         }
     }
 }

@@ -10,9 +10,11 @@ use super::key::{Name, ObjectKey, Time, Uid};
 use super::meta::{ConditionView, Labels, Meta};
 use super::object::Object;
 use super::part::PartKey;
+use super::quantity::Quantity;
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A resource as the engine knows it.
@@ -285,6 +287,14 @@ impl Resource {
     }
 }
 
+/// What a status says is taken. What cannot be read of it counts as more than anybody takes, so that it is written anew.
+fn read_allocated(primary: &str, field: &Field<'_>) -> Capacity {
+    read_capacity(primary, field).unwrap_or_else(|_| {
+        let names = field.value().and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
+        Capacity::from_entries(primary, names.map(|name| (name.as_str(), Quantity::from_nanos(i128::MAX))))
+    })
+}
+
 /// Reads who holds the resource. References that can be read are kept even where a
 /// neighbour cannot: a holder must never be forgotten because of a typing mistake beside it.
 fn read_claim_refs(primary: &str, spec: &Field<'_>) -> (Vec<ClaimRef>, Option<FieldError>) {
@@ -372,7 +382,7 @@ impl ResourceStatus {
     fn read(primary: &str, status: &Field<'_>) -> ResourceStatus {
         ResourceStatus {
             phase: status.at("phase").text().ok().flatten().and_then(ResourcePhase::find),
-            allocated: read_capacity(primary, &status.at("allocated")).unwrap_or_default(),
+            allocated: read_allocated(primary, &status.at("allocated")),
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
             conditions: read_conditions(status),
             implementation: Record::Absent,

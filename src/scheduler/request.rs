@@ -7,7 +7,7 @@ use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, S
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
 use crate::model::{
-    Capacity, Claim, ClassWant, FieldWant, Name, Offer, Predicate, Profile, ResourcePhase, Wants,
+    Capacity, Claim, ClaimRef, ClassWant, FieldWant, Name, Offer, Predicate, Profile, ResourcePhase, Wants,
 };
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
@@ -249,17 +249,20 @@ pub(super) fn seen_as_own<'a>(
     offer: &'a Offer,
     asks_cordon: bool,
 ) -> Seen<'a> {
-    let others: Vec<_> =
-        entry.refs().filter(|r| r.claim != request.claim.meta.key || r.uid.is_some()).collect();
+    let own = |r: &ClaimRef| r.claim == request.claim.meta.key && r.uid.is_none();
+    let others: Vec<_> = entry.refs().filter(|r| !own(r)).collect();
+    // Kept for more claims than it can have, it is for those who come first: nobody waits for one who is only expected.
+    let is_overbooked = others.len() >= offer.max_claims as usize && entry.refs().any(own);
+    let in_the_way: Vec<_> = others.iter().filter(|r| r.uid.is_some() || !is_overbooked).collect();
     // After a restart the status knows first that the last holder is gone; its data is still there.
     let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
     let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
-    let standing = match others.len() {
+    let standing = match in_the_way.len() {
         // Not asked about, a cordon must not hide that others hold the resource.
         _ if offer.cordoned && asks_cordon => Standing::Cordoned,
         0 => Standing::Vacant,
         _ if offer.max_claims == 1 || released => Standing::Reserved,
-        _ if others.iter().any(|r| state.is_exclusive(r)) => Standing::Reserved,
+        _ if in_the_way.iter().any(|r| state.is_exclusive(r)) => Standing::Reserved,
         taken if taken >= offer.max_claims as usize => Standing::Full,
         _ => Standing::Shared,
     };
@@ -269,7 +272,7 @@ pub(super) fn seen_as_own<'a>(
     Seen {
         standing,
         free: offer.capacity.saturating_sub(&taken),
-        holders: others.iter().map(|r| r.claim.to_string()).collect(),
+        holders: in_the_way.iter().map(|r| r.claim.to_string()).collect(),
         ..seen(state, entry, offer)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::patch;
 use conductor::action::Change;
-use conductor::model::{Capacity, Object, Revision};
+use conductor::model::{Capacity, Name, Object, Revision};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Later {
@@ -47,22 +47,24 @@ fn replaces(new: &Change, old: &Change) -> bool {
             Change::ClaimSpec { resource_name: old, finalizers: _ },
         ) => new.is_some() || old.is_none(),
         (
-            Change::ResourceStatus { allocated: new, implementation: None, .. },
-            Change::ResourceStatus { allocated: old, implementation: None, .. },
-        ) => names_all(new, old),
+            Change::ResourceStatus { allocated: new, no_longer: gone, implementation: None, .. },
+            Change::ResourceStatus { allocated: old, no_longer: old_gone, implementation: None, .. },
+        ) => names_all((new, gone), (old, old_gone)),
         _ => false,
     }
 }
 
 /// Quantities that are not named stay as they were, unless all of them go.
-fn names_all(new: &Capacity, old: &Capacity) -> bool {
-    new.is_empty() || !old.is_empty() && old.iter().all(|(known, _)| new.iter().any(|(dim, _)| dim == known))
+fn names_all((new, gone): (&Capacity, &[Name]), (old, old_gone): (&Capacity, &[Name])) -> bool {
+    let is_named = |name: &str| !new.get(name).is_zero() || gone.iter().any(|g| **g == *name);
+    let mut named = old.iter().map(|(dim, _)| dim.name()).chain(old_gone.iter().map(|name| &**name));
+    new.is_empty() || !old.is_empty() && named.all(is_named)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conductor::model::{ClaimPhase, Kind, Name, ObjectKey, TypeId, Uid};
+    use conductor::model::{ClaimPhase, Kind, ObjectKey, TypeId, Uid};
     use serde_json::json;
 
     fn status(resource: Option<&str>) -> Change {

@@ -88,6 +88,33 @@ fn a_reserved_resource_wins_over_selector_class_and_phase() {
 }
 
 #[test]
+fn a_resource_kept_for_more_claims_than_it_can_have_goes_to_those_who_come_first() {
+    let kept = |names: &[&str], slots: u32| {
+        let refs: Vec<_> = names.iter().map(|name| json!({"namespace": "app", "name": name})).collect();
+        db(10).with(json!({"claimRefs": refs, "sharing": {"maxClaims": slots}}))
+    };
+    let mut run = world()
+        .resource("one", kept(&["a", "b"], 1))
+        .claim("b", asks(5))
+        .created(1)
+        .claim("a", asks(5))
+        .created(2)
+        .settle();
+    assert_eq!(run.outcomes(), ["a: NoMatch", "b -> one"]);
+    assert_eq!(run.resource("one"), "Bound by a (kept), b");
+    run.put(claim("stranger", asks(1)));
+    assert_eq!(run.outcome("stranger"), "NoMatch");
+    let three = world().resource("two", kept(&["a", "b", "c"], 2));
+    check(
+        three.claim("a", asks(1)).created(1).claim("b", asks(1)).created(2).claim("c", asks(1)).created(3),
+        &["a -> two", "b -> two", "c: NoMatch"],
+    );
+    // With a slot for each, what is kept for one who has not come stays kept.
+    let exclusive = asks(1).with(json!({"exclusive": true}));
+    check(world().resource("two", kept(&["a", "b"], 2)).claim("a", exclusive), &["a: NoMatch"]);
+}
+
+#[test]
 fn of_two_reserved_resources_the_smaller_is_taken_and_the_other_stays_reserved() {
     let run = world()
         .resource("a", db(20).with(kept_for("c")))

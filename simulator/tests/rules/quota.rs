@@ -154,6 +154,14 @@ fn a_quotas_status_tells_its_use() {
 }
 
 #[test]
+fn a_quotas_line_for_people_follows_its_limits() {
+    let mut run = plenty(world()).quota("q", json!([{"claims": 9}])).claim("a", asks(1)).settle();
+    assert_eq!(run.body(Kind::Quota, "q")["status"]["summary"], "claims 1/9");
+    run.edit_spec(Kind::Quota, "q", json!({"limits": [{"claims": 1}]}));
+    assert_eq!(run.body(Kind::Quota, "q")["status"]["summary"], "claims 1/1");
+}
+
+#[test]
 fn a_named_claim_and_a_reserved_one_are_under_quota_too() {
     check(
         world()

@@ -1,6 +1,6 @@
 //! Resources with several claims: slots, summed capacity, exclusiveness, who may share.
 
-use crate::support::{CLAIM, With, asks, check, db, world};
+use crate::support::{CLAIM, Driver, RESOURCE, With, asks, check, claim_key, db, system_key, world};
 use serde_json::{Value, json};
 
 fn shared(gib: u32, slots: u32) -> Value {
@@ -37,7 +37,7 @@ fn a_shared_resource_takes_claims_while_every_capacity_allows() {
         .claim("d", both("6Gi", 50))
         .settle();
     assert_eq!(run.outcomes(), ["a -> r", "b: NoMatch", "c: NoMatch", "d -> r"]);
-    let allocated = &run.body(crate::support::RESOURCE, "r")["status"]["allocated"];
+    let allocated = &run.body(RESOURCE, "r")["status"]["allocated"];
     assert_eq!(allocated, &json!({"storage": "10Gi", "connections": "100"}));
 }
 
@@ -52,6 +52,32 @@ fn a_claim_gives_back_what_it_took() {
     assert_eq!(run.outcomes(), ["a -> r", "b -> r", "c: NoMatch"]);
     run.delete(CLAIM, "a");
     assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r", 0));
+}
+
+#[test]
+fn what_only_the_one_who_left_took_of_is_no_longer_allocated() {
+    let capacity = json!({"capacity": {"storage": "10Gi", "connections": 100}});
+    let connected = asks(1).with(json!({"resources": {"requests": {"storage": "1Gi", "connections": 7}}}));
+    let scene = world().resource("r", shared(10, 9).with(capacity)).claim("a", asks(2)).claim("b", connected);
+    let mut driver = Driver::start(scene.into_world());
+    driver.run();
+    let allocated = |driver: &Driver| {
+        driver.world.get(RESOURCE, &system_key("r")).unwrap().body["status"]["allocated"].clone()
+    };
+    assert_eq!(allocated(&driver), json!({"storage": "3Gi", "connections": "7"}));
+    let gone = driver.world.delete(CLAIM, &claim_key("b"));
+    gone.into_iter().for_each(|event| driver.tell(event));
+    driver.run();
+    assert_eq!(allocated(&driver), json!({"storage": "2Gi"}));
+}
+
+#[test]
+fn an_allocation_that_cannot_be_read_is_written_anew() {
+    let scene =
+        world().resource("r", shared(10, 9)).status(json!({"allocated": {"storage": "much", "more": -1}}));
+    let run = scene.claim("a", asks(2)).settle();
+    let allocated = &run.body(RESOURCE, "r")["status"]["allocated"];
+    assert_eq!(allocated, &json!({"storage": "2Gi"}));
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub fn claim_key(claim: &str) -> ObjectKey {
     }
 }
 
-fn system_key(name: &str) -> ObjectKey {
+pub fn system_key(name: &str) -> ObjectKey {
     ObjectKey::new(SYSTEM, name)
 }
 

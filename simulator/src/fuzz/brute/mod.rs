@@ -289,7 +289,11 @@ impl Db {
         if self.cordoned && !skip.contains(&"Cordoned") {
             return Some(("Cordoned", "it is unschedulable".to_owned()));
         }
-        let others = self.references.iter().filter(|r| r.claim != ask.key || r.uid.is_some());
+        let (own, others): (Vec<&Reference>, Vec<&Reference>) =
+            self.references.iter().partition(|r| r.claim == ask.key && r.uid.is_none());
+        // Of more reservations than slots, whoever comes first.
+        let first_come = !own.is_empty() && others.len() >= self.slots;
+        let others = others.into_iter().filter(|r| r.uid.is_some() || !first_come);
         let others: Vec<&str> = others.map(|r| r.claim.as_str()).collect();
         let is_alone = self.references.iter().any(|r| r.exclusive && (r.claim != ask.key || r.uid.is_some()));
         if !others.is_empty() && (self.slots == 1 || is_alone || self.is_released()) {
