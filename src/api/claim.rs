@@ -131,9 +131,11 @@ pub struct ClaimConnection {
 }
 
 /// What the application got.
+// Written by one: who owns which field of it would be most of the object, read and written anew by the API server with
+// every change of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-kubernetes-map-type" = "atomic"))]
 pub struct RelationalDatabaseClaimStatus {
     /// Pending, Bound, or Lost; Lost is for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -129,9 +129,10 @@ pub struct ClaimRef {
 }
 
 /// What Conductor knows of the database.
+// Atomic as the claim's, and for the same reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-kubernetes-map-type" = "atomic"))]
 pub struct RelationalDatabaseStatus {
     /// Where it is in its life; absent counts as Available.
     #[serde(default, skip_serializing_if = "Option::is_none")]

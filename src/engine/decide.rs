@@ -117,9 +117,15 @@ impl Engine {
         if let Some(predicate) = refusal.main_predicate() {
             *self.stats.refusals.entry(predicate).or_default() += 1;
         }
-        let refused = Refused { reason, refusal };
-        self.bindings.insert(uid.clone(), Binding::Waiting(Some(refused)));
-        self.dirty.insert(Target::Claim(uid.clone()));
+        let told = match self.bindings.get(uid) {
+            Some(Binding::Waiting(Some(told))) => Some(told.reason),
+            _ => None,
+        };
+        // In a burst of offers everybody who waits is next in line once: a write each for numbers that hold for moments.
+        if told != Some(reason) || !self.queue.is_next_in_line(uid) {
+            self.bindings.insert(uid.clone(), Binding::Waiting(Some(Refused { reason, refusal })));
+            self.dirty.insert(Target::Claim(uid.clone()));
+        }
         self.queue.park(uid, lane, &claim.meta.key.namespace, now);
     }
 

@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 const TURNS_BEFORE_LAST: u32 = 8;
 /// Calls that nobody waits for, on their way while others are. An API server that is busy is as slow as it has calls:
 /// in a burst these would take half of what it can do from the claims that are not Bound yet.
-const PATIENT_BESIDE_OTHERS: usize = 2;
+const PATIENT_BESIDE_OTHERS: usize = 1;
 /// The same while there are no others; one that comes meanwhile finds the API server not too busy.
-const PATIENT_ALONE: usize = 8;
+const PATIENT_ALONE: usize = 4;
 
 /// Calls that wait for their turn.
 #[derive(Debug, Default)]

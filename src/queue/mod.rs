@@ -23,6 +23,9 @@ const BACKOFF_MS_FIRST: i64 = 1_000;
 const BACKOFF_MS_MAX: i64 = 10_000;
 /// Parked claims are tried again after this long, in case an event that should have woken them did not.
 const FLUSH_AFTER_MS: i64 = 5 * 60 * 1_000;
+/// The same for the next in line, who was refused because another was served: by then it has its own, or is told the
+/// numbers as they are.
+const NEXT_IN_LINE_AFTER_MS: i64 = 2_000;
 
 /// Who goes first: higher priority, then the longer wait since the last try, then the longer wait in all (a controller that
 /// starts tries everybody at one moment), then the UID so that order never depends on chance.
@@ -62,12 +65,15 @@ struct Waiting {
     flushed: bool,
     /// The lane that an event took it from: its next is woken unless it is refused in the same way.
     woken_from: Option<LaneKey>,
+    /// Set when it was woken because another of its lane was served, not because of an event.
+    next_in_line: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Active,
     Backoff(Time),
+    /// Until then at the latest.
     Parked(LaneKey, Time),
     InFlight,
 }
@@ -79,7 +85,7 @@ pub struct Queue {
     claims: Lookup<Uid, Box<Waiting>>,
     active: BTreeSet<Turn>,
     backoff: BTreeSet<(Time, Uid)>,
-    parked_at: BTreeSet<(Time, Uid)>,
+    parked_until: BTreeSet<(Time, Uid)>,
     lanes: Lanes,
     bound_after_flush: u64,
 }
@@ -100,7 +106,7 @@ pub struct Lengths {
 impl Queue {
     /// How many claims wait where.
     pub fn lengths(&self) -> Lengths {
-        let (active, backoff, parked) = (self.active.len(), self.backoff.len(), self.parked_at.len());
+        let (active, backoff, parked) = (self.active.len(), self.backoff.len(), self.parked_until.len());
         Lengths { active, backoff, parked, in_flight: self.claims.len() - active - backoff - parked }
     }
 
@@ -126,6 +132,7 @@ impl Queue {
             place: Place::Active,
             flushed: false,
             woken_from: None,
+            next_in_line: false,
         };
         self.active.insert(waiting.turn());
         self.claims.insert(claim, Box::new(waiting));
@@ -172,18 +179,27 @@ impl Queue {
         true
     }
 
-    /// Parks a claim that was refused until something that `lane` waits for happens.
-    /// Returns the claims that are woken in its stead, where it was woken for something it did not take.
+    /// Whether a claim is tried only because another of its lane was served. In a burst of what it waits for it is
+    /// served next: that it is refused is no news yet.
+    pub fn is_next_in_line(&self, claim: &Uid) -> bool {
+        self.claims.get(claim).is_some_and(|waiting| waiting.next_in_line)
+    }
+
+    /// Parks a claim that was refused until something that `lane` waits for happens. Where it was woken from another
+    /// lane, the next of that one is woken in its stead.
     pub fn park(&mut self, claim: &Uid, lane: LaneKey, namespace: &str, now: Time) {
         let Some(mut waiting) = self.claims.remove(claim) else { return };
         self.leave(&waiting);
         waiting.turn_since = now;
         waiting.flushed = false;
         let woken_from = waiting.woken_from.take();
-        waiting.place = Place::Parked(lane.clone(), now);
+        let after =
+            if std::mem::take(&mut waiting.next_in_line) { NEXT_IN_LINE_AFTER_MS } else { FLUSH_AFTER_MS };
+        let until = now.plus_ms(after);
+        waiting.place = Place::Parked(lane.clone(), until);
         let turn = waiting.lane_turn();
         self.lanes.insert(&lane, namespace, turn);
-        self.parked_at.insert((now, claim.clone()));
+        self.parked_until.insert((until, claim.clone()));
         self.claims.insert(claim.clone(), waiting);
         if let Some(from) = woken_from
             && from != lane
@@ -221,6 +237,7 @@ impl Queue {
     /// Makes a parked or pausing claim ready.
     pub fn wake(&mut self, claim: &Uid) {
         let Some(mut waiting) = self.claims.remove(claim) else { return };
+        waiting.next_in_line = false;
         if matches!(waiting.place, Place::Parked(..) | Place::Backoff(_)) {
             self.leave(&waiting);
             if let Place::Parked(lane, _) = &waiting.place {
@@ -257,6 +274,9 @@ impl Queue {
         let own = self.lanes.head(lane, Some(namespace)).filter(|own| first.as_ref() != Some(own));
         for claim in first.into_iter().chain(own) {
             self.wake(&claim);
+            if let Some(waiting) = self.claims.get_mut(&claim) {
+                waiting.next_in_line = true;
+            }
         }
     }
 
@@ -271,11 +291,9 @@ impl Queue {
             self.backoff.remove(&(ready, claim.clone()));
             self.wake(&claim);
         }
-        let long_ago = now.plus_ms(-FLUSH_AFTER_MS);
-        while let Some((since, claim)) =
-            self.parked_at.first().cloned().filter(|(since, _)| *since <= long_ago)
+        while let Some((until, claim)) = self.parked_until.first().cloned().filter(|(until, _)| *until <= now)
         {
-            self.parked_at.remove(&(since, claim.clone()));
+            self.parked_until.remove(&(until, claim.clone()));
             self.wake(&claim);
             if let Some(waiting) = self.claims.get_mut(&claim) {
                 waiting.flushed = true;
@@ -288,7 +306,7 @@ impl Queue {
     /// When `tick` has something to do next, if ever.
     pub fn next_tick(&self) -> Option<Time> {
         let pause_ends = self.backoff.first().map(|(ready, _)| *ready);
-        let flush = self.parked_at.first().map(|(since, _)| since.plus_ms(FLUSH_AFTER_MS));
+        let flush = self.parked_until.first().map(|(until, _)| *until);
         pause_ends.into_iter().chain(flush).min()
     }
 
@@ -301,8 +319,8 @@ impl Queue {
             Place::Backoff(ready) => {
                 self.backoff.remove(&(*ready, claim.clone()));
             }
-            Place::Parked(lane, at) => {
-                self.parked_at.remove(&(*at, claim.clone()));
+            Place::Parked(lane, until) => {
+                self.parked_until.remove(&(*until, claim.clone()));
                 self.lanes.remove(lane, &waiting.entry.tie.namespace, &waiting.lane_turn());
             }
             Place::InFlight => {}

@@ -1,10 +1,12 @@
 //! Who is tried when: order, backoff, parking, wake-ups, the safety flush, the audit.
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Run, With, answer_to, asks, claim, class, db, is_write, makes, resource, world,
+    CLAIM, Driver, RESOURCE, Run, With, answer_to, asks, claim, claim_key, class, db, is_write, makes,
+    resource, world,
 };
 use conductor::action::{Action, Change};
 use conductor::event::Answer;
+use conductor::model::ClaimPhase;
 use serde_json::{Value, json};
 
 fn urgent(gib: u32, priority: i32) -> Value {
@@ -152,6 +154,26 @@ fn a_slot_that_a_claim_leaves_wakes_the_next() {
 }
 
 #[test]
+fn a_write_that_changes_nothing_is_not_sent_again_at_once() {
+    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", asks(1)).into_world());
+    driver.run_holding_writes();
+    let write = next_commit(&mut driver);
+    // The API took it, and the object is as it was: it says something that is read as something else.
+    let Action::Write(sent) = &write else { panic!("{write:?}") };
+    let as_it_was = driver.world.get(RESOURCE, &sent.key).unwrap().clone();
+    driver.tell(answer_to(&write, Answer::Written(as_it_was.into())));
+    driver.run_holding_writes();
+    let again = |driver: &Driver| driver.outbox.iter().filter(|a| is_write_to(a, &sent.key)).count();
+    assert_eq!(again(&driver), 0);
+    driver.wait_holding_writes(1_000);
+    assert_eq!(again(&driver), 1, "but after a pause");
+}
+
+fn is_write_to(action: &Action, key: &conductor::model::ObjectKey) -> bool {
+    matches!(action, Action::Write(write) if write.key == *key)
+}
+
+#[test]
 fn failing_claims_do_not_block_newer_ones() {
     let mut scene = world();
     for at in 0..20 {
@@ -241,6 +263,57 @@ fn parked_claims_are_flushed_after_five_minutes_and_a_bind_after_a_flush_is_coun
     driver.wait(2_000);
     assert_eq!(driver.engine.stats().decisions, before + 1);
     assert_eq!(driver.engine.bound_after_flush(), 0, "a flush that binds nobody is not counted");
+}
+
+/// The message on a claim's Bound condition.
+fn told(driver: &Driver, name: &str) -> String {
+    let claim = driver.world.get(CLAIM, &claim_key(name)).unwrap();
+    let conditions = claim.body["status"]["conditions"].as_array().unwrap();
+    let bound = conditions.iter().find(|c| c["type"] == "Bound").unwrap();
+    bound["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn in_a_burst_of_offers_nobody_is_told_twice_and_two_seconds_later_the_first_of_those_left_is() {
+    let mut scene = world();
+    for at in 0..20 {
+        scene = scene.claim(&format!("c-{at:02}"), asks(1));
+    }
+    let mut driver = Driver::start(scene.into_world());
+    driver.run();
+    let (before, said) = (driver.sent.len(), told(&driver, "c-10"));
+    for at in 0..10 {
+        driver.put(resource(&format!("r-{at}"), db(5)));
+        driver.run();
+    }
+    let is_pending = |action: &&Action| match action {
+        Action::Write(write) => {
+            matches!(write.change, Change::ClaimStatus { phase: ClaimPhase::Pending, .. })
+        }
+        _ => false,
+    };
+    assert_eq!(driver.outcome("c-09"), "-> r-9");
+    assert_eq!(driver.sent[before..].iter().filter(is_pending).count(), 0, "each bind alone is written");
+    assert_eq!(told(&driver, "c-10"), said);
+    driver.wait(2_000);
+    assert_eq!(driver.sent[before..].iter().filter(is_pending).count(), 1);
+    assert!(told(&driver, "c-10").starts_with("0/10 resources fit"), "{}", told(&driver, "c-10"));
+    assert_eq!(told(&driver, "c-11"), said, "the others of a lane are told with the flush, as ever");
+    driver.wait(10_000);
+    assert_eq!(driver.sent[before..].iter().filter(is_pending).count(), 1, "and told once");
+}
+
+#[test]
+fn the_next_in_line_is_told_at_once_where_it_waits_for_another_reason_now() {
+    let limits = json!([{"claims": 1}]);
+    let scene = world().quota("one", limits).claim("a", asks(1)).claim("b", asks(1));
+    let mut driver = Driver::start(scene.into_world());
+    driver.run();
+    assert_eq!(driver.outcome("b"), "NoMatch");
+    driver.put(resource("r", db(5)));
+    driver.put(resource("s", db(5)));
+    driver.run();
+    assert_eq!((driver.outcome("a").as_str(), driver.outcome("b").as_str()), ("-> r", "QuotaExceeded"));
 }
 
 #[test]
