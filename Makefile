@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo capture test bench bench-live bench-peers bench-guard bench-databases fuzz pictures crds lint pure deny tools databases browser controlplane
+.PHONY: help demo capture test bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds lint pure deny tools databases browser valgrind controlplane
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -29,7 +29,7 @@ capture: tools ## Draw docs/demo.svg anew from what the demo prints
 	@$(CARGO) build --release --package conductor-cli
 	@scripts/capture-demo "$(CARGO_TARGET_DIR)/release/conductor"
 
-test: tools databases browser lint pure deny controlplane ## Run every check and every test; the last line counts them
+test: tools databases browser valgrind lint pure deny controlplane ## Run every check and every test; the last line counts them
 	@CARGO="$(CARGO)" scripts/run-tests
 
 bench: tools ## Measure, and print a summary
@@ -55,9 +55,12 @@ bench-peers: tools ## Measure decisions beside the peers' own code; writes docs/
 	@cd benches/peers/go && CGO_ENABLED=0 go build -trimpath -o "$(CARGO_TARGET_DIR)/release/peers" .
 	@"$(CARGO_TARGET_DIR)/release/bench-peers" --peers "$(CARGO_TARGET_DIR)/release/peers" --write
 
-bench-guard: tools ## Count the instructions of fixed workloads; fails when they grow
-	@scripts/install-packages valgrind
+bench-guard: tools valgrind ## Count the instructions of fixed workloads as released; fails when they grow
 	@$(CARGO) bench --package conductor --bench guard
+
+bless: tools valgrind ## Record what those workloads cost now, as tested and as released
+	@$(CARGO) test --workspace --bench guard -- --bless
+	@$(CARGO) bench --package conductor --bench guard -- --bless
 
 bench-databases: tools databases ## Measure 300 claims over 3 shared PostgreSQL servers
 	@$(CARGO) test --package conductor-databases --test scale -- --ignored --nocapture
@@ -88,6 +91,9 @@ controlplane: ## Build kube-apiserver, etcd and kubectl for tests, where they ar
 
 browser: ## Install chromium, where no browser is, to look at the pages
 	@scripts/install-packages browser
+
+valgrind: ## Install valgrind, where it is not, to count instructions
+	@scripts/install-packages valgrind
 
 tools:
 	@CARGO="$(CARGO)" scripts/check-tools

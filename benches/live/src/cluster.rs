@@ -49,12 +49,15 @@ impl Cluster {
         Ok(self.client.request(request.body(serde_json::to_vec(object)?)?).await?)
     }
 
+    /// Changes an object.
+    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value> {
+        let request = Request::patch(path).header("Content-Type", "application/merge-patch+json");
+        Ok(self.client.request(request.body(serde_json::to_vec(patch)?)?).await?)
+    }
+
     /// Changes an object's status.
     pub async fn patch_status(&self, path: &str, status: Value) -> Result<()> {
-        let request = Request::patch(format!("{path}/status"));
-        let request = request.header("Content-Type", "application/merge-patch+json");
-        let body = serde_json::to_vec(&json!({ "status": status }))?;
-        self.client.request::<Value>(request.body(body)?).await?;
+        self.patch(&format!("{path}/status"), &json!({ "status": status })).await?;
         Ok(())
     }
 

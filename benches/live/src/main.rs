@@ -1,9 +1,11 @@
 //! How fast claims are bound on a real API server: what a bare client reaches at most, what Kubernetes' own
-//! binder of volumes reaches, what Conductor reaches, one after the other on one API server.
-//! Every figure comes from this run; nothing is asserted, and nothing is tuned between the runs.
+//! binder of volumes reaches, what Conductor reaches, one after the other, each on an API server that holds nothing else:
+//! what one leaves behind would be carried by the next. Every figure comes from this run; nothing is asserted, and
+//! nothing is tuned between the runs.
 
 mod binder;
 mod cluster;
+mod limit;
 mod meter;
 mod provision;
 mod report;
@@ -12,8 +14,9 @@ mod scenes;
 
 use anyhow::Result;
 use binder::{Binder, Rival};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use cluster::Cluster;
+use report::Report;
 use std::path::{Path, PathBuf};
 
 /// Bind claims on a real API server and print how fast it went
@@ -28,47 +31,57 @@ struct Arguments {
     /// Claims that are bound already before the last runs
     #[arg(long, default_value_t = 10_000)]
     crowd: usize,
-    /// Only provision, which takes a minute or so, and print that
-    #[arg(long, conflicts_with = "write")]
-    provision: bool,
-    /// Only early claims, released offers and churn, which takes some minutes, and print that
-    #[arg(long, conflicts_with_all = ["write", "provision"])]
-    scenes: bool,
+    /// Only these runs, and only print them
+    #[arg(long, value_name = "RUN", value_delimiter = ',', conflicts_with = "write")]
+    only: Vec<Run>,
     /// Write the tables to docs/benchmarks.md as well
     #[arg(long)]
     write: bool,
 }
 
+/// One run
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Run {
+    /// What a bare client reaches
+    Limit,
+    /// Claims that are there when the binder starts
+    Backlog,
+    /// Claims that come as fast as they can be made
+    Arrivals,
+    /// Claims that are there before their offers
+    Early,
+    /// Claims beside offers that nobody may have
+    Released,
+    /// Claims that come and go
+    Churn,
+    /// Claims for which everything is made
+    Provision,
+    /// Claims beside many that are bound, and a restart
+    Crowd,
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Arguments { conductor, claims, crowd, provision, scenes, write } = Arguments::parse();
-    eprintln!("starting etcd and kube-apiserver");
-    let mut cluster = Cluster::start().await?;
-    let mut report = report::Report::new(claims);
-    if provision {
-        let mut binder = Binder::new(Rival::Conductor, &conductor);
-        let provisioned = provision::provision(&mut cluster, &mut binder, claims).await?;
-        println!("{}", report::provisioned(claims, &provisioned));
-        return Ok(());
+    let Arguments { conductor, claims, crowd, only, write } = Arguments::parse();
+    let asked = |run| only.is_empty() || only.contains(&run);
+    let mut report = Report::new(claims);
+    if asked(Run::Limit) {
+        let cluster = start().await?;
+        eprintln!("limit: a bare client");
+        report.limit(limit::measure(&cluster, claims).await?);
     }
-    if scenes {
-        play_scenes(&mut cluster, &mut report, &conductor, claims).await?;
-        println!("{}", report.scenes_text());
-        return Ok(());
-    }
-    eprintln!("ceiling: status patches from a bare client");
-    report.ceiling(scenario::ceiling(&cluster, claims).await?);
     for rival in [Rival::Volumes, Rival::Conductor] {
-        let mut binder = Binder::new(rival, &conductor);
-        let (backlog, arrivals) = scenario::compare(&mut cluster, &mut binder, claims).await?;
-        report.compared(rival, backlog, arrivals);
+        compare(rival, &conductor, claims, &asked, &mut report).await?;
     }
-    play_scenes(&mut cluster, &mut report, &conductor, claims).await?;
-    let mut binder = Binder::new(Rival::Conductor, &conductor);
-    report.provisioned(provision::provision(&mut cluster, &mut binder, claims).await?);
-    let mut binder = Binder::new(Rival::Conductor, &conductor);
-    let crowded = scenario::crowd(&mut cluster, &mut binder, crowd, claims).await?;
-    report.crowded(crowd, crowded);
+    if asked(Run::Provision) {
+        let mut binder = Binder::new(Rival::Conductor, &conductor);
+        report.provisioned(provision::provision(&mut start().await?, &mut binder, claims).await?);
+    }
+    if asked(Run::Crowd) {
+        let mut binder = Binder::new(Rival::Conductor, &conductor);
+        let crowded = scenario::crowd(&mut start().await?, &mut binder, crowd, claims).await?;
+        report.crowded(crowd, crowded);
+    }
     let text = report.text();
     println!("{text}");
     if write {
@@ -77,15 +90,44 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn play_scenes(
-    cluster: &mut Cluster,
-    report: &mut report::Report,
+async fn start() -> Result<Cluster> {
+    eprintln!("starting etcd and kube-apiserver");
+    Cluster::start().await
+}
+
+/// The same work for one of the two, run after run.
+async fn compare(
+    rival: Rival,
     conductor: &Path,
     claims: usize,
+    asked: &impl Fn(Run) -> bool,
+    report: &mut Report,
 ) -> Result<()> {
-    for rival in [Rival::Volumes, Rival::Conductor] {
-        let mut binder = Binder::new(rival, conductor);
-        report.played(rival, scenes::play(cluster, &mut binder, claims).await?);
+    let runs = [Run::Backlog, Run::Arrivals, Run::Early, Run::Released, Run::Churn];
+    if !runs.into_iter().any(asked) {
+        return Ok(());
     }
+    let (mut cluster, mut binder) = (start().await?, Binder::new(rival, conductor));
+    if asked(Run::Backlog) {
+        let backlog = scenario::backlog(&mut cluster, &mut binder, claims).await?;
+        report.bound(Run::Backlog, rival, backlog);
+    } else {
+        binder.start(&mut cluster).await?;
+    }
+    if asked(Run::Arrivals) {
+        let arrivals = scenario::arrive(&cluster, &binder, "arrival", claims).await?;
+        report.bound(Run::Arrivals, rival, arrivals);
+    }
+    if asked(Run::Early) {
+        report.early(rival, scenes::early(&cluster, rival, 2 * claims).await?);
+    }
+    if asked(Run::Released) {
+        let released = scenes::among_released(&cluster, &binder, claims).await?;
+        report.bound(Run::Released, rival, released);
+    }
+    if asked(Run::Churn) {
+        report.churn(rival, scenes::churn(&cluster, rival).await?);
+    }
+    binder.kill(&mut cluster);
     Ok(())
 }

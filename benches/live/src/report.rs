@@ -1,11 +1,14 @@
 //! The tables that people read. Ratios are of one run; the machine is named with them.
 
+use crate::Run;
 use crate::binder::Rival;
+use crate::limit::Limit;
 use crate::meter::Usage;
 use crate::provision::Provisioned;
 use crate::scenario::{Crowded, Outcome};
-use crate::scenes::Scenes;
+use crate::scenes::{Churn, Early};
 use anyhow::Result;
+use clap::ValueEnum;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -32,39 +35,55 @@ at 93, those beside released offers at 107 and churn with a p99 of 59 ms. Runs l
 /// What was measured so far.
 pub struct Report {
     claims: usize,
-    ceiling: f64,
-    rows: Vec<(&'static str, Rival, Outcome)>,
-    scenes: Vec<(Rival, Scenes)>,
+    limit: Option<Limit>,
+    rows: Vec<Row>,
+    early: Vec<(Rival, Early)>,
+    churn: Vec<(Rival, Churn)>,
     provisioned: Option<Provisioned>,
     crowded: Option<(usize, Crowded)>,
+}
+
+/// One run of one of the two.
+struct Row {
+    run: Run,
+    rival: Rival,
+    outcome: Outcome,
 }
 
 impl Report {
     pub fn new(claims: usize) -> Report {
         Report {
             claims,
-            ceiling: 0.0,
+            limit: None,
             rows: Vec::new(),
-            scenes: Vec::new(),
+            early: Vec::new(),
+            churn: Vec::new(),
             provisioned: None,
             crowded: None,
         }
     }
 
-    pub fn ceiling(&mut self, per_second: f64) {
-        eprintln!("  {per_second:.0} status patches/s");
-        self.ceiling = per_second;
+    pub fn limit(&mut self, limit: Limit) {
+        let Limit { patches, backlog, arrivals, .. } = limit;
+        eprintln!(
+            "  {patches:.0} status patches/s, {backlog:.0} binds/s, {arrivals:.0} with the making of the claim"
+        );
+        self.limit = Some(limit);
     }
 
-    pub fn compared(&mut self, rival: Rival, backlog: Outcome, arrivals: Outcome) {
-        for (what, outcome) in [("backlog", backlog), ("arrivals", arrivals)] {
-            eprintln!("  {what}: {:.0} binds/s", outcome.per_second);
-            self.rows.push((what, rival, outcome));
-        }
+    pub fn bound(&mut self, run: Run, rival: Rival, outcome: Outcome) {
+        eprintln!("  {:.0} binds/s", outcome.per_second);
+        self.rows.push(Row { run, rival, outcome });
     }
 
-    pub fn played(&mut self, rival: Rival, scenes: Scenes) {
-        self.scenes.push((rival, scenes));
+    pub fn early(&mut self, rival: Rival, early: Early) {
+        eprintln!("  {:.0} binds/s", early.per_second);
+        self.early.push((rival, early));
+    }
+
+    pub fn churn(&mut self, rival: Rival, churn: Churn) {
+        eprintln!("  p99 {}", ms(churn.latencies[2]));
+        self.churn.push((rival, churn));
     }
 
     pub fn provisioned(&mut self, provisioned: Provisioned) {
@@ -76,21 +95,21 @@ impl Report {
     }
 
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "Everything, the API server too, runs on these cores.\n\n\
-             Ceiling: {:.0} status patches/s from a bare client, 64 at a time.\n\n\
-             {} offers, {} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
+        let mut text = format!(
+            "Everything, the API server too, runs on these cores; each of the two has an API server of its own, empty at first.\n\n\
+             {0} offers, {0} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
              first Bound to the last. Arrivals: claims are made as fast as 16 callers can, measured from the sending of\n\
-             a claim until a watch shows it Bound. Writes are all that the API server counted but those that made the\n\
-             claims; Leases and Events are left out. Of the ceiling: binds/s times writes per bind, as a share of it; in arrivals,\n\
-             the writes that make the claims count too.\n",
-            self.ceiling, self.claims, self.claims
+             a claim until a watch shows it Bound. Early: {1} claims are there before their offers are made, measured\n\
+             from the first offer to the last Bound. Released: as arrivals, beside nine times as many offers that nobody may have.\n\
+             Writes are all that the API server counted but those that made claims or, in early, offers; Leases and Events\n\
+             are left out.\n",
+            self.claims,
+            2 * self.claims
         );
-        self.compared_table(&mut text);
+        self.limit_text(&mut text);
+        self.bound_table(&mut text);
         self.used_table(&mut text);
-        let _ = write!(text, "\n{}", self.scenes_text());
+        self.churn_table(&mut text);
         if let Some(made) = &self.provisioned {
             let _ = writeln!(text, "\n{}", provisioned(self.claims, made));
         }
@@ -99,85 +118,115 @@ impl Report {
         text
     }
 
-    fn compared_table(&self, text: &mut String) {
-        text.push_str("| run | who | binds/s | p50 | p99 | writes per bind | of the ceiling |\n");
-        text.push_str("|---|---|---:|---:|---:|---:|---:|\n");
-        for (what, rival, outcome) in &self.rows {
-            let made = if outcome.latency.is_some() { 1.0 } else { 0.0 };
-            let share = outcome.per_second * (outcome.writes_per_bind + made) / self.ceiling * 100.0;
-            let (p50, p99) = outcome.latency.map_or_else(Default::default, |(a, b)| (ms(a), ms(b)));
-            let (rate, writes) = (outcome.per_second, outcome.writes_per_bind);
-            let name = rival.name();
-            let _ = writeln!(
-                text,
-                "| {what} | {name} | {rate:.0} | {p50} | {p99} | {writes:.2} | {share:.0} % |"
-            );
+    fn limit_text(&self, text: &mut String) {
+        let Some(Limit { patches, backlog, arrivals, .. }) = self.limit else { return };
+        let _ = writeln!(
+            text,
+            "\nWhat the API server allows here, asked by a bare client that knows all answers, 64 calls at a time: {patches:.0} status\n\
+             patches/s (the ceiling); {backlog:.0} binds/s where claim and offer are there, which are two writes; {arrivals:.0} binds/s\n\
+             with the making of one of them. The share of the ceiling is binds/s times writes per bind, those that make\n\
+             claims or offers included; the share of the limit is of the binds/s."
+        );
+    }
+
+    fn bound_table(&self, text: &mut String) {
+        text.push_str(
+            "\n| run | who | binds/s | p50 | p99 | writes per bind | of the ceiling | of the limit |\n",
+        );
+        text.push_str("|---|---|---:|---:|---:|---:|---:|---:|\n");
+        let mut told = String::new();
+        for run in [Run::Backlog, Run::Arrivals, Run::Early, Run::Released] {
+            for rival in [Rival::Volumes, Rival::Conductor] {
+                let Some(rate) = self.rate(run, rival) else { continue };
+                let latency = self.outcome(run, rival).and_then(|outcome| outcome.latency);
+                let (p50, p99) = latency.map_or_else(Default::default, |(a, b)| (ms(a), ms(b)));
+                let (of_ceiling, of_limit) = self.shares(run, rival, rate);
+                let (run, rival, Rate { per_second, writes }) = (name(run), rival.name(), rate);
+                let _ = writeln!(
+                    text,
+                    "| {run} | {rival} | {per_second:.0} | {p50} | {p99} | {writes:.2} | {of_ceiling} | {of_limit} |"
+                );
+            }
+            told.push_str(&self.ratio(run));
         }
-        for what in ["backlog", "arrivals"] {
-            let of = |rival| self.rows.iter().find(|(w, r, _)| *w == what && *r == rival).map(|(_, _, o)| o);
-            let Some((theirs, ours)) = of(Rival::Volumes).zip(of(Rival::Conductor)) else { continue };
-            let _ = write!(
-                text,
-                "\n{what}: {:.1} times the PV binder's rate",
-                ours.per_second / theirs.per_second
-            );
-            text.push_str(&waits(theirs, ours));
-            text.push_str(".\n");
+        text.push_str(&told);
+    }
+
+    fn outcome(&self, run: Run, rival: Rival) -> Option<&Outcome> {
+        self.rows.iter().find(|row| row.run == run && row.rival == rival).map(|row| &row.outcome)
+    }
+
+    fn rate(&self, run: Run, rival: Rival) -> Option<Rate> {
+        let bound = self.outcome(run, rival).map(|o| (o.per_second, o.writes_per_bind));
+        let early = self.early.iter().find(|(r, _)| run == Run::Early && *r == rival);
+        let early = early.map(|(_, early)| (early.per_second, early.writes_per_bind));
+        bound.or(early).map(|(per_second, writes)| Rate { per_second, writes })
+    }
+
+    /// Of the ceiling, and, where we wrote, of the limit.
+    fn shares(&self, run: Run, rival: Rival, rate: Rate) -> (String, String) {
+        let Some(limit) = self.limit else { return Default::default() };
+        let (made, most) = if run == Run::Backlog { (0.0, limit.backlog) } else { (1.0, limit.arrivals) };
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let of_ceiling = percent(rate.per_second * (rate.writes + made) / limit.patches);
+        let of_limit = (rival == Rival::Conductor).then(|| percent(rate.per_second / most));
+        (of_ceiling, of_limit.unwrap_or_default())
+    }
+
+    fn ratio(&self, run: Run) -> String {
+        let of = |rival| self.rate(run, rival);
+        let Some((theirs, ours)) = of(Rival::Volumes).zip(of(Rival::Conductor)) else { return String::new() };
+        let times = ours.per_second / theirs.per_second;
+        let outcomes = self.outcome(run, Rival::Volumes).zip(self.outcome(run, Rival::Conductor));
+        let mut waits = outcomes.map_or_else(String::new, |(theirs, ours)| waits(theirs, ours));
+        if let [(_, theirs), (_, ours)] = &self.early[..]
+            && run == Run::Early
+        {
+            let [theirs, ours] = [theirs, ours].map(|early| ms(early.after_last_offer));
+            waits = format!("; the last is Bound {ours} after the last offer, the PV binder's {theirs}");
         }
+        let name = name(run);
+        let limit = match self.limit {
+            Some(limit) if run != Run::Backlog => {
+                format!("; the limit is {:.1} times it", limit.arrivals / theirs.per_second)
+            }
+            Some(limit) => format!("; the limit is {:.1} times it", limit.backlog / theirs.per_second),
+            None => String::new(),
+        };
+        format!("\n{name}: {times:.1} times the PV binder's rate{limit}{waits}.\n")
     }
 
     fn used_table(&self, text: &mut String) {
         text.push_str("\n| run | who | process | time on a core | per bind | peak memory |\n");
         text.push_str("|---|---|---|---:|---:|---:|\n");
-        for (what, rival, outcome) in &self.rows {
+        for Row { run, rival, outcome } in &self.rows {
             for (process, Usage { cpu, peak_mib }) in &outcome.used {
                 let each = ms(*cpu / self.claims.max(1) as u32);
-                let (name, cpu) = (rival.name(), cpu.as_secs_f64());
+                let (run, rival, cpu) = (name(*run), rival.name(), cpu.as_secs_f64());
                 let _ =
-                    writeln!(text, "| {what} | {name} | {process} | {cpu:.2} s | {each} | {peak_mib} MiB |");
+                    writeln!(text, "| {run} | {rival} | {process} | {cpu:.2} s | {each} | {peak_mib} MiB |");
             }
         }
     }
 
-    /// The runs that are not quiet.
-    pub fn scenes_text(&self) -> String {
-        let Some((_, Scenes { early, released: _, churn })) = self.scenes.first() else {
-            return String::new();
-        };
-        let mut text = format!(
-            "Early: {} claims are there before their offers are made; the rate is from the first offer to the last Bound,\n\
-             the wait from the last offer to it. Released: {} claims arrive beside nine times as many offers that\n\
-             nobody may have. Churn: {} claims come, 20 a second, and go when 200 younger ones are there.\n\n\
-             | run | who | binds/s | wait | p50 | p90 | p99 | most | writes per bind |\n\
-             |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
-            early.claims, self.claims, churn.claims
+    fn churn_table(&self, text: &mut String) {
+        let Some((_, Churn { claims, .. })) = self.churn.first() else { return };
+        let _ = write!(
+            text,
+            "\nChurn: {claims} claims come, 20 a second, and go when 200 younger ones are there. The bare client makes claims at the\n\
+             same pace, writes both sides one after the other, and deletes none.\n\n\
+             | who | p50 | p90 | p99 | most |\n|---|---:|---:|---:|---:|\n"
         );
-        for (rival, Scenes { early, released, churn }) in &self.scenes {
-            let (name, wait) = (rival.name(), ms(early.after_last_offer));
-            let (rate, writes) = (early.per_second, early.writes_per_bind);
-            let _ = writeln!(text, "| early | {name} | {rate:.0} | {wait} | | | | | {writes:.2} |");
-            let (p50, p99) = released.latency.map_or_else(Default::default, |(a, b)| (ms(a), ms(b)));
-            let (rate, writes) = (released.per_second, released.writes_per_bind);
-            let _ = writeln!(text, "| released | {name} | {rate:.0} | | {p50} | | {p99} | | {writes:.2} |");
-            let [p50, p90, p99, most] = churn.latencies.map(ms);
-            let _ = writeln!(text, "| churn | {name} | | | {p50} | {p90} | {p99} | {most} | |");
+        let bare = self.limit.map(|limit| ("bare client", limit.alone));
+        let both = self.churn.iter().map(|(rival, churn)| (rival.name(), churn.latencies));
+        for (who, latencies) in bare.into_iter().chain(both) {
+            let [p50, p90, p99, most] = latencies.map(ms);
+            let _ = writeln!(text, "| {who} | {p50} | {p90} | {p99} | {most} |");
         }
-        self.scenes_ratios(&mut text);
-        text
-    }
-
-    fn scenes_ratios(&self, text: &mut String) {
-        let of = |rival| self.scenes.iter().find(|(r, _)| *r == rival).map(|(_, scenes)| scenes);
-        let Some((theirs, ours)) = of(Rival::Volumes).zip(of(Rival::Conductor)) else { return };
-        let early = ours.early.per_second / theirs.early.per_second;
-        let _ = write!(text, "\nearly: {early:.1} times the PV binder's rate.\n");
-        let rate = ours.released.per_second / theirs.released.per_second;
-        let waits = waits(&theirs.released, &ours.released);
-        let _ = write!(text, "\nreleased: {rate:.1} times the PV binder's rate{waits}");
-        let [.., theirs, _] = theirs.churn.latencies;
-        let [.., ours, _] = ours.churn.latencies;
-        let churn = ours.as_secs_f64() / theirs.as_secs_f64();
-        let _ = write!(text, ".\n\nchurn: {churn:.2} times the PV binder's p99.\n");
+        if let [(_, theirs), (_, ours)] = &self.churn[..] {
+            let ratio = ours.latencies[2].as_secs_f64() / theirs.latencies[2].as_secs_f64();
+            let _ = write!(text, "\nchurn: {ratio:.2} times the PV binder's p99.\n");
+        }
     }
 
     fn crowded_table(&self, text: &mut String) {
@@ -195,6 +244,18 @@ impl Report {
     }
 }
 
+/// How fast, and with how many writes for each.
+#[derive(Clone, Copy)]
+struct Rate {
+    per_second: f64,
+    writes: f64,
+}
+
+/// A run's name in tables.
+fn name(run: Run) -> String {
+    run.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 /// How long claims that arrive wait, beside the other's, and how fast they were made.
 fn waits(theirs: &Outcome, ours: &Outcome) -> String {
     let Some(((_, their_p99), (_, our_p99))) = theirs.latency.zip(ours.latency) else { return String::new() };
@@ -206,7 +267,7 @@ fn waits(theirs: &Outcome, ours: &Outcome) -> String {
 }
 
 /// What provisioning took, for people.
-pub fn provisioned(claims: usize, provisioned: &Provisioned) -> String {
+fn provisioned(claims: usize, provisioned: &Provisioned) -> String {
     let Provisioned { per_second, p50, p99, writes_per_claim, ready } = provisioned;
     format!(
         "Provisioned: {claims} claims, each with a resource, an object and a connection of its own, at\n\

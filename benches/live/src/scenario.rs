@@ -6,14 +6,10 @@ use crate::cluster::Cluster;
 use crate::meter::{self, Process, Usage, Watcher};
 use anyhow::{Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Calls on their way at the same time in the run for the ceiling; as many as Conductor's.
-const PARALLEL: usize = 64;
-/// How long the run for the ceiling lasts.
-const CEILING: Duration = Duration::from_secs(10);
 /// Claims that are made at the same time when they arrive.
 const ARRIVING: usize = 16;
 
@@ -29,41 +25,15 @@ pub struct Outcome {
     pub used: Vec<(&'static str, Usage)>,
 }
 
-/// How many status patches a second a bare client reaches.
-pub async fn ceiling(cluster: &Cluster, count: usize) -> Result<f64> {
-    let rival = Rival::Conductor;
-    let names: Vec<String> = (0..count).map(|n| format!("ceiling-{n:06}")).collect();
-    cluster.create_all(named(rival.claims(), &names, |name| rival.claim(name))).await?;
-    let begun = Instant::now();
-    let turns = (0_u64..).take_while(|_| begun.elapsed() < CEILING);
-    let patch = |turn: u64| {
-        let path = format!("{}/{}", rival.claims(), names[turn as usize % names.len()]);
-        let condition = json!({
-            "type": "Bound", "status": "False", "reason": "NoMatch", "message": format!("turn {turn}"),
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        });
-        async move {
-            let status = json!({"phase": "Pending", "conditions": [condition], "observedGeneration": 1});
-            cluster.patch_status(&path, status).await
-        }
-    };
-    let done = stream::iter(turns).map(patch).buffer_unordered(PARALLEL);
-    let done: u64 = done.try_fold(0, |sum, ()| async move { Ok(sum + 1) }).await?;
-    let rate = done as f64 / begun.elapsed().as_secs_f64();
-    let request = http::Request::delete(rival.claims()).body(Vec::new())?;
-    cluster.client.request::<Value>(request).await?;
-    Ok(rate)
-}
-
-/// The same work for one of the two: a backlog that it finds when it starts, then claims that arrive.
-pub async fn compare(cluster: &mut Cluster, binder: &mut Binder, count: usize) -> Result<(Outcome, Outcome)> {
-    let name = binder.rival.name();
-    eprintln!("{name}: a backlog of {count} claims");
-    make_offers(cluster, binder.rival, "backlog", count).await?;
+/// Claims and offers that a binder finds when it starts; it runs on afterwards.
+pub async fn backlog(cluster: &mut Cluster, binder: &mut Binder, count: usize) -> Result<Outcome> {
+    let rival = binder.rival;
+    eprintln!("{}: a backlog of {count} claims", rival.name());
+    make_offers(cluster, rival, "backlog", count).await?;
     let names: Vec<String> = (0..count).map(|n| format!("backlog-{n:06}")).collect();
-    cluster.create_all(named(binder.rival.claims(), &names, |name| binder.rival.claim(name))).await?;
+    cluster.create_all(named(rival.claims(), &names, |name| rival.claim(name))).await?;
     let before = meter::writes(&cluster.client).await?;
-    let watcher = Watcher::start(&cluster.client, binder.rival.claims()).await?;
+    let watcher = Watcher::start(&cluster.client, rival.claims()).await?;
     binder.start(cluster).await?;
     let started = usages(&binder.processes(cluster));
     watcher.wait(count).await?;
@@ -72,17 +42,13 @@ pub async fn compare(cluster: &mut Cluster, binder: &mut Binder, count: usize) -
     let taken = first.zip(last).map_or(Duration::ZERO, |(first, last)| *last - *first);
     settle(cluster).await?;
     let writes = meter::writes(&cluster.client).await? - before;
-    let backlog = Outcome {
+    Ok(Outcome {
         per_second: (count - 1) as f64 / taken.as_secs_f64(),
         latency: None,
         made_per_second: None,
         writes_per_bind: writes as f64 / count as f64,
         used: used_since(&started, &binder.processes(cluster)),
-    };
-    eprintln!("{name}: {count} claims that arrive");
-    let arrivals = arrive(cluster, binder, "arrival", count).await?;
-    binder.kill(cluster);
-    Ok((backlog, arrivals))
+    })
 }
 
 /// What Conductor does when many are bound already: new ones, and a restart.
@@ -105,7 +71,6 @@ pub async fn crowd(
     make_offers(cluster, binder.rival, "crowd", bound).await?;
     binder.start(cluster).await?;
     arrive_on(cluster, binder, "crowd", bound).await?;
-    eprintln!("{}: {count} more claims, beside {bound}", binder.rival.name());
     let arrivals = arrive(cluster, binder, "late", count).await?;
     let objects = 2 * (bound + count);
     eprintln!("{}: killed and started again", binder.rival.name());
@@ -122,6 +87,7 @@ pub async fn crowd(
 
 /// Offers first; when they are all Available, claims as fast as they can be made.
 pub async fn arrive(cluster: &Cluster, binder: &Binder, prefix: &str, count: usize) -> Result<Outcome> {
+    eprintln!("{}: {count} claims that arrive", binder.rival.name());
     make_offers(cluster, binder.rival, prefix, count).await?;
     arrive_on(cluster, binder, prefix, count).await
 }

@@ -17,7 +17,7 @@ use tokio::time::MissedTickBehavior;
 /// Released offers beside each one that can be had.
 const RELEASED_FOR_EACH: usize = 9;
 /// Between two claims that come.
-const TICK: Duration = Duration::from_millis(50);
+pub const TICK: Duration = Duration::from_millis(50);
 /// Claims that come in all: two minutes of them.
 const COMING: usize = 2_400;
 /// How many claims there are before the oldest goes.
@@ -26,11 +26,11 @@ const ALIVE: usize = 200;
 /// Claims first, offers later.
 #[derive(Debug)]
 pub struct Early {
-    pub claims: usize,
     /// From the first offer until the last claim was seen Bound.
     pub per_second: f64,
     /// From the last offer until the last claim was seen Bound.
     pub after_last_offer: Duration,
+    /// Without those that made the offers.
     pub writes_per_bind: f64,
 }
 
@@ -38,34 +38,12 @@ pub struct Early {
 #[derive(Debug)]
 pub struct Churn {
     pub claims: usize,
-    /// From the sending of a claim until it was seen Bound: half of them, nine of ten, 99 of a hundred, all.
+    /// From the sending of a claim until it was seen Bound, as [`percentiles`] has them.
     pub latencies: [Duration; 4],
 }
 
-/// What one of the two made of all three.
-#[derive(Debug)]
-pub struct Scenes {
-    pub early: Early,
-    pub released: Outcome,
-    pub churn: Churn,
-}
-
-/// All three, one after the other.
-pub async fn play(cluster: &mut Cluster, binder: &mut Binder, claims: usize) -> Result<Scenes> {
-    let name = binder.rival.name();
-    binder.start(cluster).await?;
-    eprintln!("{name}: {} claims before their offers", 2 * claims);
-    let early = early(cluster, binder, 2 * claims).await?;
-    eprintln!("{name}: {claims} claims beside {} released offers", RELEASED_FOR_EACH * claims);
-    let released = among_released(cluster, binder, claims).await?;
-    eprintln!("{name}: {COMING} claims come, one each {} ms, and go", TICK.as_millis());
-    let churn = churn(cluster, binder.rival).await?;
-    binder.kill(cluster);
-    Ok(Scenes { early, released, churn })
-}
-
-async fn early(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Early> {
-    let rival = binder.rival;
+pub async fn early(cluster: &Cluster, rival: Rival, count: usize) -> Result<Early> {
+    eprintln!("{}: {count} claims before their offers", rival.name());
     let names: Vec<String> = (0..count).map(|n| format!("early-{n:06}")).collect();
     cluster.create_all(named(rival.claims(), &names, |name| rival.claim(name))).await?;
     settle(cluster).await?;
@@ -79,23 +57,24 @@ async fn early(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Early
     settle(cluster).await?;
     let writes = meter::writes(&cluster.client).await? - before;
     Ok(Early {
-        claims: count,
         per_second: count as f64 / (last - begun).as_secs_f64(),
         after_last_offer: last.saturating_duration_since(offered),
         writes_per_bind: writes.saturating_sub(count as u64) as f64 / count as f64,
     })
 }
 
-async fn among_released(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Outcome> {
+pub async fn among_released(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Outcome> {
     let rival = binder.rival;
     let crowd = RELEASED_FOR_EACH * count;
+    eprintln!("{}: {crowd} released offers", rival.name());
     let names: Vec<String> = (0..crowd).map(|n| format!("released-{n:06}")).collect();
     cluster.create_all(named(rival.offers(), &names, |name| rival.released(name))).await?;
     wait_phase(cluster, rival.offers(), "Released", crowd).await?;
     arrive(cluster, binder, "among", count).await
 }
 
-async fn churn(cluster: &Cluster, rival: Rival) -> Result<Churn> {
+pub async fn churn(cluster: &Cluster, rival: Rival) -> Result<Churn> {
+    eprintln!("{}: {COMING} claims come, one each {} ms, and go", rival.name(), TICK.as_millis());
     make_offers(cluster, rival, "churn", COMING).await?;
     wait_phase(cluster, rival.offers(), "Available", COMING).await?;
     settle(cluster).await?;
@@ -122,8 +101,12 @@ async fn churn(cluster: &Cluster, rival: Rival) -> Result<Churn> {
     }
     watcher.wait(COMING).await?;
     let seen = watcher.seen();
-    let mut latencies: Vec<Duration> =
-        sent.iter().filter_map(|(name, sent)| Some(*seen.get(name)? - *sent)).collect();
+    let latencies = sent.iter().filter_map(|(name, sent)| Some(*seen.get(name)? - *sent)).collect();
+    Ok(Churn { claims: COMING, latencies: percentiles(latencies) })
+}
+
+/// Half of them, nine of ten, 99 of a hundred, all.
+pub fn percentiles(mut latencies: Vec<Duration>) -> [Duration; 4] {
     latencies.sort_unstable();
-    Ok(Churn { claims: COMING, latencies: [50, 90, 99, 100].map(|percent| percentile(&latencies, percent)) })
+    [50, 90, 99, 100].map(|percent| percentile(&latencies, percent))
 }
