@@ -142,8 +142,9 @@ impl Engine {
     }
 
     fn tell_idle(&mut self, target: &Target) {
-        let why = "it changes nothing, though it should; tried again with growing pauses".to_owned();
-        self.tell_of_write(target, "WriteWithoutEffect", why);
+        let message =
+            "the API took our write and nothing changed: it is tried again with growing pauses".to_owned();
+        self.tell_of_write(target, "WriteWithoutEffect", message);
     }
 
     /// Tells whoever the write was for that the API does not accept it.

@@ -24,13 +24,19 @@ cause: for each claim that changed that part asked the API for a record that was
 now follows claims only once there is a server, a record or somebody who asks for a database, and looks up what a change
 names.
 
-The limit: of the time on a core that a bind takes, less than a tenth is ours and most is the API server's. Two of a bind's four
-writes stand back while others are on their way, so that a backlog is Bound sooner than a bare client could patch four times
-for each. Claims that arrive are bound about as fast as they are made: making one and binding it are three writes at least,
-which share the ceiling, so that four times the PV binder's rate is out of reach there on these cores. Claims that are there
-before their offers get up to one write more: many are told anew how many do not fit just before their own comes. Before the record of
-a claim stood back, at a ceiling of 712 patches/s, this bench measured a backlog at 183 binds/s, arrivals at 180, early claims
-at 93, those beside released offers at 107 and churn with a p99 of 59 ms. Runs lie far apart on shared cores.";
+What limits it: of the time on a core that a bind takes, less than a tenth is ours and most is the API server's. A profile of
+kube-apiserver under the bare client's patches (`kubectl get --raw '/debug/pprof/profile?seconds=12'`) names no single cost: the
+object is decoded, copied, encoded and collected again some six times for each write, so that what counts is how many writes
+there are and how large the object is. So a claim that is next in line is not told new numbers just before its own offer comes
+(4.5 to 4.75 writes for each early claim before, 4 now), and the status of claims and resources is one field to the API server: the
+record of who owns which part of it was more than the status. The bare client went from 598 patches/s, 320 and 268 binds/s to 660,
+364 and 284 by that, in two runs one after the other without its watches. Two of a bind's four writes stand back while others are on
+their way, which is why the share of the ceiling exceeds 100 %. Where the limit itself is less than four times the PV binder's rate,
+so is every binder of custom resources on these cores. Claims that come one by one take as long as three calls take, whoever binds
+them; the PV binder's objects are cheaper to the API server, and it needs more calls.
+
+Before 2026-11-18 both ran on one API server, one after the other, and the second carried what the first had left: churn had a p99 of
+59 to 240 ms for Conductor and 217 to 263 ms for the PV binder. Runs lie far apart on shared cores.";
 
 /// What was measured so far.
 pub struct Report {

@@ -282,7 +282,7 @@ fn ask(rng: &mut Rng, spec: &mut Value) {
         spec["version"] = json!(rng.pick(&RANGES));
     }
     if rng.chance(70) {
-        spec["resources"] = json!({"requests": asked(*rng.pick(&STORAGE))});
+        spec["resources"] = json!({"requests": asked(rng)});
     }
     if rng.chance(15) {
         spec["selector"] = json!({"matchLabels": {"env": *rng.pick(&["dev", "prod"])}});
@@ -293,16 +293,15 @@ fn ask(rng: &mut Rng, spec: &mut Value) {
 }
 
 /// Some take of a second capacity, of which there is always enough: whoever holds a resource last may take nothing of it.
-fn asked(storage: &str) -> Value {
-    if storage == STORAGE[1] {
-        json!({"storage": storage, "connections": 1})
-    } else {
-        json!({"storage": storage})
+fn asked(rng: &mut Rng) -> Value {
+    match *rng.pick(&STORAGE) {
+        "2Gi" => json!({"storage": "2Gi", "connections": 1}),
+        storage => json!({"storage": storage}),
     }
 }
 
-fn offered(storage: &str) -> Value {
-    json!({"storage": storage, "connections": 100})
+fn offered(rng: &mut Rng) -> Value {
+    json!({"storage": rng.pick(&STORAGE), "connections": 100})
 }
 
 fn edit_claim(run: &mut Run, rng: &mut Rng) {
@@ -326,7 +325,7 @@ fn resource(rng: &mut Rng, at: usize) -> Object {
     let mut spec = json!({
         "engine": rng.pick(&ENGINES), "version": rng.pick(&VERSIONS),
         "reclaimPolicy": *rng.pick(&["Retain", "Delete", "Delete"]),
-        "capacity": offered(*rng.pick(&STORAGE)),
+        "capacity": offered(rng),
     });
     if let Some(class) = rng.maybe(40, &CLASSES) {
         spec["class"] = json!(class);
@@ -372,7 +371,7 @@ fn edit_resource(run: &mut Run, rng: &mut Rng) {
         match rng.below(8) {
             0 | 1 => spec["unschedulable"] = json!(!spec["unschedulable"].as_bool().unwrap_or(false)),
             2 => spec["reclaimPolicy"] = json!(*rng.pick(&["Retain", "Delete", "Recycle"])),
-            3 => spec["capacity"] = offered(*rng.pick(&STORAGE)),
+            3 => spec["capacity"] = offered(rng),
             4 => spec["sharing"] = json!({"maxClaims": rng.between(1, 3)}),
             5 if !calm => spec["class"] = json!(rng.pick(&CLASSES)),
             6 => spec["version"] = json!(rng.pick(&VERSIONS)),
