@@ -224,9 +224,10 @@ impl Stage {
             let (bound, released) = (count(state, CLAIM, "Bound"), count(state, RESOURCE, "Released"));
             let (claims, on_its_way) =
                 (state.keys().filter(|(kind, _, _)| kind == CLAIM).count(), doomed(state));
-            let rests = claims == 40 && !on_its_way && resources == 40 + released;
+            let rests = claims == 40 && !on_its_way && resources == 40 + released && is_recorded(state);
             bound == 40 && count(state, RESOURCE, "Bound") == 40 && rests
         };
+        // The new leader's last writes, too: what comes after is somebody else's.
         self.wait("twenty are released", &[&new], settled).await;
         let before = self.observer.state(NAMESPACE).1;
         old.signal("-CONT");
@@ -294,6 +295,12 @@ fn count(state: &State, kind: &str, wanted: &str) -> usize {
 fn doomed(state: &State) -> bool {
     let mut objects = state.values();
     objects.any(|o| o["status"]["phase"] == "Released" && o["spec"]["reclaimPolicy"] == "Delete")
+}
+
+/// Whether every claim has the name of its resource on record: the last that is written of a binding.
+fn is_recorded(state: &State) -> bool {
+    let mut claims = state.iter().filter(|((kind, _, _), _)| kind == CLAIM);
+    claims.all(|(_, claim)| claim["spec"]["resourceName"].is_string())
 }
 
 /// The administrator's kubeconfig with the account's token in place of his.

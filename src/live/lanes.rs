@@ -128,9 +128,12 @@ mod tests {
         std::iter::from_fn(|| lanes.pop(Flying::default())).filter_map(|(job, _)| id(job)).collect()
     }
 
+    /// Calls in a row.
+    const ROUND: usize = 32;
+
     /// What goes out until no more may, with so many on their way already.
     fn sent(lanes: &mut Lanes, mut flying: Flying) -> Flying {
-        for _ in 0..32 {
+        for _ in 0..ROUND {
             let Some((_, patient)) = lanes.pop(flying) else { break };
             *flying.count(patient) += 1;
         }
@@ -167,7 +170,7 @@ mod tests {
         assert_eq!((busy.patient, busy.others), (PATIENT_BESIDE_OTHERS, 30));
         (100..140).for_each(|id| lanes.push(write(id, status(ClaimPhase::Bound))));
         let burst = sent(&mut lanes, Flying::default());
-        assert_eq!((burst.patient, burst.others), (PATIENT_BESIDE_OTHERS, 30));
-        assert_eq!(lanes.len(), 18);
+        assert_eq!((burst.patient, burst.others), (PATIENT_BESIDE_OTHERS, ROUND - PATIENT_BESIDE_OTHERS));
+        assert_eq!(lanes.len(), 60 - PATIENT_ALONE - PATIENT_BESIDE_OTHERS - ROUND);
     }
 }
