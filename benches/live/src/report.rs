@@ -36,7 +36,8 @@ rate, nobody who writes both sides of a binding as custom resources can be faste
 what the three calls alone take.
 
 Before 2026-11-18 both ran on one API server, one after the other, and the second carried what the first had left: churn had a p99 of
-59 to 240 ms for Conductor and 217 to 263 ms for the PV binder. Runs lie far apart on shared cores.";
+59 to 240 ms for Conductor and 217 to 263 ms for the PV binder. On an API server on which nothing ran before (`bench-live --only
+churn`), it is 38 ms for Conductor and 34 ms for the PV binder. Runs lie far apart on shared cores.";
 
 /// What was measured so far.
 pub struct Report {
