@@ -31,7 +31,7 @@ pub struct Limit {
     pub alone: [Duration; 4],
 }
 
-/// Measures all three.
+/// Measures all of it.
 pub async fn measure(cluster: &Cluster, count: usize) -> Result<Limit> {
     let rival = Rival::Conductor;
     // Nobody binds what it does not see.

@@ -64,8 +64,8 @@ fn names_all((new, gone): (&Capacity, &[Name]), (old, old_gone): (&Capacity, &[N
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conductor::model::{ClaimPhase, Kind, ObjectKey, TypeId, Uid};
-    use serde_json::json;
+    use conductor::model::{ClaimPhase, Kind, ObjectKey, Quantity, ResourcePhase, TypeId, Uid};
+    use serde_json::{Value, json};
 
     fn status(resource: Option<&str>) -> Change {
         let place = |name: &str| (ObjectKey::new("system", name), Uid::from("u"));
@@ -93,16 +93,39 @@ mod tests {
             status(Some("b")),
         ];
         let body = json!({"spec": {"engine": "x"}, "status": {"resourceRef": {"more": 1}}});
-        let kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
+        check(Kind::Claim(TypeId::RELATIONAL_DATABASE), body, &changes, 3);
+    }
+
+    #[test]
+    fn a_capacity_that_went_stays_gone_though_a_later_write_does_not_speak_of_it() {
+        let allocated = |names: &[&str], no_longer: &[&str]| Change::ResourceStatus {
+            phase: ResourcePhase::Bound,
+            allocated: Capacity::from_entries("storage", names.iter().map(|n| (*n, Quantity::from_nanos(7)))),
+            no_longer: no_longer.iter().copied().map(Name::from).collect(),
+            conditions: Vec::new(),
+            observed_generation: 1,
+            implementation: None,
+        };
+        let changes = [
+            allocated(&["storage", "connections"], &[]),
+            allocated(&["storage"], &["connections"]),
+            allocated(&["storage"], &[]),
+        ];
+        let body = json!({"status": {"allocated": {"storage": "1", "connections": "1"}}});
+        check(Kind::Resource(TypeId::RELATIONAL_DATABASE), body, &changes, 2);
+    }
+
+    /// Kept and put in together, writes make what they make one after the other; so many of them are kept.
+    fn check(kind: Kind, body: Value, changes: &[Change], kept: usize) {
         let mut each = Object { kind, metadata: Default::default(), body };
         let (mut later, mut together) = (Later::default(), each.clone());
         for change in changes {
             patch(&mut each, change.merge_patch());
-            later.add(change, Revision(7), false);
+            later.add(change.clone(), Revision(7), false);
         }
         later.follow(&mut together);
         each.metadata.resource_version = Some("7".to_owned());
         assert_eq!(together, each);
-        assert_eq!(later.changes.len(), 3);
+        assert_eq!(later.changes.len(), kept);
     }
 }
