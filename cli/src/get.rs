@@ -121,7 +121,10 @@ fn why(object: &Object) -> String {
     match condition(object, reasons::BOUND) {
         None => "not looked at yet: is a controller running?".to_owned(),
         Some(bound) if bound["status"] != "True" => told(bound),
-        Some(_) => unready(object).unwrap_or_else(|| "-".to_owned()),
+        Some(bound) => {
+            let unmet = (bound["reason"] == reasons::bound::NOT_AS_ASKED).then(|| told(bound));
+            unready(object).or(unmet).unwrap_or_else(|| "-".to_owned())
+        }
     }
 }
 
@@ -178,6 +181,8 @@ mod tests {
     fn a_claim_tells_why_it_waits() {
         let waiting = json!({"type": "Bound", "status": "False", "reason": "NoMatch", "message": "0/3 fit"});
         let bound = json!({"type": "Bound", "status": "True", "reason": "Bound", "message": "bound to x"});
+        let unmet = json!({"type": "Bound", "status": "True", "reason": "NotAsAsked",
+            "message": "bound to x; it lacks y"});
         let ready = json!({"type": "Ready", "status": "True", "reason": "Published", "message": "x"});
         let unready = json!({"type": "Ready", "status": "False", "reason": "SecretConflict",
             "message": "Secret team/db is not this claim's"});
@@ -186,6 +191,7 @@ mod tests {
             (json!({"status": {"conditions": [waiting]}}), "NoMatch: 0/3 fit"),
             (json!({"status": {"conditions": [bound]}}), "-"),
             (json!({"status": {"conditions": [bound, ready]}}), "-"),
+            (json!({"status": {"conditions": [unmet, ready]}}), "NotAsAsked: bound to x; it lacks y"),
             (
                 json!({"status": {"conditions": [bound, unready]}}),
                 "not ready: SecretConflict: Secret team/db is not this claim's",

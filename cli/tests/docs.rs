@@ -107,7 +107,7 @@ fn try_page(page: &str, more: &[&str], least: usize) {
 
 #[test]
 fn the_page_for_application_owners_works() {
-    try_page("application-owner", &["-f", "examples/demo/administrator.yaml"], 6);
+    try_page("application-owner", &["-f", "examples/demo/administrator.yaml"], 7);
 }
 
 #[test]

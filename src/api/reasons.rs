@@ -12,6 +12,8 @@ pub const ACCEPTED: &str = "Accepted";
 pub mod bound {
     /// True: the resource is this claim's.
     pub const BOUND: &str = "Bound";
+    /// True: the resource is this claim's, and lacks what the claim asks for now; nothing is done about that.
+    pub const NOT_AS_ASKED: &str = "NotAsAsked";
     /// False: not looked at yet.
     pub const SCHEDULING: &str = "Scheduling";
     /// False: a resource is being made from the class.
@@ -44,6 +46,7 @@ pub mod bound {
     /// Every reason of this condition.
     pub const ALL: &[&str] = &[
         BOUND,
+        NOT_AS_ASKED,
         SCHEDULING,
         PROVISIONING,
         PROVISIONING_FAILED,

@@ -12,6 +12,7 @@ use crate::model::meta::ConditionView;
 use crate::model::{
     Claim, ClaimPhase, Kind, Meta, Name, PartKey, Resource, ResourcePhase, Time, TypeId, Uid,
 };
+use crate::scheduler::unmet;
 
 impl Engine {
     /// Takes every touched object one step on. Says whether there was any.
@@ -72,10 +73,15 @@ impl Engine {
                     ready.as_ref().is_some_and(|ready| ready.reason == reasons::ready::PUBLISHING);
                 may_wait = !is_awaited && claim.status.phase == ClaimPhase::Bound;
                 let id = self.state.find_resource(claim.ty, &resource);
-                let meta = id.and_then(|id| self.state.resource(id)).map(|e| &e.resource.meta);
-                meta.and_then(|meta| {
-                    let side =
-                        ClaimSide::Bound { resource: &meta.key, uid: &meta.uid, ready: ready.as_ref() };
+                let entry = id.and_then(|id| self.state.resource(id));
+                entry.and_then(|entry| {
+                    let (unmet, meta) = (unmet(&self.state, &claim, entry), &entry.resource.meta);
+                    let side = ClaimSide::Bound {
+                        resource: &meta.key,
+                        uid: &meta.uid,
+                        unmet: unmet.as_deref(),
+                        ready: ready.as_ref(),
+                    };
                     plan_claim(&claim, &side, now)
                 })
             }
@@ -275,7 +281,7 @@ impl Engine {
         }
         let word = reasons::bound::find(&bound.reason);
         let warning = match phase {
-            ClaimPhase::Bound => false,
+            ClaimPhase::Bound => word == reasons::bound::NOT_AS_ASKED,
             ClaimPhase::Lost => true,
             ClaimPhase::Pending => word != reasons::bound::PROVISIONING,
         };

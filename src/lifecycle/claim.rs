@@ -27,6 +27,8 @@ pub enum ClaimSide<'a> {
         resource: &'a ObjectKey,
         /// Which one it is.
         uid: &'a Uid,
+        /// What the claim asks for now and the resource does not have.
+        unmet: Option<&'a str>,
         /// Whether the application can use it; nothing where that is nobody's business.
         ready: Option<&'a ClaimReady>,
     },
@@ -66,10 +68,11 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
             plan_status(claim, ClaimPhase::Pending, None, why, None, now)
         }),
         // Status first: the application waits for Bound, nobody waits for our record in the spec.
-        ClaimSide::Bound { resource, uid, ready } => {
-            let message = format!("bound to {}", resource.name);
+        ClaimSide::Bound { resource, uid, unmet, ready } => {
+            let message = bound_message(&resource.name, *unmet);
             let record = Some((*resource, *uid));
-            let why = (reasons::bound::BOUND, message.as_str());
+            let reason = if unmet.is_some() { reasons::bound::NOT_AS_ASKED } else { reasons::bound::BOUND };
+            let why = (reason, message.as_str());
             plan_status(claim, ClaimPhase::Bound, record, why, *ready, now)
                 .or_else(|| plan_spec(claim, Some(&resource.name)))
         }
@@ -83,6 +86,14 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
                 finalizers: with_finalizer(Kind::Claim(claim.ty), &claim.meta.finalizers, false),
             })
         }
+    }
+}
+
+/// What is said of a claim that is bound, and of what it does not get.
+pub fn bound_message(resource: &Name, unmet: Option<&str>) -> String {
+    match unmet {
+        Some(unmet) => format!("bound to {resource}; what the claim asks for now it does not get: {unmet}"),
+        None => format!("bound to {resource}"),
     }
 }
 

@@ -12,7 +12,7 @@ mod publish;
 mod quota;
 mod resource;
 
-pub use claim::{ClaimReady, ClaimSide, plan_claim};
+pub use claim::{ClaimReady, ClaimSide, bound_message, plan_claim};
 pub use class::plan_class;
 pub use follow::{Edit, difference, plan_follow, preview};
 pub use part::{Implementation, PartSight, PartStep, Says, View, judge, with_checked_templates};

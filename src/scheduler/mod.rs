@@ -9,10 +9,12 @@ mod provision;
 mod refuse;
 mod request;
 mod trial;
+mod unmet;
 
 pub use batch::{Placement, place_together};
 pub use explain::{Explanation, NearMiss, Nearest, explain, lacks};
 pub use request::{Request, prepare};
+pub use unmet::unmet;
 
 use crate::cache::{Ask, Candidate, ClassAsk, Preference, ResourceId, State};
 use crate::framework::{Admission, Refusal};

@@ -89,7 +89,7 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
     Ok(Request { claim, wants, profile, bounds, alone })
 }
 
-fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {
+pub(super) fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {
     let name = claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
     match (state.profiles.get(name), &claim.profile) {
         (Some(object), _) => match &object.profile {

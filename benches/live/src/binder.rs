@@ -105,17 +105,23 @@ impl Rival {
 pub struct Binder {
     pub rival: Rival,
     conductor: PathBuf,
+    is_started: bool,
     child: Option<Child>,
 }
 
 impl Binder {
     pub fn new(rival: Rival, conductor: &Path) -> Binder {
-        Binder { rival, conductor: conductor.to_owned(), child: None }
+        Binder { rival, conductor: conductor.to_owned(), is_started: false, child: None }
+    }
+
+    pub fn is_started(&self) -> bool {
+        self.is_started
     }
 
     /// Starts it, and says how long that took until it was ready, where it says so itself.
     pub async fn start(&mut self, cluster: &mut Cluster) -> Result<Duration> {
         let begun = Instant::now();
+        self.is_started = true;
         match self.rival {
             Rival::Volumes => {
                 // Without the second, claims that are deleted would never go.
@@ -157,6 +163,7 @@ impl Binder {
 
     /// Ends it, as a power cut would.
     pub fn kill(&mut self, cluster: &mut Cluster) {
+        self.is_started = false;
         cluster.plane.kill(Part::ControllerManager);
         if let Some(mut child) = self.child.take() {
             // It may have ended by itself.

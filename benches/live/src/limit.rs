@@ -1,11 +1,12 @@
 //! What the API server allows at most: a bare client that knows all answers writes what a binder must write, and decides
 //! nothing. No binder on the same cores is faster.
 
+use crate::Run;
 use crate::binder::Rival;
 use crate::cluster::Cluster;
 use crate::meter::Watcher;
 use crate::scenario::{make_offers, named};
-use crate::scenes::{TICK, percentiles};
+use crate::scenes::{TICK, make_released, percentiles};
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
@@ -27,8 +28,23 @@ pub struct Limit {
     pub backlog: f64,
     /// The same with the making of the claim.
     pub arrivals: f64,
+    /// The same on an API server that holds a crowd of released offers, as in the run beside them.
+    pub released: f64,
     /// How long those three writes take one after the other, at the pace of churn and with nothing beside them.
     pub alone: [Duration; 4],
+}
+
+impl Limit {
+    /// Binds a second at most in a run.
+    pub fn of(self, run: Run) -> f64 {
+        match run {
+            Run::Backlog => self.backlog,
+            Run::Released => self.released,
+            Run::Limit | Run::Arrivals | Run::Early | Run::Churn | Run::Provision | Run::Crowd => {
+                self.arrivals
+            }
+        }
+    }
 }
 
 /// Measures all of it.
@@ -47,10 +63,14 @@ pub async fn measure(cluster: &Cluster, count: usize) -> Result<Limit> {
     let known = &json!({"metadata": {"uid": "known beforehand"}});
     let backlog = each(&names, |name| async move { bind(cluster, &name, known).await }).await?;
     let alone = one_by_one(cluster).await?;
+    make_released(cluster, rival, count).await?;
+    let names: Vec<String> = (0..count).map(|n| format!("among-{n:06}")).collect();
+    make_offers(cluster, rival, "among", count).await?;
+    let released = each(&names, |name| async move { make_and_bind(cluster, &name).await }).await?;
     for collection in [rival.claims(), rival.offers()] {
         cluster.client.request::<Value>(http::Request::delete(collection).body(Vec::new())?).await?;
     }
-    Ok(Limit { patches, backlog, arrivals, alone })
+    Ok(Limit { patches, backlog, arrivals, released, alone })
 }
 
 /// Does something for every name, many at a time; says how many a second.

@@ -1,5 +1,5 @@
 //! How fast claims are bound on a real API server: what a bare client reaches at most, what Kubernetes' own
-//! binder of volumes reaches, what Conductor reaches, one after the other, each on an API server that holds nothing else:
+//! binder of volumes reaches, what Conductor reaches, run by run in turn, each on an API server that holds nothing else:
 //! what one leaves behind would be carried by the next. Every figure comes from this run; nothing is asserted, and
 //! nothing is tuned between the runs.
 
@@ -70,9 +70,7 @@ async fn main() -> Result<()> {
         eprintln!("limit: a bare client");
         report.limit(limit::measure(&cluster, claims).await?);
     }
-    for rival in [Rival::Volumes, Rival::Conductor] {
-        compare(rival, &conductor, claims, &asked, &mut report).await?;
-    }
+    compare(&conductor, claims, &asked, &mut report).await?;
     if asked(Run::Provision) {
         let mut binder = Binder::new(Rival::Conductor, &conductor);
         report.provisioned(provision::provision(&mut start().await?, &mut binder, claims).await?);
@@ -95,39 +93,57 @@ async fn start() -> Result<Cluster> {
     Cluster::start().await
 }
 
-/// The same work for one of the two, run after run.
+/// One of the two, on its own API server.
+struct Side {
+    cluster: Cluster,
+    binder: Binder,
+}
+
+impl Side {
+    async fn start(rival: Rival, conductor: &Path) -> Result<Side> {
+        Ok(Side { cluster: start().await?, binder: Binder::new(rival, conductor) })
+    }
+
+    async fn run(&mut self, run: Run, claims: usize, report: &mut Report) -> Result<()> {
+        let rival = self.binder.rival;
+        let Side { cluster, binder } = self;
+        if run != Run::Backlog && !binder.is_started() {
+            binder.start(cluster).await?;
+        }
+        match run {
+            Run::Backlog => report.bound(run, rival, scenario::backlog(cluster, binder, claims).await?),
+            Run::Arrivals => {
+                report.bound(run, rival, scenario::arrive(cluster, binder, "arrival", claims).await?)
+            }
+            Run::Early => report.early(rival, scenes::early(cluster, rival, 2 * claims).await?),
+            Run::Released => report.bound(run, rival, scenes::among_released(cluster, binder, claims).await?),
+            Run::Churn => report.churn(rival, scenes::churn(cluster, rival).await?),
+            Run::Limit | Run::Provision | Run::Crowd => {}
+        }
+        Ok(())
+    }
+}
+
+/// The same work for both, run after run, each run one after the other: on cores that others use too, an hour is not like
+/// the next, and two runs in a row are.
 async fn compare(
-    rival: Rival,
     conductor: &Path,
     claims: usize,
     asked: &impl Fn(Run) -> bool,
     report: &mut Report,
 ) -> Result<()> {
-    let runs = [Run::Backlog, Run::Arrivals, Run::Early, Run::Released, Run::Churn];
-    if !runs.into_iter().any(asked) {
+    let all = [Run::Backlog, Run::Arrivals, Run::Early, Run::Released, Run::Churn];
+    let runs: Vec<Run> = all.into_iter().filter(|run| asked(*run)).collect();
+    if runs.is_empty() {
         return Ok(());
     }
-    let (mut cluster, mut binder) = (start().await?, Binder::new(rival, conductor));
-    if asked(Run::Backlog) {
-        let backlog = scenario::backlog(&mut cluster, &mut binder, claims).await?;
-        report.bound(Run::Backlog, rival, backlog);
-    } else {
-        binder.start(&mut cluster).await?;
+    let mut sides =
+        [Side::start(Rival::Volumes, conductor).await?, Side::start(Rival::Conductor, conductor).await?];
+    for run in runs {
+        for side in &mut sides {
+            side.run(run, claims, report).await?;
+        }
     }
-    if asked(Run::Arrivals) {
-        let arrivals = scenario::arrive(&cluster, &binder, "arrival", claims).await?;
-        report.bound(Run::Arrivals, rival, arrivals);
-    }
-    if asked(Run::Early) {
-        report.early(rival, scenes::early(&cluster, rival, 2 * claims).await?);
-    }
-    if asked(Run::Released) {
-        let released = scenes::among_released(&cluster, &binder, claims).await?;
-        report.bound(Run::Released, rival, released);
-    }
-    if asked(Run::Churn) {
-        report.churn(rival, scenes::churn(&cluster, rival).await?);
-    }
-    binder.kill(&mut cluster);
+    sides.iter_mut().for_each(|side| side.binder.kill(&mut side.cluster));
     Ok(())
 }

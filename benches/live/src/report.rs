@@ -71,9 +71,10 @@ impl Report {
     }
 
     pub fn limit(&mut self, limit: Limit) {
-        let Limit { patches, backlog, arrivals, .. } = limit;
+        let Limit { patches, backlog, arrivals, released, .. } = limit;
         eprintln!(
-            "  {patches:.0} status patches/s, {backlog:.0} binds/s, {arrivals:.0} with the making of the claim"
+            "  {patches:.0} status patches/s, {backlog:.0} binds/s, {arrivals:.0} with the making of the claim, \
+             {released:.0} beside released offers"
         );
         self.limit = Some(limit);
     }
@@ -103,7 +104,8 @@ impl Report {
 
     pub fn text(&self) -> String {
         let mut text = format!(
-            "Everything, the API server too, runs on these cores; each of the two has an API server of its own, empty at first.\n\n\
+            "Everything, the API server too, runs on these cores; each of the two has an API server of its own, empty at first,\n\
+             and each run is made by both, one after the other.\n\n\
              {0} offers, {0} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
              first Bound to the last. Arrivals: claims are made as fast as 16 callers can, measured from the sending of\n\
              a claim until a watch shows it Bound. Early: {1} claims are there before their offers are made, measured\n\
@@ -126,12 +128,12 @@ impl Report {
     }
 
     fn limit_text(&self, text: &mut String) {
-        let Some(Limit { patches, backlog, arrivals, .. }) = self.limit else { return };
+        let Some(Limit { patches, backlog, arrivals, released, .. }) = self.limit else { return };
         let _ = writeln!(
             text,
             "\nWhat the API server allows here, asked by a bare client that knows all answers, 64 calls at a time: {patches:.0} status\n\
              patches/s (the ceiling); {backlog:.0} binds/s where claim and offer are there, which are two writes; {arrivals:.0} binds/s\n\
-             with the making of one of them. The share of the ceiling is binds/s times writes per bind, those that make\n\
+             with the making of one of them, {released:.0} beside released offers. The share of the ceiling is binds/s times writes per bind, those that make\n\
              claims or offers included; the share of the limit is of the binds/s."
         );
     }
@@ -173,10 +175,10 @@ impl Report {
     /// Of the ceiling, and, where we wrote, of the limit.
     fn shares(&self, run: Run, rival: Rival, rate: Rate) -> (String, String) {
         let Some(limit) = self.limit else { return Default::default() };
-        let (made, most) = if run == Run::Backlog { (0.0, limit.backlog) } else { (1.0, limit.arrivals) };
+        let made = if run == Run::Backlog { 0.0 } else { 1.0 };
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let of_ceiling = percent(rate.per_second * (rate.writes + made) / limit.patches);
-        let of_limit = (rival == Rival::Conductor).then(|| percent(rate.per_second / most));
+        let of_limit = (rival == Rival::Conductor).then(|| percent(rate.per_second / limit.of(run)));
         (of_ceiling, of_limit.unwrap_or_default())
     }
 
@@ -193,13 +195,9 @@ impl Report {
             waits = format!("; the last is Bound {ours} after the last offer, the PV binder's {theirs}");
         }
         let name = name(run);
-        let limit = match self.limit {
-            Some(limit) if run != Run::Backlog => {
-                format!("; the limit is {:.1} times it", limit.arrivals / theirs.per_second)
-            }
-            Some(limit) => format!("; the limit is {:.1} times it", limit.backlog / theirs.per_second),
-            None => String::new(),
-        };
+        let limit = self.limit.map_or_else(String::new, |limit| {
+            format!("; the limit is {:.1} times it", limit.of(run) / theirs.per_second)
+        });
         format!("\n{name}: {times:.1} times the PV binder's rate{limit}{waits}.\n")
     }
 

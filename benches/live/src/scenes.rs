@@ -65,12 +65,17 @@ pub async fn early(cluster: &Cluster, rival: Rival, count: usize) -> Result<Earl
 
 pub async fn among_released(cluster: &Cluster, binder: &Binder, count: usize) -> Result<Outcome> {
     let rival = binder.rival;
-    let crowd = RELEASED_FOR_EACH * count;
-    eprintln!("{}: {crowd} released offers", rival.name());
-    let names: Vec<String> = (0..crowd).map(|n| format!("released-{n:06}")).collect();
-    cluster.create_all(named(rival.offers(), &names, |name| rival.released(name))).await?;
+    eprintln!("{}: released offers, {RELEASED_FOR_EACH} for each claim", rival.name());
+    let crowd = make_released(cluster, rival, count).await?;
     wait_phase(cluster, rival.offers(), "Released", crowd).await?;
     arrive(cluster, binder, "among", count).await
+}
+
+/// Offers that nobody may have, beside so many that somebody may; says how many they are.
+pub async fn make_released(cluster: &Cluster, rival: Rival, count: usize) -> Result<usize> {
+    let names: Vec<String> = (0..RELEASED_FOR_EACH * count).map(|n| format!("released-{n:06}")).collect();
+    cluster.create_all(named(rival.offers(), &names, |name| rival.released(name))).await?;
+    Ok(names.len())
 }
 
 pub async fn churn(cluster: &Cluster, rival: Rival) -> Result<Churn> {

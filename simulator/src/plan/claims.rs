@@ -11,8 +11,9 @@ use super::moving::Outline;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
 use conductor::framework::{Considered, Reason, Refusal};
+use conductor::lifecycle::bound_message;
 use conductor::model::{Claim, Kind, Name, Object, ObjectKey, TypeId, Uid, Wants};
-use conductor::scheduler::{NearMiss, Nearest, explain, prepare};
+use conductor::scheduler::{NearMiss, Nearest, explain, prepare, unmet};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -214,8 +215,9 @@ impl<'a> Explainer<'a> {
         let class = state.ledger.find_charge(uid).and_then(|charge| charge.class.clone());
         let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
         let kept = entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
+        let unmet = entry.and_then(|entry| unmet(state, claim, entry));
         let message = match kept {
-            true => format!("bound to {resource}"),
+            true => bound_message(resource, unmet.as_deref()),
             false => format!("would be bound to {resource}"),
         };
         let resource = Some(self.place(resource));

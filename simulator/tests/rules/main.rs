@@ -23,3 +23,4 @@ mod resource;
 mod sharing;
 mod support;
 mod templates;
+mod unmet;

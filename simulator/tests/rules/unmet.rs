@@ -1,0 +1,110 @@
+//! A claim that is edited after it was bound, and a resource that is edited under its claims: both stay bound, and what
+//! the claim does not get is told on the claim, once, for as long as it is so.
+
+use crate::support::{CLAIM, RESOURCE, Run, With, asks, db, kept_for, makes, world};
+use serde_json::{Value, json};
+
+const LACKS: &str = "bound to r; what the claim asks for now it does not get: ";
+
+fn one_bound() -> Run {
+    let plain = |spec: Value| spec.with(json!({"class": "plain"}));
+    let run = world().resource("r", plain(db(5))).claim("c", plain(asks(1))).settle();
+    assert_eq!(run.message("c"), "bound to r");
+    run
+}
+
+fn storage(amount: &str) -> Value {
+    json!({"resources": {"requests": {"storage": amount}}})
+}
+
+#[test]
+fn an_edit_that_the_resource_does_not_meet_is_told_and_unbinds_nobody() {
+    let cases = [
+        (json!({"version": ">= 16"}), "its version 14.2 is not in >= 16"),
+        (json!({"engine": "mysql"}), "its engine is postgresql, not mysql"),
+        (storage("6Gi"), "it holds storage 5Gi, and 6Gi is asked"),
+        (json!({"requests": ["postgis"]}), "it lacks postgis"),
+        (json!({"class": "gold"}), "it is of class plain, not of class gold"),
+        (
+            json!({"version": "15", "resources": {"requests": {"storage": "9Gi"}}}),
+            "its version 14.2 is not in 15; it holds storage 5Gi, and 9Gi is asked",
+        ),
+    ];
+    for (edit, lack) in cases {
+        let mut run = one_bound();
+        run.edit_spec(CLAIM, "c", edit);
+        assert_eq!((run.outcome("c").as_str(), run.message("c")), ("-> r", format!("{LACKS}{lack}")));
+        assert_eq!(run.notes("c"), ["Bound", "NotAsAsked"], "{lack}");
+        assert_eq!(run.resource("r"), "Bound by c");
+        let run = run.restart();
+        assert_eq!((run.lab.writes(), run.notes("c").len()), (0, 0), "{lack}: told once");
+    }
+}
+
+#[test]
+fn an_unreadable_edit_is_told_with_its_place() {
+    let mut run = one_bound();
+    run.edit_spec(CLAIM, "c", json!({"version": ">= what"}));
+    assert_eq!(run.outcome("c"), "-> r");
+    assert!(run.message("c").starts_with(&format!("{LACKS}spec.version")), "{}", run.message("c"));
+}
+
+#[test]
+fn an_edit_that_is_taken_back_is_forgotten() {
+    let mut run = one_bound();
+    run.edit_spec(CLAIM, "c", storage("6Gi"));
+    run.edit_spec(CLAIM, "c", storage("5Gi"));
+    assert_eq!(run.message("c"), "bound to r");
+    assert_eq!(run.notes("c"), ["Bound", "NotAsAsked", "Bound"]);
+}
+
+#[test]
+fn a_resource_that_is_edited_under_its_claim_is_told_too() {
+    let mut run = one_bound();
+    run.edit_spec(CLAIM, "c", json!({"version": "14"}));
+    assert_eq!(run.message("c"), "bound to r");
+    run.edit_spec(RESOURCE, "r", json!({"version": "15.1"}));
+    assert_eq!(run.message("c"), format!("{LACKS}its version 15.1 is not in 14"));
+    run.edit_spec(RESOURCE, "r", json!({"version": "14.9"}));
+    assert_eq!(run.message("c"), "bound to r");
+}
+
+#[test]
+fn of_a_shared_resource_a_claim_holds_what_it_was_given() {
+    let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
+    let mut run = world().resource("r", shared).claim("a", asks(2)).claim("b", asks(2)).settle();
+    assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
+    run.edit_spec(CLAIM, "a", storage("3Gi"));
+    assert_eq!(run.message("a"), format!("{LACKS}it holds storage 2Gi, and 3Gi is asked"));
+    run.edit_spec(CLAIM, "a", storage("1Gi"));
+    assert_eq!((run.message("a").as_str(), run.message("b").as_str()), ("bound to r", "bound to r"));
+}
+
+#[test]
+fn what_is_kept_for_a_claim_is_given_whatever_its_class() {
+    let kept = db(5).with(json!({"class": "gold"})).with(kept_for("c"));
+    let run = world().resource("r", kept).claim("c", asks(1).with(json!({"class": "plain"}))).settle();
+    assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> r", "bound to r"));
+}
+
+#[test]
+fn what_the_profile_does_not_ask_is_not_missed() {
+    let scene = world().profile(json!({"plugins": {"disabled": ["Version"]}})).resource("r", db(5));
+    let run = scene.claim("c", asks(1).with(json!({"version": "16"}))).settle();
+    assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> r", "bound to r"));
+}
+
+#[test]
+fn what_a_resource_does_not_say_contradicts_nobody() {
+    let run = world()
+        .resource("silent", json!({}).with(kept_for("c")))
+        .claim(
+            "c",
+            json!({"resourceName": "silent", "version": "14", "resources": {"requests": {"storage": "1Gi"}}}),
+        )
+        .class("makes", makes("Delete"))
+        .claim("made", asks(3).with(json!({"class": "makes", "version": "14"})))
+        .settle();
+    assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> silent", "bound to silent"));
+    assert!(!run.message("made").contains("does not get"), "{}", run.message("made"));
+}

@@ -1,0 +1,88 @@
+//! What a bound claim asks for and does not get: claims are edited after they were bound, resources under their claims.
+//! Told, never acted on: what is bound stays bound. What a resource does not say of itself contradicts nobody, and labels,
+//! phase and neighbours are not asked: they come and go. Nor is what the claim's profile does not ask.
+
+use super::request::find_profile;
+use crate::cache::{Ask, ClassAsk, ResourceEntry, Standing, State};
+use crate::framework::Seen;
+use crate::model::{Capacity, Claim, ClaimRef, ClassWant, FieldValue, Name, Offer, Predicate, Wants};
+use crate::plugins;
+
+/// What the resource of a bound claim lacks, in words, or nothing where the claim has what it asks for.
+pub fn unmet(state: &State, claim: &Claim, entry: &ResourceEntry) -> Option<String> {
+    let wants = match &claim.wants {
+        Ok(wants) => wants,
+        Err(error) => return Some(error.to_string()),
+    };
+    let offer = entry.resource.offer.as_ref().ok()?;
+    let own = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(&claim.meta.uid));
+    let held = held(own, offer);
+    let rules = claim.ty.rules();
+    let contradicted = (0..rules.fields.len()).filter(|at| contradicts(wants, offer, *at));
+    let class = is_of_another_class(wants, own, offer).then_some(Predicate::Class);
+    let contradicted = contradicted.map(|at| rules.fields[at].predicate);
+    let mut lacking: Vec<Predicate> = class.into_iter().chain(contradicted).collect();
+    let is_listed = |name: &str| offer.capacity.iter().any(|(listed, _)| listed.name() == name);
+    let is_short = |name: &str, want| held.get(name) < want && is_listed(name);
+    let mut short = wants.requests.iter().find(|(dim, want)| is_short(dim.name(), *want));
+    if lacking.is_empty() && short.is_none() {
+        return None;
+    }
+    if let Ok(profile) = find_profile(state, claim) {
+        lacking.retain(|predicate| profile.asks(*predicate));
+        short = short.filter(|_| profile.asks(Predicate::Capacity));
+    }
+    let short =
+        short.map(|(dim, want)| format!("it holds {dim} {}, and {want} is asked", held.get(dim.name())));
+    let told = words(claim, wants, entry, offer, &lacking);
+    let told: Vec<String> = told.into_iter().chain(short).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// What a claim has of its resource: all where it can only be alone, or where its reference does not say.
+fn held<'a>(own: Option<&'a ClaimRef>, offer: &'a Offer) -> &'a Capacity {
+    match own {
+        Some(own) if offer.max_claims > 1 && !own.requests.is_empty() => &own.requests,
+        Some(_) | None => &offer.capacity,
+    }
+}
+
+fn contradicts(wants: &Wants, offer: &Offer, at: usize) -> bool {
+    offer.fields[at] != FieldValue::Absent && !wants.fields[at].accepts(&offer.fields[at])
+}
+
+/// A resource that an administrator keeps for a claim is given whatever its class.
+fn is_of_another_class(wants: &Wants, own: Option<&ClaimRef>, offer: &Offer) -> bool {
+    let is_kept = own.is_some_and(|own| own.reserved);
+    match (&wants.class, &offer.class) {
+        (ClassWant::Named(names), Some(class)) => !is_kept && !names.contains(class),
+        (ClassWant::Classless, Some(_)) => !is_kept,
+        (ClassWant::Named(_) | ClassWant::Classless, None) | (ClassWant::Absent | ClassWant::Any, _) => false,
+    }
+}
+
+/// The same words as in a refusal.
+fn words(
+    claim: &Claim,
+    wants: &Wants,
+    entry: &ResourceEntry,
+    offer: &Offer,
+    lacking: &[Predicate],
+) -> Vec<String> {
+    let classes: Vec<Option<Name>> = match &wants.class {
+        ClassWant::Named(names) => names.iter().cloned().map(Some).collect(),
+        ClassWant::Absent | ClassWant::Classless | ClassWant::Any => vec![None],
+    };
+    let ask = Ask { namespace: &claim.meta.key.namespace, class: ClassAsk::OneOf(&classes), wants };
+    let seen = Seen {
+        name: &entry.resource.meta.key.name,
+        offer,
+        standing: Standing::Vacant,
+        phase: "Bound",
+        free: Capacity::default(),
+        holders: Vec::new(),
+    };
+    let filters = plugins::filters(claim.ty);
+    let asked = filters.iter().filter(|filter| lacking.contains(&filter.predicate()));
+    asked.filter_map(|filter| filter.lack(&ask, &seen)).collect()
+}
