@@ -23,8 +23,8 @@ use crate::cache::{QuotaKey, State};
 use crate::event::Event;
 use crate::framework::Refusal;
 use crate::model::{
-    AllowedKinds, FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision, Slot,
-    Time, TypeId, Uid, WriteId,
+    AllowedKinds, ClaimRef, FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision,
+    Slot, Time, TypeId, Uid, WriteId,
 };
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
@@ -240,6 +240,8 @@ pub struct Engine {
     written_claims: BTreeMap<Uid, serde_json::Value>,
     /// Claims that were bound to a resource that is not in the cache: a live read tells whether it is lost.
     doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
+    /// References that a resource had until a moment ago, of claims that are bound to it; empty between turns.
+    dropped: BTreeMap<Uid, ClaimRef>,
     /// Resources that a live read has just found missing; empty between turns.
     missing: BTreeSet<(TypeId, Name)>,
     helpful: u64,
@@ -280,6 +282,7 @@ impl Engine {
             claims_to_keep: BTreeSet::new(),
             written_claims: BTreeMap::new(),
             doubted: BTreeMap::new(),
+            dropped: BTreeMap::new(),
             missing: BTreeSet::new(),
             helpful: 0,
             stats: Stats::default(),

@@ -123,7 +123,8 @@ fn why(object: &Object) -> String {
         Some(bound) if bound["status"] != "True" => told(bound),
         Some(bound) => {
             let unmet = (bound["reason"] == reasons::bound::NOT_AS_ASKED).then(|| told(bound));
-            unready(object).or(unmet).unwrap_or_else(|| "-".to_owned())
+            let told: Vec<String> = unready(object).into_iter().chain(unmet).collect();
+            if told.is_empty() { "-".to_owned() } else { told.join("; ") }
         }
     }
 }
@@ -192,6 +193,10 @@ mod tests {
             (json!({"status": {"conditions": [bound]}}), "-"),
             (json!({"status": {"conditions": [bound, ready]}}), "-"),
             (json!({"status": {"conditions": [unmet, ready]}}), "NotAsAsked: bound to x; it lacks y"),
+            (
+                json!({"status": {"conditions": [unmet, unready]}}),
+                "not ready: SecretConflict: Secret team/db is not this claim's; NotAsAsked: bound to x; it lacks y",
+            ),
             (
                 json!({"status": {"conditions": [bound, unready]}}),
                 "not ready: SecretConflict: Secret team/db is not this claim's",

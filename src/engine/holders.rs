@@ -2,8 +2,8 @@
 
 use super::{Binding, Engine};
 use crate::cache::ResourceId;
-use crate::model::{Resource, Uid};
-use std::collections::BTreeSet;
+use crate::model::{ClaimRef, Resource, Uid};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine {
     pub(super) fn holders(&self, id: ResourceId, but: impl Fn(&Uid) -> bool) -> BTreeSet<Uid> {
@@ -31,6 +31,22 @@ impl Engine {
             steady.extend(known.uid.as_ref().filter(|uid| is_named && is_settled(uid)).cloned());
         }
         if self.doubted.contains_key(&(new.ty, name.clone())) { Vec::new() } else { steady }
+    }
+
+    /// The references of claims that are bound to a resource which does not name them any more.
+    pub(super) fn dropped_refs(&self, id: ResourceId, new: &Resource) -> BTreeMap<Uid, ClaimRef> {
+        let Some(entry) = self.state.resource(id) else { return BTreeMap::new() };
+        let known = entry.resource.claim_refs.iter().enumerate();
+        let mut moved = known.filter(|(at, known)| new.claim_refs.get(*at) != Some(known)).peekable();
+        if moved.peek().is_none() {
+            return BTreeMap::new();
+        }
+        let named: BTreeSet<&Uid> = new.claim_refs.iter().filter_map(|r| r.uid.as_ref()).collect();
+        let name = &new.meta.key.name;
+        let is_bound = |uid: &Uid| matches!(self.bindings.get(uid), Some(Binding::Bound { resource }) if resource == name);
+        let unnamed = moved.filter_map(|(_, known)| Some((known.uid.clone()?, known)));
+        let dropped = unnamed.filter(|(uid, _)| !named.contains(uid) && is_bound(uid));
+        dropped.map(|(uid, known)| (uid, known.clone())).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
 use super::{Binding, Effect, Engine, TOMBSTONES_MAX, Target};
+use crate::api::names::DEFAULT_PROFILE;
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::lifecycle::{provisioned_names, with_checked_templates};
 use crate::model::{
@@ -97,6 +98,7 @@ impl Engine {
         let old = id.and_then(|id| self.state.resource(id)).filter(|e| !e.assumed.is_empty()).cloned();
         let is_news = id.and_then(|id| self.state.resource(id)).is_none_or(|e| e.resource != resource);
         let promised_by = resource.provisioned_by.clone().filter(|_| id.is_none());
+        self.dropped = id.map(|id| self.dropped_refs(id, &resource)).unwrap_or_default();
         id.into_iter().for_each(|id| self.unsettle_resource(ty, &name, id));
         let id = self.state.set_resource(resource);
         if !self.synced {
@@ -117,6 +119,7 @@ impl Engine {
         for claim in concerned {
             self.settle_claim(&claim, now);
         }
+        self.dropped.clear();
         self.check_holders(id);
         if is_news {
             self.wake_for_resource(id, before.as_ref());
@@ -244,6 +247,15 @@ impl Engine {
         }
     }
 
+    /// What claims that are bound do not get depends on what their profile asks.
+    fn look_at_bound_of_profile(&mut self, profile: &Name) {
+        let follows = |claim: &&Claim| claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE) == &**profile;
+        let bound = |uid: &Uid| matches!(self.bindings.get(uid), Some(Binding::Bound { .. }));
+        let claims = self.state.claims().filter(follows).map(|claim| &claim.meta.uid);
+        let claims: Vec<Target> = claims.filter(|uid| bound(uid)).cloned().map(Target::Claim).collect();
+        self.dirty.extend(claims);
+    }
+
     fn observe_profile(&mut self, profile: ProfileObject) {
         if let Err(error) = &profile.profile {
             self.tell_unreadable(Kind::Profile, &profile.meta.key, &profile.meta.uid, &error.clone());
@@ -254,9 +266,10 @@ impl Engine {
             return;
         }
         let news = self.state.profiles.get(&name).is_none_or(|known| known.profile != profile.profile);
-        self.state.profiles.insert(name, profile);
+        self.state.profiles.insert(name.clone(), profile);
         if news {
             self.wake_all();
+            self.look_at_bound_of_profile(&name);
         }
     }
 
@@ -400,6 +413,7 @@ impl Engine {
             Kind::Profile => {
                 self.state.profiles.remove(&key.name);
                 self.wake_all();
+                self.look_at_bound_of_profile(&key.name);
             }
             Kind::Namespace => self.observe_namespace(key.name.clone(), None),
         }

@@ -108,11 +108,14 @@ impl Engine {
     fn refuse_taken_name(&mut self, claim: &Claim, resource: &Name, now: Time) {
         let entry = self.state.find_resource(claim.ty, resource).and_then(|id| self.state.resource(id));
         let own = entry.is_some_and(|e| e.resource.provisioned_for.as_ref() == Some(&claim.meta.uid));
+        let namespace = &self.config.system_namespace;
         let whose = match own {
-            true => "the one that was made for this claim before has failed and is kept: delete it",
-            false => "one of that name exists and is not this claim's",
+            true => "what was made for this claim before could not be used and is kept, as its policy says",
+            false => "it exists and is not this claim's",
         };
-        let message = format!("cannot make resource {resource}: {whose}");
+        let rules = claim.ty.rules();
+        let fix = "an administrator may delete it; or delete the claim and make it anew";
+        let message = format!("cannot make {} {namespace}/{resource}: {whose}; {fix}", rules.resource);
         self.retry_claim(&claim.meta.uid, now);
         self.queue.take(&claim.meta.uid);
         let refusal = Arc::new(Refusal::single(Predicate::ResourceName, message));

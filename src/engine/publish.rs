@@ -17,7 +17,8 @@
 use super::{Effect, Engine, Target};
 use crate::action::Action;
 use crate::api::names::CLAIM_PROTECTION;
-use crate::api::reasons::ready as reason;
+use crate::api::reasons::{READY, ready as reason};
+use crate::cache::Sight;
 use crate::event::{Answer, PublishEvent};
 use crate::lifecycle::{ClaimReady, Connecting, plan_connection};
 use crate::model::{
@@ -143,9 +144,10 @@ impl Engine {
         }
         self.compile_script(claim.ty, resource);
         let entry = self.state.resource(self.state.find_resource(claim.ty, resource)?)?;
-        let publications = &self.state.publications;
-        let connecting =
-            plan_connection(entry, &self.view(entry), publications, claim, &self.config.system_namespace);
+        let (publications, view) = (&self.state.publications, self.view(entry));
+        let connecting = plan_connection(entry, &view, publications, claim, &self.config.system_namespace);
+        let is_unseen = view.parts.values().any(|p| matches!(p.sight, Sight::Unknown | Sight::InFlight));
+        let has_told = claim.status.conditions.iter().any(|c| &*c.kind == READY);
         let published = self.published_secret(claim);
         let ready = |secret: Name| {
             let message = format!("published as Secret {secret}");
@@ -158,6 +160,8 @@ impl Engine {
                 // What was published stays: it was true, and nothing better is known.
                 match published {
                     Some(secret) => Some(ready(secret)),
+                    // Of what has not been looked at yet, as after a start, nothing can be said.
+                    None if is_unseen && has_told => None,
                     None => told(reason, message),
                 }
             }

@@ -7,8 +7,8 @@ use crate::api::reasons;
 use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
 use crate::lifecycle::cannot_be_made;
 use crate::model::{
-    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, ReclaimPolicy, Resource, ResourcePhase,
-    Time, TypeId, Uid,
+    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, Quantity, ReclaimPolicy, Resource,
+    ResourcePhase, Time, TypeId, Uid,
 };
 use crate::queue::Entry;
 
@@ -273,12 +273,13 @@ impl Engine {
             );
             return self.lose(claim, reasons::bound::LOST, message);
         }
-        let requests = claim.wants.as_ref().map(|w| w.requests.clone()).unwrap_or_default();
-        if !has_room_for(entry, claim, &requests) {
-            let holders: Vec<String> = entry.refs().map(|r| r.claim.to_string()).collect();
-            let message = format!("resource {name} is held by {}", holders.join(", "));
-            return self.lose(claim, reasons::bound::MISBOUND, message);
+        if !has_room_for(entry, claim) {
+            return self.lose(claim, reasons::bound::MISBOUND, misbound_message(entry, claim));
         }
+        // What it was given, though it may ask for something else by now; where nobody remembers, what it asks for, as
+        // far as that is there.
+        let given = self.dropped.get(&claim.meta.uid).map(|dropped| dropped.requests.clone());
+        let requests = given.unwrap_or_else(|| what_is_left_for(entry, claim));
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         self.enqueue_in_flight(claim, now);
         self.give(claim, id, class, requests);
@@ -301,7 +302,8 @@ impl Engine {
         self.break_promise(&claim.meta.uid);
         let Some(entry) = self.state.resource(id) else { return };
         let resource = entry.resource.meta.key.name.clone();
-        let reserved = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);
+        let is_kept = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);
+        let reserved = is_kept || self.dropped.get(&claim.meta.uid).is_some_and(|dropped| dropped.reserved);
         let (key, uid) = (claim.meta.key.clone(), claim.meta.uid.clone());
         let claim_ref = ClaimRef { claim: key, uid: Some(uid.clone()), requests: requests.clone(), reserved };
         self.state.assume(id, claim_ref);
@@ -382,19 +384,44 @@ fn entry(claim: &Claim, now: Time) -> Entry {
     }
 }
 
-/// Whether a reference to the claim can be put back beside those of others. An earlier life of the claim
-/// is another. What a resource for one claim offers is not asked: it was this claim's.
-fn has_room_for(entry: &ResourceEntry, claim: &Claim, requests: &Capacity) -> bool {
-    let is_other = |r: &&ClaimRef| match &r.uid {
+/// The references of others than the claim. An earlier life of the claim is another.
+fn others<'a>(entry: &'a ResourceEntry, claim: &Claim) -> impl Iterator<Item = &'a ClaimRef> {
+    entry.refs().filter(|r| match &r.uid {
         Some(uid) => *uid != claim.meta.uid,
         None => r.claim != claim.meta.key,
+    })
+}
+
+/// Whether a reference to the claim can be put back beside those of others. Nothing else is asked: it was this claim's.
+fn has_room_for(entry: &ResourceEntry, claim: &Claim) -> bool {
+    let slots = entry.resource.offer.as_ref().map_or(1, |offer| offer.max_claims as usize);
+    others(entry, claim).count() < slots
+}
+
+/// What a claim asks for, no more of each amount that its resource lists than others leave.
+fn what_is_left_for(entry: &ResourceEntry, claim: &Claim) -> Capacity {
+    let asked = claim.wants.as_ref().map(|wants| wants.requests.clone()).unwrap_or_default();
+    let Ok(offer) = &entry.resource.offer else { return asked };
+    let taken = others(entry, claim).fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests));
+    let (primary, left) = (claim.ty.rules().primary_capacity, offer.capacity.saturating_sub(&taken));
+    let mut given = asked.clone();
+    for (dim, want) in asked.iter().filter(|(dim, _)| offer.capacity.get(dim.name()) > Quantity::ZERO) {
+        given.set(primary, dim.name(), want.min(left.get(dim.name())));
+    }
+    given
+}
+
+fn misbound_message(entry: &ResourceEntry, claim: &Claim) -> String {
+    let name = &entry.resource.meta.key.name;
+    let told = |r: &ClaimRef| match r.claim == claim.meta.key {
+        true => "another claim of this name".to_owned(),
+        false => r.claim.to_string(),
     };
-    let Ok(offer) = &entry.resource.offer else { return !entry.refs().any(|r| is_other(&r)) };
-    let slots = offer.max_claims as usize;
-    let taken =
-        entry.refs().filter(is_other).fold(requests.clone(), |sum, r| sum.saturating_add(&r.requests));
-    let fits = slots == 1 || offer.capacity.find_lacking(&taken).is_none();
-    entry.refs().filter(is_other).count() < slots && fits
+    let holders: Vec<String> = others(entry, claim).map(told).collect();
+    let holders = holders.join(", ");
+    format!(
+        "resource {name} is held by {holders}, and not by this claim any more. Delete the claim to claim anew"
+    )
 }
 
 /// What a lost claim says: what was seen happen, where it says that already.

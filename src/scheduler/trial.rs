@@ -89,7 +89,10 @@ pub(super) fn remedied(
     let held = if filter.predicate() == Predicate::Reserved { 0 } else { entry.refs().count() };
     let company = held == 0 || !request.wants.exclusive;
     let room = match filter.predicate() {
-        Predicate::Cordoned => company && (held == 0 || held < seen.offer.max_claims as usize),
+        // Kept for the claim it is given whatever else is asked, and in place of those who are gone.
+        Predicate::Phase if seen.phase == ResourcePhase::Released.name() => !entry.has_live_holder(),
+        Predicate::Phase => company && !seen.offer.cordoned && has_room(state, entry, seen),
+        Predicate::Cordoned => company && has_room(state, entry, seen),
         Predicate::Sharing => company,
         _ => true,
     };
@@ -107,6 +110,13 @@ pub(super) fn remedied(
     let admitted = gate_limits(state, request).is_none()
         && gate_quota(state, request, seen.offer.class.as_ref()).is_none();
     (room && looked_for && admitted).then(|| Some(seen.name.clone()))
+}
+
+/// Whether a resource that is offered takes one more claim beside those who have it and those it is kept for.
+fn has_room(state: &State, entry: &ResourceEntry, seen: &Seen<'_>) -> bool {
+    let held = entry.refs().count();
+    let is_alone = entry.refs().any(|reference| state.is_exclusive(reference));
+    held == 0 || (held < seen.offer.max_claims as usize && !is_alone)
 }
 
 /// Whether a resource can be had by nobody else, whatever is changed: one that a claim holds is Released or deleted when

@@ -5,7 +5,9 @@
 use super::request::find_profile;
 use crate::cache::{Ask, ClassAsk, ResourceEntry, Standing, State};
 use crate::framework::Seen;
-use crate::model::{Capacity, Claim, ClaimRef, ClassWant, FieldValue, Name, Offer, Predicate, Wants};
+use crate::model::{
+    Capacity, Claim, ClaimRef, ClassWant, Dim, FieldValue, Name, Offer, Predicate, Quantity, Wants,
+};
 use crate::plugins;
 
 /// What the resource of a bound claim lacks, in words, or nothing where the claim has what it asks for.
@@ -16,35 +18,36 @@ pub fn unmet(state: &State, claim: &Claim, entry: &ResourceEntry) -> Option<Stri
     };
     let offer = entry.resource.offer.as_ref().ok()?;
     let own = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(&claim.meta.uid));
-    let held = held(own, offer);
+    // Nobody else is on it, or may be.
+    let is_alone = entry.resource.claim_refs.len() <= 1 && (offer.max_claims <= 1 || wants.exclusive);
+    let shared = own.filter(|_| !is_alone).map(|own| &own.requests);
     let rules = claim.ty.rules();
     let contradicted = (0..rules.fields.len()).filter(|at| contradicts(wants, offer, *at));
     let class = is_of_another_class(wants, own, offer).then_some(Predicate::Class);
     let contradicted = contradicted.map(|at| rules.fields[at].predicate);
     let mut lacking: Vec<Predicate> = class.into_iter().chain(contradicted).collect();
-    let is_listed = |name: &str| offer.capacity.iter().any(|(listed, _)| listed.name() == name);
-    let is_short = |name: &str, want| held.get(name) < want && is_listed(name);
-    let mut short = wants.requests.iter().find(|(dim, want)| is_short(dim.name(), *want));
-    if lacking.is_empty() && short.is_none() {
+    let mut short: Vec<String> =
+        wants.requests.iter().filter_map(|(dim, want)| short(offer, shared, dim, want)).collect();
+    if lacking.is_empty() && short.is_empty() {
         return None;
     }
-    if let Ok(profile) = find_profile(state, claim) {
-        lacking.retain(|predicate| profile.asks(*predicate));
-        short = short.filter(|_| profile.asks(Predicate::Capacity));
-    }
-    let short =
-        short.map(|(dim, want)| format!("it holds {dim} {}, and {want} is asked", held.get(dim.name())));
-    let told = words(claim, wants, entry, offer, &lacking);
-    let told: Vec<String> = told.into_iter().chain(short).collect();
+    let profile = find_profile(state, claim).ok()?;
+    lacking.retain(|predicate| profile.asks(*predicate));
+    short.retain(|_| profile.asks(Predicate::Capacity));
+    let mut told = words(claim, wants, entry, offer, &lacking);
+    told.append(&mut short);
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// What a claim has of its resource: all where it can only be alone, or where its reference does not say.
-fn held<'a>(own: Option<&'a ClaimRef>, offer: &'a Offer) -> &'a Capacity {
-    match own {
-        Some(own) if offer.max_claims > 1 && !own.requests.is_empty() => &own.requests,
-        Some(_) | None => &offer.capacity,
+/// What a claim lacks of one amount: of a resource that it shares it holds what it was given, of another all there is.
+fn short(offer: &Offer, shared: Option<&Capacity>, dim: &Dim, want: Quantity) -> Option<String> {
+    let listed = offer.capacity.iter().find(|(listed, _)| *listed == dim);
+    let (_, has) = listed?;
+    let held = shared.map_or(has, |given| given.get(dim.name()));
+    if has < want {
+        return Some(format!("it has {dim} {has}, and {want} is asked"));
     }
+    (held < want).then(|| format!("it holds {dim} {held}, and {want} is asked"))
 }
 
 fn contradicts(wants: &Wants, offer: &Offer, at: usize) -> bool {

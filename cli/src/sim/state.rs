@@ -6,7 +6,9 @@ use super::{list, plural};
 use crate::output;
 use anyhow::{Result, bail};
 use conductor::model::{Kind, Object};
-use conductor_simulator::load::{LoadOptions, Loaded, Problem, Unknown, UnknownField, load, unknown_fields};
+use conductor_simulator::load::{
+    LoadError, LoadOptions, Loaded, Problem, Unknown, UnknownField, load, unknown_fields,
+};
 use conductor_simulator::plan::{Fault, Findings, Options, check, unlabelled, unreadable};
 use conductor_simulator::record::{is_recording, moment};
 use conductor_simulator::world::key_of;
@@ -41,7 +43,8 @@ pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
     }
     let mut unknown: Vec<String> = objects.iter().flat_map(unknown_of).collect();
     if !manifests.is_empty() {
-        let loaded = load(&manifests, &load_options(&input.namespace, &input.system_namespace))?;
+        let loaded = load(&manifests, &load_options(&input.namespace, &input.system_namespace))
+            .map_err(|error| recording_by_pipe(error, &manifests))?;
         let findings = tell(&loaded, &input.system_namespace, recordings.is_empty());
         if broken == Broken::Refused {
             // What a claim asks for may be unreadable: then it waits, and says so, on the cluster and in the plan.
@@ -53,6 +56,21 @@ pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
     }
     tell_unknown(&unknown);
     Ok(objects)
+}
+
+/// What is read from a pipe is known for a recording only afterwards, and is gone by then.
+fn recording_by_pipe(error: LoadError, paths: &[PathBuf]) -> anyhow::Error {
+    match &error {
+        LoadError::Recording { source_name }
+            if paths.iter().any(|path| !path.is_file() && path.to_string_lossy() == **source_name) =>
+        {
+            anyhow::anyhow!(
+                "{source_name}: this is a recording, and this path is no file: name the recording's file, or give it \
+                 by standard input as `-`"
+            )
+        }
+        _ => error.into(),
+    }
 }
 
 fn recorded(recording: &Path, broken: Broken) -> Result<Vec<Object>> {

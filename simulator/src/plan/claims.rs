@@ -8,6 +8,7 @@ use super::document::{
 };
 use super::identity::claim_refs;
 use super::moving::Outline;
+use super::stage::Stage;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
 use conductor::framework::{Considered, Reason, Refusal};
@@ -138,6 +139,8 @@ struct Why {
 /// Reads outcomes off an engine that rests.
 pub(super) struct Explainer<'a> {
     engine: &'a Engine,
+    /// What the engine was shown.
+    stage: &'a Stage,
     options: &'a Options,
     /// What becomes of each resource that held a claim which is leaving.
     resources: &'a [PlannedResource],
@@ -145,8 +148,8 @@ pub(super) struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    pub fn new(engine: &'a Engine, options: &'a Options, resources: &'a [PlannedResource]) -> Self {
-        Explainer { engine, options, resources, known: BTreeMap::new() }
+    pub fn new(stage: &'a Stage, options: &'a Options, resources: &'a [PlannedResource]) -> Self {
+        Explainer { engine: &stage.engine, stage, options, resources, known: BTreeMap::new() }
     }
 
     pub fn plan(&mut self, subject: &Subject) -> PlannedClaim {
@@ -176,14 +179,15 @@ impl<'a> Explainer<'a> {
         match binding {
             Binding::Leaving => alone(self.leaving(subject, blank)),
             Binding::Lost { message, .. } => {
-                alone(PlannedClaim { outcome: Outcome::Lost, message: Arc::from(message.as_str()), ..blank })
+                let message = self.named_though_lost(claim).map_or(Arc::from(message.as_str()), Arc::from);
+                alone(PlannedClaim { outcome: Outcome::Lost, message, ..blank })
             }
             // It shares what is being made, and will be bound when that is ready.
             Binding::Assumed { resource, class: Some(class), .. } if self.is_being_made(claim, resource) => {
                 alone(self.made(claim, class, resource, blank))
             }
             Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
-                alone(self.bound(claim, resource, blank))
+                alone(self.bound(subject, claim, resource, blank))
             }
             Binding::Provisioning { class, resource } => alone(self.made(claim, class, resource, blank)),
             Binding::Waiting(refused) => {
@@ -209,12 +213,15 @@ impl<'a> Explainer<'a> {
         PlannedClaim { message: Arc::from(message), leaving: true, ..blank }
     }
 
-    fn bound(&self, claim: &Claim, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
+    fn bound(&self, subject: &Subject, claim: &Claim, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
         let state = self.engine.state();
         let uid = &claim.meta.uid;
         let class = state.ledger.find_charge(uid).and_then(|charge| charge.class.clone());
         let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
-        let kept = entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
+        let is_held = || entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
+        // A reference that the plan wrote itself was not there before: there the input is asked, not the engine.
+        let was_held = || self.stage.held_before(Kind::Resource(claim.ty), resource, uid);
+        let kept = subject.is_bound || was_held().unwrap_or_else(is_held);
         let unmet = entry.and_then(|entry| unmet(state, claim, entry));
         let message = match kept {
             true => bound_message(resource, unmet.as_deref()),
@@ -222,6 +229,18 @@ impl<'a> Explainer<'a> {
         };
         let resource = Some(self.place(resource));
         PlannedClaim { outcome: Outcome::Bound, resource, class, message: Arc::from(message), kept, ..blank }
+    }
+
+    /// What is said of a lost claim whose resource is there and says that it holds it: lost is for good, and the engine's
+    /// words are of a resource that is gone. Nothing where no such resource is.
+    fn named_though_lost(&self, claim: &Claim) -> Option<String> {
+        let (state, uid) = (self.engine.state(), &claim.meta.uid);
+        let recorded = claim.status.resource.as_ref().or(claim.resource_name.as_ref());
+        let holders = state.holders_of(uid).filter_map(|id| state.resource(id));
+        let staying = holders.filter(|entry| !entry.departed.contains_key(uid));
+        let names = staying.map(|entry| &entry.resource.meta.key.name);
+        let name = names.filter(|name| recorded.is_none_or(|recorded| recorded == *name)).min()?;
+        Some(format!("lost for good: resource {name} names it still; delete the claim to claim anew"))
     }
 
     fn is_being_made(&self, claim: &Claim, resource: &Name) -> bool {

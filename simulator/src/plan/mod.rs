@@ -107,7 +107,7 @@ impl Planned {
     /// The plan without its digest. What is `known` of the base is taken over for whoever fares alike.
     fn unsealed_plan(&self, known: Option<Known<'_>>) -> Plan {
         let resources = self.resources(known);
-        let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
+        let mut explainer = Explainer::new(&self.stage, &self.options, &resources);
         let claims = self.subjects.iter().map(|subject| {
             let row = known.zip(subject.row).and_then(|(known, at)| known.plan.claims.get(at));
             row.cloned().unwrap_or_else(|| explainer.plan(subject))
@@ -120,7 +120,7 @@ impl Planned {
     /// Empty where there is none.
     pub fn explain(&self, claim: Option<(&str, &str)>) -> Explained {
         let resources = self.resources(None);
-        let mut explainer = Explainer::new(&self.stage.engine, &self.options, &resources);
+        let mut explainer = Explainer::new(&self.stage, &self.options, &resources);
         let asked = self.subjects.iter().filter(|s| claim.is_none_or(|claim| s.is_at(claim)));
         let explained = asked.map(|subject| explainer.explain(subject));
         let told = explained.filter(|e| claim.is_some() || e.claim.outcome == Outcome::Pending);

@@ -23,13 +23,14 @@
 //! Creates are not carried out: the claim's outcome is Provision, and nobody shares what does not exist yet.
 //! Time stands still: safety flushes and pauses after failures have no place here.
 
+use super::identity::claim_refs;
 use super::moving::Outline;
 use crate::world::World;
 use conductor::action::{Action, Write};
 use conductor::engine::{Config, Engine};
 use conductor::event::{Event, Gone};
-use conductor::model::{Claim, Kind, Name, Object, ObjectKey, Revision, Time};
-use std::collections::VecDeque;
+use conductor::model::{Claim, Kind, Name, Object, ObjectKey, Revision, Time, Uid};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The engine, at the time that it was told, and what answers it.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub(super) struct Stage {
     world: World,
     /// Where resources are that take part.
     home: Name,
+    /// Of the resources that can change whom each held, before anything was decided.
+    held: BTreeMap<Kind, BTreeMap<Name, Box<[Uid]>>>,
 }
 
 impl Stage {
@@ -50,14 +53,16 @@ impl Stage {
             engine: Engine::new(config),
             now: Time::default(),
             world: World::starting_at(revision),
+            held: BTreeMap::new(),
         };
         for (object, moves) in objects.into_iter().zip(moving) {
             let place = (object.kind, crate::world::key_of(&object));
+            stage.note_holders(&object, &place.1, *moves);
             let seen = if *moves { stage.world.put(object) } else { Event::Seen(object) };
             stage.engine.handle(seen, stage.now);
             stage.leave_alone(place, *moves);
         }
-        let Stage { engine, now, world, home } = &mut stage;
+        let Stage { engine, now, world, home, held: _ } = &mut stage;
         let stands = |kind, key: &ObjectKey| world.get(kind, key).is_none();
         let is_steady = |claim: &Claim, resource: &Name| {
             let resource = ObjectKey::new(home.clone(), resource.clone());
@@ -69,7 +74,7 @@ impl Stage {
 
     /// An engine that has decided everything already.
     pub fn resting(engine: Engine, home: Name, now: Time) -> Stage {
-        Stage { engine, now, world: World::new(), home }
+        Stage { engine, now, world: World::new(), home, held: BTreeMap::new() }
     }
 
     /// Whether what is written to an object is carried out.
@@ -77,9 +82,30 @@ impl Stage {
         self.world.get(kind, key).is_some()
     }
 
+    /// Whether a resource held a claim before anything was decided; nothing where it cannot have changed since.
+    pub fn held_before(&self, kind: Kind, resource: &Name, claim: &Uid) -> Option<bool> {
+        let holders = self.held.get(&kind)?.get(resource)?;
+        Some(holders.contains(claim))
+    }
+
+    /// Keeps in mind whom a resource holds whose references will be written: afterwards they do not tell what was there.
+    fn note_holders(&mut self, object: &Object, key: &ObjectKey, moves: bool) {
+        if !matches!(object.kind, Kind::Resource(_)) || key.namespace != self.home {
+            return;
+        }
+        let held = self.held.entry(object.kind).or_default();
+        if moves {
+            let uids = claim_refs(object).filter_map(|claim_ref| claim_ref.get("uid")?.as_str());
+            held.insert(key.name.clone(), uids.map(Uid::from).collect());
+        } else {
+            held.remove(&key.name);
+        }
+    }
+
     /// Shows an object in place of another of its place, or a new one, before anything is decided.
     pub fn show(&mut self, mut object: Object, moves: bool) {
         let place = (object.kind, crate::world::key_of(&object));
+        self.note_holders(&object, &place.1, moves);
         let seen = if moves {
             self.world.put(object)
         } else {
@@ -104,6 +130,9 @@ impl Stage {
     /// Takes an object away, before anything is decided.
     pub fn lose(&mut self, Outline { kind, key, uid, .. }: &Outline) {
         self.world.forget(*kind, key);
+        if let Some(held) = self.held.get_mut(kind).filter(|_| key.namespace == self.home) {
+            held.remove(&key.name);
+        }
         let (key, uid, revision) = (key.clone(), uid.clone(), Revision::default());
         self.engine.handle(Event::Gone(Gone { kind: *kind, key, uid, revision }), self.now);
     }

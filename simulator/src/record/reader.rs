@@ -5,7 +5,7 @@ use super::glance::{Glance, report};
 use super::line::{FORMAT, Header, Line};
 use super::writer::hex;
 use sha2::{Digest, Sha256};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -63,10 +63,14 @@ pub(super) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a file, or `-` for standard input, is a recording, by its first bytes. Of standard input nothing is taken.
+/// Whether a file, or `-` for standard input, is a recording, by its first bytes. Of standard input nothing is taken. What
+/// is no file of its own, such as a pipe, is not asked: what is read there is gone, and whoever opens it again waits.
 pub fn is_recording(path: &Path) -> bool {
     if is_stdin(path) {
         return io::stdin().lock().fill_buf().is_ok_and(|head| head.starts_with(&MAGIC));
+    }
+    if !fs::metadata(path).is_ok_and(|there| there.is_file()) {
+        return false;
     }
     let mut head = [0; 4];
     File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == MAGIC

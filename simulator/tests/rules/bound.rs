@@ -192,3 +192,37 @@ fn a_claims_side_that_was_wiped_is_written_again_from_the_resource() {
     assert_eq!(run.outcome("c"), "-> r");
     assert_eq!(run.body(CLAIM, "c")["spec"]["resourceName"], "r");
 }
+
+#[test]
+fn what_was_taken_off_a_shared_resource_is_put_back_as_it_was_given_whatever_the_claim_asks_by_then() {
+    let shared = db(20).with(json!({"sharing": {"maxClaims": 3}}));
+    let mut run = world().resource("r", shared).claim("a", asks(5)).claim("b", asks(5)).settle();
+    run.edit_spec(CLAIM, "a", asks(30));
+    let before = run.body(RESOURCE, "r")["spec"]["claimRefs"].clone();
+    run.edit(RESOURCE, "r", clear_refs);
+    assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
+    assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"], before);
+    // Who comes anew finds nobody's place free.
+    run.put(claim("late", asks(11)));
+    assert_eq!(run.outcome("late"), "NoMatch");
+}
+
+#[test]
+fn what_was_taken_off_while_nobody_looked_is_put_back_as_far_as_it_is_there() {
+    let shared = db(20).with(json!({"sharing": {"maxClaims": 3}}));
+    let mut run = world().resource("r", shared).claim("a", asks(5)).claim("b", asks(5)).settle();
+    run.edit_spec(CLAIM, "a", asks(30));
+    let key = conductor::model::ObjectKey::new("conductor-system", "r");
+    run.lab.world.edit(RESOURCE, &key, clear_refs);
+    let run = run.restart();
+    assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
+    assert_eq!(run.resource("r"), "Bound by a, b");
+}
+
+#[test]
+fn what_an_administrator_kept_stays_kept_when_its_reference_is_put_back() {
+    let mut run = world().resource("r", db(5).with(kept_for("c"))).claim("c", asks(1)).settle();
+    run.edit(RESOURCE, "r", clear_refs);
+    assert_eq!(run.outcome("c"), "-> r");
+    assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"][0]["reserved"], true);
+}

@@ -2,6 +2,7 @@
 //! the claim does not get is told on the claim, once, for as long as it is so.
 
 use crate::support::{CLAIM, RESOURCE, Run, With, asks, db, kept_for, makes, world};
+use conductor::model::Kind;
 use serde_json::{Value, json};
 
 const LACKS: &str = "bound to r; what the claim asks for now it does not get: ";
@@ -22,12 +23,12 @@ fn an_edit_that_the_resource_does_not_meet_is_told_and_unbinds_nobody() {
     let cases = [
         (json!({"version": ">= 16"}), "its version 14.2 is not in >= 16"),
         (json!({"engine": "mysql"}), "its engine is postgresql, not mysql"),
-        (storage("6Gi"), "it holds storage 5Gi, and 6Gi is asked"),
+        (storage("6Gi"), "it has storage 5Gi, and 6Gi is asked"),
         (json!({"requests": ["postgis"]}), "it lacks postgis"),
         (json!({"class": "gold"}), "it is of class plain, not of class gold"),
         (
             json!({"version": "15", "resources": {"requests": {"storage": "9Gi"}}}),
-            "its version 14.2 is not in 15; it holds storage 5Gi, and 9Gi is asked",
+            "its version 14.2 is not in 15; it has storage 5Gi, and 9Gi is asked",
         ),
     ];
     for (edit, lack) in cases {
@@ -78,6 +79,22 @@ fn of_a_shared_resource_a_claim_holds_what_it_was_given() {
     assert_eq!(run.message("a"), format!("{LACKS}it holds storage 2Gi, and 3Gi is asked"));
     run.edit_spec(CLAIM, "a", storage("1Gi"));
     assert_eq!((run.message("a").as_str(), run.message("b").as_str()), ("bound to r", "bound to r"));
+    run.edit_spec(RESOURCE, "r", json!({"capacity": {"storage": "1Gi"}}));
+    assert_eq!(run.message("b"), format!("{LACKS}it has storage 1Gi, and 2Gi is asked"));
+}
+
+#[test]
+fn who_asked_for_nothing_of_a_shared_resource_holds_nothing_and_who_is_alone_on_it_all() {
+    let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
+    let scene = world().resource("r", shared).claim("a", asks(8)).claim("b", json!({"engine": "postgresql"}));
+    let mut run = scene.settle();
+    run.edit_spec(CLAIM, "b", storage("3Gi"));
+    assert_eq!(run.message("b"), format!("{LACKS}it holds storage 0, and 3Gi is asked"));
+    let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
+    let alone = asks(2).with(json!({"exclusive": true}));
+    let mut run = world().resource("r", shared).claim("a", alone).settle();
+    run.edit_spec(CLAIM, "a", storage("9Gi"));
+    assert_eq!(run.message("a"), "bound to r");
 }
 
 #[test]
@@ -92,6 +109,9 @@ fn what_the_profile_does_not_ask_is_not_missed() {
     let scene = world().profile(json!({"plugins": {"disabled": ["Version"]}})).resource("r", db(5));
     let run = scene.claim("c", asks(1).with(json!({"version": "16"}))).settle();
     assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> r", "bound to r"));
+    let mut run = run;
+    run.edit(Kind::Profile, "default", |profile| profile.body["spec"] = json!({}));
+    assert_eq!(run.message("c"), format!("{LACKS}its version 14.2 is not in 16"));
 }
 
 #[test]
