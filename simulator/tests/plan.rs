@@ -493,6 +493,120 @@ fn a_resource_that_is_only_closed_to_the_namespace_is_told_with_its_remedy() {
     assert_eq!(nearest(json!({"version": "16"})), [], "it is of no version either");
 }
 
+/// A resource `x` of this spec and more, in this phase.
+fn phased(phase: Option<&str>, spec: &Value, more: &Value) -> Object {
+    let mut body = spec.clone();
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut resource = resource("x", body);
+    if let Some(phase) = phase {
+        resource.body["status"] = json!({"phase": phase});
+    }
+    resource
+}
+
+#[test]
+fn a_remedy_is_told_only_where_the_resource_would_take_the_claim() {
+    let (nothing, template) = (json!({}), json!({"template": {"kind": "Thing"}}));
+    let cordon = json!({"unschedulable": true});
+    let withheld = [
+        (Some("Creating"), &template, "wait until x, now Creating, is Available"),
+        (Some("Failed"), &nothing, "mend x, which is Failed"),
+        (None, &cordon, "take unschedulable off x"),
+    ];
+    let two = json!({"sharing": {"maxClaims": 2}});
+    let kept = json!({"claimRefs": [{"namespace": "b", "name": "expected"}]});
+    let holder = |spec: Value| claim("holder", spec);
+    let alone = json!({"exclusive": true});
+    let others = [
+        ("free", json!({}), vec![], true),
+        ("kept for another", kept, vec![], false),
+        ("held by another", held(&["holder"], json!({})), vec![holder(json!({}))], false),
+        ("held by an exclusive one", held(&["holder"], two.clone()), vec![holder(alone.clone())], false),
+        ("full", held(&["holder", "h"], two.clone()), vec![holder(json!({})), claim("h", json!({}))], false),
+        ("shared", held(&["holder"], two), vec![holder(json!({}))], true),
+    ];
+    let nearest = |resource: Object, claims: &[Object], asks: &Value| {
+        let plan = planned(&[&[resource, claim("waits", asks.clone())][..], claims].concat());
+        let waits = plan.claims.iter().find(|c| &*c.name == "waits").unwrap();
+        assert_eq!(waits.outcome, Outcome::Pending);
+        waits.nearest.iter().map(|n| (n.change.clone(), n.binds.clone())).collect::<Vec<_>>()
+    };
+    for (phase, spec, remedy) in withheld {
+        let told = vec![(remedy.to_owned(), Some(Name::from("x")))];
+        for (way, more, claims, serves) in &others {
+            let expected = if *serves { told.clone() } else { Vec::new() };
+            let resource = phased(phase, spec, more);
+            assert_eq!(nearest(resource.clone(), claims, &json!({})), expected, "{remedy}: {way}");
+            // Who tolerates nobody is served only where nobody else is.
+            let expected = if claims.is_empty() { expected } else { Vec::new() };
+            assert_eq!(nearest(resource.clone(), claims, &alone), expected, "{remedy}, alone: {way}");
+            if phase.is_some() {
+                let mut cordoned = resource;
+                cordoned.body["spec"]["unschedulable"] = json!(true);
+                assert_eq!(nearest(cordoned, claims, &json!({})), [], "{remedy}, and cordoned: {way}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_released_resource_is_offered_with_its_data_whoever_had_it() {
+    for more in [json!({}), json!({"unschedulable": true})] {
+        let released = phased(Some("Released"), &held(&["gone"], json!({})), &more);
+        let plan = planned(&[released, claim("waits", json!({}))]);
+        let nearest: Vec<&str> = plan.claims[0].nearest.iter().map(|n| &*n.change).collect();
+        let remedy = "keep x, with its last claim's data, for this claim: name it in claimRefs";
+        assert_eq!(nearest, [remedy], "{more}");
+    }
+}
+
+#[test]
+fn a_binding_is_told_as_there_already_only_where_it_was() {
+    let told = |resource: Object, claim: Object| {
+        let plan = planned(&[resource, claim]);
+        (plan.claims[0].message.to_string(), plan.claims[0].kept)
+    };
+    let (nothing, template) = (json!({}), json!({"template": {"kind": "Thing"}}));
+    let kept = json!({"claimRefs": [{"namespace": "a", "name": "c"}]});
+    let (named, anything) = (json!({"resourceName": "x"}), json!({}));
+    for (phase, spec, more, asks) in [
+        (None, &nothing, &nothing, &named),
+        (Some("Pending"), &nothing, &nothing, &named),
+        (Some("Failed"), &nothing, &nothing, &named),
+        (Some("Released"), &kept, &nothing, &anything),
+        (Some("Creating"), &kept, &template, &anything),
+    ] {
+        let new = told(phased(phase, spec, more), claim("c", asks.clone()));
+        assert_eq!(new, ("would be bound to x".to_owned(), false), "{phase:?}");
+        let was = told(phased(phase, &held(&["c"], json!({})), more), claim("c", asks.clone()));
+        assert_eq!(was, ("bound to x".to_owned(), true), "{phase:?}");
+    }
+    let mut recorded = claim("c", json!({}));
+    recorded.body["status"] = json!({"phase": "Bound", "resourceRef": {"name": "x"}});
+    let restored = told(resource("x", json!({})), recorded);
+    assert_eq!(restored, ("bound to x".to_owned(), true), "its own record says so");
+}
+
+#[test]
+fn a_lost_claim_whose_resource_names_it_still_is_not_told_that_it_is_gone() {
+    let mut lost = claim("c", json!({"resourceName": "x"}));
+    lost.body["status"] = json!({"phase": "Lost", "resourceRef": {"name": "x"}});
+    let message = |objects: &[Object]| {
+        let plan = planned(objects);
+        assert_eq!(plan.claims[0].outcome, Outcome::Lost);
+        plan.claims[0].message.to_string()
+    };
+    for phase in [None, Some("Bound"), Some("Failed")] {
+        let names_it = phased(phase, &held(&["c"], json!({})), &json!({}));
+        assert_eq!(
+            message(&[lost.clone(), names_it]),
+            "lost for good: resource x names it still; delete the claim to claim anew"
+        );
+    }
+    let gone = message(&[lost]);
+    assert!(gone.starts_with("resource x is gone"), "{gone}");
+}
+
 #[test]
 fn a_parameter_that_the_class_does_not_allow_is_in_the_plan_and_the_next_class_serves() {
     let class = |name: &str, most: u64| {

@@ -89,10 +89,11 @@ pub(super) fn remedied(
     let held = if filter.predicate() == Predicate::Reserved { 0 } else { entry.refs().count() };
     let company = held == 0 || !request.wants.exclusive;
     let room = match filter.predicate() {
-        // Kept for the claim it is given whatever else is asked, and in place of those who are gone.
-        Predicate::Phase if seen.phase == ResourcePhase::Released.name() => !entry.has_live_holder(),
-        Predicate::Phase => company && !seen.offer.cordoned && has_room(state, entry, seen),
         Predicate::Cordoned => company && has_room(state, entry, seen),
+        // A released one is to be kept for the claim: then no cordon is in its way, nor those who are gone.
+        Predicate::Phase if seen.phase != ResourcePhase::Released.name() => {
+            company && !seen.offer.cordoned && has_room(state, entry, seen)
+        }
         Predicate::Sharing => company,
         _ => true,
     };

@@ -65,8 +65,8 @@ fn recording_by_pipe(error: LoadError, paths: &[PathBuf]) -> anyhow::Error {
             if paths.iter().any(|path| !path.is_file() && path.to_string_lossy() == **source_name) =>
         {
             anyhow::anyhow!(
-                "{source_name}: this is a recording, and this path is no file: name the recording's file, or give it \
-                 by standard input as `-`"
+                "{source_name}: this is a recording, and not in a file: name its file, or give it as `-` by \
+                 standard input"
             )
         }
         _ => error.into(),

@@ -39,6 +39,40 @@ fn gzip_is_unpacked() {
 }
 
 #[test]
+fn a_pipe_is_read_once_and_whole() {
+    let input = documents(&small());
+    assert_eq!(succeed(&run_with(&["sim", "plan", "/dev/stdin", "-o", "json"], &input)), expected());
+    let path = folder("a-pipe").join("all.yaml");
+    std::fs::write(&path, &input).unwrap();
+    for script in [
+        r#""$0" sim plan -o json <(cat "$1")"#,
+        r#"mkfifo "$1.fifo" && { cat "$1" >"$1.fifo" & "$0" sim plan -o json "$1.fifo"; }"#,
+    ] {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_conductor"), path.to_str().unwrap()]);
+        let output = shell.stdin(Stdio::null()).output().expect("bash starts");
+        assert_eq!(succeed(&output), expected(), "{script}");
+    }
+}
+
+#[test]
+fn a_recording_that_comes_by_a_pipe_is_told_how_to_be_given() {
+    let file = folder("recording-by-a-pipe").join("x.rec").display().to_string();
+    succeed(&run(&["sim", "import", "examples/plan/teams.yaml", "--out", &file]));
+    let bytes = std::fs::read(&file).unwrap();
+    let again = folder("recording-by-a-pipe-again").join("y.rec").display().to_string();
+    for arguments in [
+        &["sim", "plan", "/dev/stdin"][..],
+        &["sim", "compare", "/dev/stdin", "--a", "built-in", "--b", "built-in"],
+        &["sim", "import", "/dev/stdin", "--out", &again],
+    ] {
+        let told = refused(&run_with(arguments, &bytes));
+        assert!(told.contains("/dev/stdin: this is a recording, and not in a file"), "{told}");
+        assert!(told.contains("as `-`"), "{told}");
+    }
+}
+
+#[test]
 fn a_list_is_opened() {
     let items: Vec<String> =
         small().iter().map(|document| format!("- {}", document.replace('\n', "\n  "))).collect();

@@ -179,7 +179,8 @@ impl<'a> Explainer<'a> {
         match binding {
             Binding::Leaving => alone(self.leaving(subject, blank)),
             Binding::Lost { message, .. } => {
-                let message = self.named_though_lost(claim).map_or(Arc::from(message.as_str()), Arc::from);
+                let told = self.named_though_lost(claim);
+                let message = Arc::from(told.as_deref().unwrap_or(message.as_str()));
                 alone(PlannedClaim { outcome: Outcome::Lost, message, ..blank })
             }
             // It shares what is being made, and will be bound when that is ready.
@@ -219,7 +220,7 @@ impl<'a> Explainer<'a> {
         let class = state.ledger.find_charge(uid).and_then(|charge| charge.class.clone());
         let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
         let is_held = || entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
-        // A reference that the plan wrote itself was not there before: there the input is asked, not the engine.
+        // A reference that the plan wrote itself was not there before: where it writes, the input is asked.
         let was_held = || self.stage.held_before(Kind::Resource(claim.ty), resource, uid);
         let kept = subject.is_bound || was_held().unwrap_or_else(is_held);
         let unmet = entry.and_then(|entry| unmet(state, claim, entry));
@@ -231,8 +232,8 @@ impl<'a> Explainer<'a> {
         PlannedClaim { outcome: Outcome::Bound, resource, class, message: Arc::from(message), kept, ..blank }
     }
 
-    /// What is said of a lost claim whose resource is there and says that it holds it: lost is for good, and the engine's
-    /// words are of a resource that is gone. Nothing where no such resource is.
+    /// What is said of a lost claim whose resource is there and holds it still: the engine's words are about
+    /// one that is gone. Nothing where there is no such resource.
     fn named_though_lost(&self, claim: &Claim) -> Option<String> {
         let (state, uid) = (self.engine.state(), &claim.meta.uid);
         let recorded = claim.status.resource.as_ref().or(claim.resource_name.as_ref());

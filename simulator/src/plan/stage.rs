@@ -82,13 +82,13 @@ impl Stage {
         self.world.get(kind, key).is_some()
     }
 
-    /// Whether a resource held a claim before anything was decided; nothing where it cannot have changed since.
+    /// Whether a resource held a claim before anything was decided; nothing where it cannot change.
     pub fn held_before(&self, kind: Kind, resource: &Name, claim: &Uid) -> Option<bool> {
         let holders = self.held.get(&kind)?.get(resource)?;
         Some(holders.contains(claim))
     }
 
-    /// Keeps in mind whom a resource holds whose references will be written: afterwards they do not tell what was there.
+    /// Keeps in mind whom a resource holds that can change: afterwards its references tell what was written.
     fn note_holders(&mut self, object: &Object, key: &ObjectKey, moves: bool) {
         if !matches!(object.kind, Kind::Resource(_)) || key.namespace != self.home {
             return;

@@ -63,8 +63,8 @@ pub(super) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a file, or `-` for standard input, is a recording, by its first bytes. Of standard input nothing is taken. What
-/// is no file of its own, such as a pipe, is not asked: what is read there is gone, and whoever opens it again waits.
+/// Whether a file, or `-` for standard input, is a recording, by its first bytes. Of standard input nothing
+/// is taken. A path that is no file, such as a pipe, is not asked: what is read there is gone for the next.
 pub fn is_recording(path: &Path) -> bool {
     if is_stdin(path) {
         return io::stdin().lock().fill_buf().is_ok_and(|head| head.starts_with(&MAGIC));

@@ -5,7 +5,7 @@ use crate::support::{CLAIM, Driver, RESOURCE, Run, With, asks, claim_key, db, re
 use conductor::action::{Action, Change};
 use conductor::event::{Event, PublishEvent};
 use conductor::lifecycle::decode;
-use conductor::model::{ObjectKey, Slot};
+use conductor::model::{ObjectKey, PartKind, Slot};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -644,4 +644,19 @@ fn the_record_of_a_claim_stands_back_unless_its_connection_waits_for_it() {
         !recorded(stands(), Some(admin())),
         "a connection is published only for a claim that is protected"
     );
+}
+
+#[test]
+fn a_controller_that_starts_anew_says_nothing_of_objects_that_it_has_not_seen_yet() {
+    let template =
+        json!({"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "spec": {"instances": 1}});
+    let class = json!({"reclaimPolicy": "Delete", "template": template});
+    let mut run = world().class("made", class).claim("c", asks(1).with(json!({"class": "made"}))).settle();
+    run.lab.touch_parts(|world| [world.install(&PartKind::new("postgresql.cnpg.io/v1", "Cluster"))]);
+    let made = run.resources().remove(0);
+    run.part_says(&made, json!({"conditions": [{"type": "Ready", "status": "True"}]}));
+    assert!(is_ready(&run).contains("not known yet: host"), "{}", is_ready(&run));
+    let run = run.restart();
+    assert!(is_ready(&run).contains("not known yet: host"), "{}", is_ready(&run));
+    assert_eq!(run.lab.writes(), 0);
 }
