@@ -495,15 +495,20 @@ impl Brute {
         let db = &self.dbs[at];
         let is_other = |r: &&Reference| r.uid.as_ref().map_or(r.claim != ask.key, |uid| *uid != ask.uid);
         let others: Vec<&Reference> = db.references.iter().filter(is_other).collect();
-        let mut taken = ask.requests.clone();
-        others.iter().for_each(|r| add(&mut taken, &r.requests));
-        let over = db.slots > 1 && taken.iter().any(|(name, amount)| *amount > get(&db.capacity, name));
-        if others.len() >= db.slots || over {
+        if others.len() >= db.slots {
             return Outcome::Lost;
         }
-        let class = self.dbs[at].class.clone();
-        self.dbs[at].give(ask, &ask.requests);
-        self.charge(ask, class, ask.requests.clone());
+        let mut taken = Amounts::default();
+        others.iter().for_each(|r| add(&mut taken, &r.requests));
+        // No more than is there, of what the resource says that it has.
+        let mut given = ask.requests.clone();
+        for (name, amount) in given.iter_mut().filter(|(name, _)| !get(&db.capacity, name).is_zero()) {
+            *amount = (*amount).min(get(&db.capacity, name).saturating_sub(get(&taken, name)));
+        }
+        given.retain(|_, amount| !amount.is_zero());
+        let class = db.class.clone();
+        self.dbs[at].give(ask, &given);
+        self.charge(ask, class, given);
         Outcome::Bind(name)
     }
 
