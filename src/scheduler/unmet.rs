@@ -18,8 +18,8 @@ pub fn unmet(state: &State, claim: &Claim, entry: &ResourceEntry) -> Option<Stri
     };
     let offer = entry.resource.offer.as_ref().ok()?;
     let own = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(&claim.meta.uid));
-    // Nobody else is on it, or may be.
-    let is_alone = entry.resource.claim_refs.len() <= 1 && (offer.max_claims <= 1 || wants.exclusive);
+    // Who else is on it is not asked: nobody looks at a claim again because of its neighbours.
+    let is_alone = offer.max_claims <= 1 || wants.exclusive;
     let shared = own.filter(|_| !is_alone).map(|own| &own.requests);
     let rules = claim.ty.rules();
     let contradicted = (0..rules.fields.len()).filter(|at| contradicts(wants, offer, *at));
