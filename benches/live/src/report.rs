@@ -37,7 +37,11 @@ what the three calls alone take.
 
 Before 2026-11-18 both ran on one API server, one after the other, and the second carried what the first had left: churn had a p99 of
 59 to 240 ms for Conductor and 217 to 263 ms for the PV binder. On an API server on which nothing ran before (`bench-live --only
-churn`), it is 38 ms for Conductor and 34 ms for the PV binder. Runs lie far apart on shared cores.";
+churn`), it is 38 ms for Conductor and 34 ms for the PV binder. Then two machines of the same size, each with all runs of the PV
+binder before all of Conductor's, gave 4.2 and 5.8 times the PV binder's rate in backlog, 2.1 and 4.0 in arrivals, 3.0 and 4.5 for
+early claims, 3.1 and 4.8 beside released offers: the PV binder's own arrivals were bound at 90 and at 64 a second. Runs lie far
+apart on shared cores; since then each run is made by both in turn. The first such run had churn with a p99 of 158 ms for Conductor,
+where the two before had 36 and 43 ms: the other's API server is on the same cores.";
 
 /// What was measured so far.
 pub struct Report {
