@@ -41,7 +41,7 @@ churn`), it is 38 ms for Conductor and 34 ms for the PV binder. Then two machine
 binder before all of Conductor's, gave 4.2 and 5.8 times the PV binder's rate in backlog, 2.1 and 4.0 in arrivals, 3.0 and 4.5 for
 early claims, 3.1 and 4.8 beside released offers: the PV binder's own arrivals were bound at 90 and at 64 a second. Runs lie far
 apart on shared cores; since then each run is made by both in turn. The first such run had churn with a p99 of 158 ms for Conductor,
-where the two before had 36 and 43 ms: the other's API server is on the same cores.";
+where the two before had 36 and 43 ms; that the other's API server is on the same cores may be why, and was not tried apart.";
 
 /// What was measured so far.
 pub struct Report {
