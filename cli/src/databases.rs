@@ -7,8 +7,12 @@ use crate::{cluster, output};
 use anyhow::{Context, Result};
 use conductor::provider::command::{self, Note};
 use std::io::Write;
+use std::time::Duration;
 
-/// `conductor rotate`.
+/// How long a hard change of a login is waited for.
+const HARD_WITHIN: Duration = Duration::from_secs(60);
+
+/// `conductor rotate`. A hard change is over when the old login is dead; until then the command has not succeeded.
 pub fn rotate(arguments: &RotateArguments) -> Result<()> {
     let RotateArguments { what, claim, note, hard } = arguments;
     let (named, note, is_hard, is_role) = match what {
@@ -19,12 +23,22 @@ pub fn rotate(arguments: &RotateArguments) -> Result<()> {
         let (client, namespace) = cluster::connect(&note.cluster).await?;
         let named = split(named, note.namespace.as_ref().unwrap_or(&namespace))?;
         let system = &note.cluster.system_namespace;
-        Ok(match is_role {
+        let mut asked = match is_role {
             true => command::rotate_role(&client, system, named, is_hard).await?,
             false => command::rotate(&client, system, named, is_hard).await?,
-        })
+        };
+        if is_hard {
+            command::wait_until_rotated(&client, &asked, HARD_WITHIN).await?;
+            // What was in the way before it was carried out is not any more.
+            (asked.waits_for, asked.told) = (None, None);
+        }
+        Ok(asked)
     })?;
-    say(note.output, &asked, &format!("asked for another login: {}", asked.name))
+    let line = match is_hard {
+        true => format!("the old login is dead, and another one is published: {}", asked.name),
+        false => format!("asked for another login: {}", asked.name),
+    };
+    say(note.output, &asked, &line)
 }
 
 /// `conductor undelete`.

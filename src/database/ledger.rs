@@ -20,7 +20,7 @@ pub struct Ledger {
     pub active: Option<User>,
     /// The count of its password.
     pub generation: u64,
-    /// When it was last changed.
+    /// When it was last changed; not known before the first change, and while every login is revoked.
     pub rotated_at: Option<Time>,
     /// What is on its way.
     pub pending: Option<Pending>,
@@ -30,6 +30,8 @@ pub struct Ledger {
     pub delivered: u64,
     /// The request that the last change answered.
     pub answered: Option<String>,
+    /// The hard request that every login was last revoked for.
+    pub revoked: Option<String>,
     /// The request that was last carried out to its end.
     pub done: Option<String>,
 }

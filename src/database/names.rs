@@ -35,6 +35,17 @@ impl Identifier {
         }
     }
 
+    /// The name of a schema: as another name, and none that PostgreSQL keeps for itself.
+    ///
+    /// # Errors
+    /// It has other characters, is too long, or is reserved.
+    pub fn read_schema(text: &str) -> Result<Identifier, ValueError> {
+        match text.starts_with("pg_") {
+            true => Err(ValueError::new(text, "is reserved by PostgreSQL", "do not begin it with pg_")),
+            false => Identifier::read(text),
+        }
+    }
+
     /// The name of an extension: as another name, and it may hold `-`.
     ///
     /// # Errors

@@ -3,7 +3,8 @@
 //!
 //! # Guarantees
 //! No step touches what does not carry our mark. No step that changes a user's password or right to log in names the
-//! user that applications hold, unless to restore it or because nobody may use it any more.
+//! user that applications hold, unless to restore it, because nobody may use it any more, or because its password
+//! leaked: a hard request revokes every login first, before anything that could fail for what a tenant wrote.
 
 use super::goal::Goal;
 use super::ledger::{Ledger, Pending, Request};
@@ -72,6 +73,12 @@ pub enum Step {
     },
     /// Take a user's right to log in, and end its sessions.
     Revoke(User),
+    /// Take what the holders of the logins granted to other logins, and write into the ledger that every login was
+    /// revoked for this request. Every password is discarded, also that of a change on its way: it may have leaked too.
+    EndRights {
+        /// The request.
+        token: String,
+    },
     /// Write into the ledger that a request has been carried out.
     CloseRequest {
         /// Which.
@@ -109,6 +116,13 @@ pub enum Step {
     Refuse(Refusal),
 }
 
+impl Step {
+    /// Whether it takes logins or rights away.
+    pub fn revokes(&self) -> bool {
+        matches!(self, Step::Revoke(_) | Step::EndRights { .. })
+    }
+}
+
 /// The next step towards a goal.
 pub fn next_step(
     goal: Goal,
@@ -138,6 +152,11 @@ fn serve(
     request: Option<&Request>,
     now: Time,
 ) -> Step {
+    let none = Ledger::default();
+    let ledger = ledger.unwrap_or(&none);
+    if let Some(step) = revoke_first(seen, ledger, request) {
+        return step;
+    }
     if let Some(taken) = find_taken(wanted, seen) {
         return Step::Refuse(taken);
     }
@@ -148,18 +167,37 @@ fn serve(
         return Step::CreateUser(missing);
     }
     match (seen.database.ours(), seen.quarantined.ours()) {
-        (None, Some(_)) => return Step::Restore { is_renamed: true },
-        (Some(SeenDatabase { is_open: false, .. }), _) => return Step::Restore { is_renamed: false },
-        (None, None) if wanted.was_made => return Step::Refuse(Refusal::Gone),
-        (None, None) => return Step::CreateDatabase,
-        (Some(database), _) if wanted.unread.is_none() && database.set_up != wanted.set_up() => {
-            return Step::SetUp { is_first: database.set_up.is_empty() && !wanted.was_made };
+        (None, Some(_)) => Step::Restore { is_renamed: true },
+        (Some(SeenDatabase { is_open: false, .. }), _) => Step::Restore { is_renamed: false },
+        (None, None) if wanted.was_made => Step::Refuse(Refusal::Gone),
+        (None, None) => Step::CreateDatabase,
+        (Some(database), _) if !wanted.was_made => {
+            match wanted.unread.is_none() && database.set_up != wanted.set_up() {
+                true => Step::SetUp { is_first: database.set_up.is_empty() },
+                false => Step::RecordMade,
+            }
         }
-        (Some(_), _) if !wanted.was_made => return Step::RecordMade,
-        (Some(_), _) => {}
+        (Some(database), _) => {
+            // Logins first: a set-up can fail for what its owner wrote, and must not keep a login alive.
+            let login = log_in(wanted.rotation_ms, seen, ledger, request, now);
+            let is_outdated = wanted.unread.is_none() && database.set_up != wanted.set_up();
+            match is_outdated && matches!(login, Step::Wait { .. }) {
+                true => Step::SetUp { is_first: false },
+                false => login,
+            }
+        }
     }
-    let none = Ledger::default();
-    log_in(wanted.rotation_ms, seen, ledger.unwrap_or(&none), request, now)
+}
+
+/// A hard request ends every login before anything else is looked at: what is published, delivered, set up or in the
+/// way is the tenant's to change, and must not stand between a leak and its end.
+pub(super) fn revoke_first(seen: &Seen, ledger: &Ledger, request: Option<&Request>) -> Option<Step> {
+    let request = ledger.open_request(request).filter(|request| request.is_hard)?;
+    if ledger.revoked.as_deref() == Some(&request.token) {
+        return None;
+    }
+    let end = || Step::EndRights { token: request.token.clone() };
+    Some(find_live(seen).map_or_else(end, Step::Revoke))
 }
 
 fn find_taken(wanted: &Wanted, seen: &Seen) -> Option<Refusal> {
@@ -195,9 +233,12 @@ pub(super) fn log_in(
         answers: request.map(|request| request.token.clone()),
     };
     let (Some(active), Some(rotated_at)) = (ledger.active, ledger.rotated_at) else {
-        return store(User::A, ledger.open_request(request));
+        // The first login; or every login was revoked: what applications hold is neither restored nor waited for.
+        return store(ledger.active.map_or(User::A, User::other), ledger.open_request(request));
     };
     let (in_use, spare) = (state(seen, active), state(seen, active.other()));
+    let open = ledger.open_request(request);
+    let is_answered = |request: &Request| ledger.answered.as_deref() == Some(&request.token);
     // Somebody took the password or the right to log in away. It is given back: applications hold it.
     if !in_use.can_log_in || in_use.generation != ledger.generation {
         return Step::SetPassword { user: active, generation: ledger.generation };
@@ -205,16 +246,15 @@ pub(super) fn log_in(
     if ledger.published != ledger.generation {
         return Step::Publish { user: active, generation: ledger.generation };
     }
-    let open = ledger.open_request(request);
     let due = rotated_at.plus_ms(rotation_ms);
     // What the application holds may still be the other user's: nothing happens to that one before it holds this one's.
-    if ledger.delivered != ledger.generation && (open.is_some() || now >= due) {
+    let waits_for_delivery = open.map_or(now >= due, |request| !request.is_hard);
+    if ledger.delivered != ledger.generation && waits_for_delivery {
         let why = "the login is not changed yet: the Secret of its application does not hold the present one";
         return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: Some(why.to_owned()) };
     }
     if let Some(request) = open {
-        let is_answered = ledger.answered.as_deref() == Some(&request.token);
-        return match (is_answered, request.is_hard && is_live(&spare)) {
+        return match (is_answered(request), request.is_hard && is_live(&spare)) {
             (_, true) => Step::Revoke(active.other()),
             (true, false) => Step::CloseRequest { token: request.token.clone() },
             (false, false) => guarded(&spare, now, || store(active.other(), Some(request))),

@@ -67,6 +67,11 @@ pub struct Holder<'a> {
 }
 
 impl Refusal {
+    /// The name of a database is reserved for another one, by its id.
+    pub fn reserved(name: Identifier, id: String) -> Refusal {
+        Refusal::Taken { what: Thing::Database, name, by: Stranger::Another(id) }
+    }
+
     /// The id of the database or role whose mark is in the way.
     pub fn marked_by(&self) -> Option<&str> {
         match self {

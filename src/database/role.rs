@@ -8,7 +8,7 @@
 
 use super::ledger::{Ledger, Request};
 use super::names::{Identifier, Mark, Names, User, digest, plain_name};
-use super::plan::{Step, log_in};
+use super::plan::{Step, log_in, revoke_first};
 use super::refusal::{Refusal, Thing, taken};
 use super::seen::{Place, Seen, SeenUser};
 use super::sql::Dialect;
@@ -250,6 +250,11 @@ pub fn serve_role(
     request: Option<&Request>,
     now: Time,
 ) -> RoleStep {
+    let none = Ledger::default();
+    let known = ledger.unwrap_or(&none);
+    if let Some(step) = revoke_first(&seen.as_users(), known, request) {
+        return RoleStep::Login(step);
+    }
     if let Some(taken) = find_taken(wanted, seen) {
         return RoleStep::Login(Step::Refuse(taken));
     }
@@ -274,9 +279,7 @@ pub fn serve_role(
             Some(_) => {}
         }
     }
-    let none = Ledger::default();
-    let ledger = ledger.unwrap_or(&none);
-    RoleStep::Login(log_in(wanted.rotation_ms, &seen.as_users(), ledger, request, now))
+    RoleStep::Login(log_in(wanted.rotation_ms, &seen.as_users(), known, request, now))
 }
 
 /// The next step towards no login. `has_secrets` says whether anything of it is still written down.

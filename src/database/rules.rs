@@ -123,7 +123,7 @@ impl Wanted {
             }
         }
         check_chosen(&names, claim_spec)?;
-        let schemas = both(&rules.schemas, schemas, "schemas", Identifier::read)?;
+        let schemas = both(&rules.schemas, schemas, "schemas", Identifier::read_schema)?;
         let extensions = both(&rules.extensions, extensions, "extensions", Identifier::read_extension)?;
         if dialect != Dialect::Postgresql && !(schemas.is_empty() && extensions.is_empty()) {
             return Err(ValueError::new("", "is for PostgreSQL only", "leave it out")
@@ -274,6 +274,7 @@ mod tests {
         for (rules, spec, told) in [
             (json!({}), json!({"parameters": {"schemas": "app"}}), "spec.parameters.schemas"),
             (json!({}), json!({"parameters": {"schemas": ["a\"b"]}}), "cannot be a name"),
+            (json!({}), json!({"parameters": {"schemas": ["pg_x"]}}), "is reserved by PostgreSQL"),
             (json!({}), json!({"parameters": {"schemas": [1]}}), "is no list of names"),
             (json!({}), json!({"parameters": {"extensions": ["plpython3u"]}}), "not allowed on this server"),
             (

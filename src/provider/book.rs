@@ -41,6 +41,8 @@ pub(super) struct Book {
     owners: Owners,
     ledger: Option<Secret>,
     login: Option<Secret>,
+    /// Whose the Secret is that has the login's name and is not ours.
+    in_the_way: Option<String>,
     /// What the application holds.
     delivered: Option<Secret>,
     /// Where the server is now: host, port, protection. A login that leads elsewhere is not published.
@@ -56,18 +58,20 @@ impl Book {
         let login = desk.find(&desk.secrets_in(&owners.login.0), &owners.login.1).await?;
         let is_ours = |secret: &Secret| secret.labels().get(DATABASE_ID) == Some(&owners.id);
         let login = login.filter(|login| !owners.is_ending || is_ours(login));
-        for secret in [&ledger, &login].into_iter().flatten() {
-            if !is_ours(secret) {
-                return Err(Trouble::Invalid(taken(secret, owners.is_connection)));
-            }
+        if let Some(ledger) = ledger.as_ref().filter(|ledger| !is_ours(ledger)) {
+            return Err(Trouble::Invalid(taken(ledger, owners.is_connection)));
         }
+        let in_the_way = login.as_ref().filter(|login| !is_ours(login));
+        let in_the_way = in_the_way.map(|login| taken(login, owners.is_connection));
+        let login = login.filter(is_ours);
         let delivered = match &owners.application {
+            // Its name is the tenant's to write: what cannot be read was not delivered, and holds nothing else up.
             Some((namespace, name)) => {
-                desk.find(&Api::namespaced(desk.client.clone(), namespace), name).await?
+                desk.find(&Api::namespaced(desk.client.clone(), namespace), name).await.unwrap_or_default()
             }
             None => None,
         };
-        let mut book = Book { owners, ledger, login, delivered, address: None, state: None };
+        let mut book = Book { owners, ledger, login, in_the_way, delivered, address: None, state: None };
         book.read_state();
         Ok(book)
     }
@@ -85,6 +89,15 @@ impl Book {
         let password = text(login, "password");
         let is_ours = ["password", "pendingPassword"].iter().any(|key| text(ledger, key) == password);
         password.is_some() && is_ours && self.address.as_ref().is_none_or(|now| *now == held)
+    }
+
+    /// Refuses a step where another's Secret has the login's name. Tenants can put one there, so it never holds up the
+    /// revocation of a login.
+    pub fn allow(&self, is_revocation: bool) -> Result<(), Trouble> {
+        match &self.in_the_way {
+            Some(why) if !is_revocation => Err(Trouble::Invalid(why.clone())),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether anything is written down.
@@ -115,6 +128,7 @@ impl Book {
             pending: pending.map(|user| Pending { user, generation: number("pendingGeneration") }),
             published: published.unwrap_or(0),
             answered: text(secret, "answered"),
+            revoked: text(secret, "revoked"),
             done: text(secret, "done"),
         });
     }
@@ -158,6 +172,20 @@ impl Book {
             ("generation", Some(generation.to_string())),
             ("password", Some(password.expose().to_owned())),
             ("rotatedAt", Some(clock::write(clock::now()))),
+            ("pendingUser", None),
+            ("pendingGeneration", None),
+            ("pendingPassword", None),
+        ];
+        self.write(desk, change).await
+    }
+
+    /// Notes that every login was revoked for a request. Their passwords are discarded, so that no
+    /// later step can restore one.
+    pub async fn note_revoked(&mut self, desk: &Desk, token: &str) -> Result<(), Trouble> {
+        let change = [
+            ("revoked", Some(token.to_owned())),
+            ("rotatedAt", None),
+            ("password", None),
             ("pendingUser", None),
             ("pendingGeneration", None),
             ("pendingPassword", None),

@@ -5,7 +5,7 @@ use super::clock;
 use super::pass::GONE;
 use super::role::roles;
 use super::world;
-use crate::api::database::logical::{DatabasePhase, LogicalDatabase, ServerRef};
+use crate::api::database::logical::{DatabasePhase, LogicalDatabase, LogicalDatabaseSpec, ServerRef};
 use crate::api::database::role::DatabaseRole;
 use crate::api::database::server::ServerStatus;
 use crate::api::database::{ROTATE, UNDELETE};
@@ -14,7 +14,10 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams}
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 
+/// Between two looks at an object that is waited for.
+const POLL: Duration = Duration::from_millis(200);
 /// How often a note that has to land on what was read is tried: controllers write too.
 const TRIES: usize = 5;
 
@@ -67,6 +70,44 @@ pub async fn rotate(
         ))
     })?;
     on_record(client, system_namespace, &record, ROTATE, token(is_hard)).await
+}
+
+/// Waits until a hard change of a login was carried out: every older login is dead and another one is published.
+///
+/// # Errors
+/// It was not carried out in time, with what its object says; the note stays.
+pub async fn wait_until_rotated(client: &Client, asked: &Note, within: Duration) -> Result<(), Refused> {
+    let kind = match asked.kind.as_str() {
+        "DatabaseRole" => roles(),
+        _ => ApiResource::erase::<LogicalDatabase>(&()),
+    };
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &asked.namespace, &kind);
+    let end = tokio::time::Instant::now() + within;
+    loop {
+        let found = api.get_opt(&asked.name).await?;
+        if found.as_ref().is_some_and(|found| world::text(found, "/status/rotationDone") == asked.value) {
+            return Ok(());
+        }
+        if tokio::time::Instant::now() >= end {
+            return Err(Refused::NotFound(not_rotated(asked, found.as_ref(), within)));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// What the user must know: the old login may still work.
+fn not_rotated(asked: &Note, found: Option<&DynamicObject>, within: Duration) -> String {
+    let (kind, name, seconds) = (&asked.kind, &asked.name, within.as_secs());
+    let message = found.map(|found| world::text(found, "/status/conditions/0/message").to_owned());
+    let why = match (&asked.waits_for, message) {
+        (Some(why), _) => why.clone(),
+        (None, Some(message)) => format!("{kind} {name}: {message}"),
+        (None, None) => format!("{kind} {name} does not exist any more"),
+    };
+    format!(
+        "the old login may still work: the change was not carried out within {seconds} s ({why}). The request stays, and \
+         is carried out when a controller can"
+    )
 }
 
 /// Asks for another login for a role, as [`rotate`] does for a claim.
@@ -128,6 +169,13 @@ async fn undelete_as_read(
     let newest = gone.last().and_then(find_end);
     let found = gone.into_iter().rev().find(|record| find_end(record).is_none());
     match (found, theirs.is_empty()) {
+        (Some(record), _) if phase(&record) == Some(DatabasePhase::Quarantined) => {
+            let all: Api<LogicalDatabase> = Api::namespaced(client.clone(), system_namespace);
+            match find_rival(&record, &all.list(&ListParams::default()).await?.items) {
+                Some(_) => Err(Refused::NotFound(name_taken(&record))),
+                None => on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await,
+            }
+        }
         (Some(record), _) => on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await,
         (None, true) if newest.is_some() => {
             let why = newest.unwrap_or_default();
@@ -144,6 +192,29 @@ async fn undelete_as_read(
 
 fn token(is_hard: bool) -> String {
     format!("{}-{}", if is_hard { "hard" } else { "soft" }, clock::now().0)
+}
+
+/// The database in use that has the name of one in quarantine: only one of them can have it.
+fn find_rival<'a>(record: &LogicalDatabase, all: &'a [LogicalDatabase]) -> Option<&'a LogicalDatabase> {
+    let spec = &record.spec;
+    all.iter().find(|other| {
+        let is_made = other.status.as_ref().is_some_and(|status| status.created_at.is_some());
+        let is_away = matches!(phase(other), Some(DatabasePhase::Quarantined));
+        let is_same = other.spec.server == spec.server && other.spec.database_name == spec.database_name;
+        is_same && other.spec.id != spec.id && is_made && !is_away
+    })
+}
+
+fn name_taken(record: &LogicalDatabase) -> String {
+    let LogicalDatabaseSpec { server, database_name, claim, .. } = &record.spec;
+    format!(
+        "the database of claim {}/{} cannot be restored: its name {database_name} on {} {} is in use by another database. \
+         Nothing was changed; ask an administrator to remove or rename that one first",
+        claim.namespace,
+        claim.name,
+        server.kind.word(),
+        server.name
+    )
 }
 
 /// Why a database cannot be had back.
@@ -237,4 +308,39 @@ async fn note(
     api.patch(name, &PatchParams::default(), &Patch::Merge(json!({"metadata": on}))).await?;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     Ok(Note { kind: kind.kind.clone(), namespace, name, annotation, value, waits_for: None, told: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::database::logical::LogicalDatabaseStatus;
+
+    #[test]
+    fn a_database_is_not_restored_over_one_that_has_its_name() {
+        let record = |id: &str, server: &str, name: &str, phase: DatabasePhase, is_made: bool| {
+            let mut spec = LogicalDatabaseSpec { id: id.to_owned(), ..LogicalDatabaseSpec::default() };
+            (spec.server.name, spec.database_name) = (server.to_owned(), name.to_owned());
+            let mut record = LogicalDatabase::new(id, spec);
+            let created_at = is_made.then(|| "2026-01-01T00:00:00Z".to_owned());
+            record.status = Some(LogicalDatabaseStatus {
+                phase: Some(phase),
+                created_at,
+                ..LogicalDatabaseStatus::default()
+            });
+            record
+        };
+        let (away, ready) = (DatabasePhase::Quarantined, DatabasePhase::Ready);
+        let kept = record("1", "main", "orders", away, true);
+        for (other, is_rival) in [
+            (kept.clone(), false),
+            (record("2", "main", "orders", ready, true), true),
+            (record("2", "main", "orders", DatabasePhase::Retained, true), true),
+            (record("2", "main", "orders", DatabasePhase::Pending, false), false),
+            (record("2", "main", "orders", away, true), false),
+            (record("2", "other", "orders", ready, true), false),
+            (record("2", "main", "bills", ready, true), false),
+        ] {
+            assert_eq!(find_rival(&kept, std::slice::from_ref(&other)).is_some(), is_rival, "{other:?}");
+        }
+    }
 }

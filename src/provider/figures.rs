@@ -119,6 +119,7 @@ impl Figures {
             | Step::Publish { .. }
             | Step::Promote { .. }
             | Step::Revoke(_)
+            | Step::EndRights { .. }
             | Step::CloseRequest { .. } => &self.rotations_failed,
             _ => &self.databases_failed,
         };

@@ -119,7 +119,11 @@ pub(super) fn follow<W: Send + 'static>(
             occasion.wait().await;
         }
         let mut events = watcher(api, config).default_backoff().boxed();
+        let mut warned = None;
         while let Some(event) = events.next().await {
+            if !matches!(event, Err(_) | Ok(watcher::Event::Init)) {
+                warned = None;
+            }
             let news = match event {
                 Ok(watcher::Event::Delete(mut object)) => {
                     // What is gone has gone, also where nothing held it up.
@@ -127,8 +131,13 @@ pub(super) fn follow<W: Send + 'static>(
                     scribe.note(watcher::Event::Delete(object))
                 }
                 Ok(event) => scribe.note(event),
-                Err(_) => {
-                    tracing::debug!(kind = name, "a watch failed; it begins anew");
+                Err(error) => {
+                    // The library logs it as well, each time and without the kind: its lines are left out.
+                    let why = error.to_string();
+                    if warned.as_ref() != Some(&why) {
+                        tracing::warn!(kind = name, why, "the watch failed, trying again");
+                        warned = Some(why);
+                    }
                     None
                 }
             };

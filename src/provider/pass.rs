@@ -226,6 +226,8 @@ impl Provider {
         for _ in 0..STEPS_MAX {
             let (wanted, ledger) = (&case.wanted, book.state.as_ref());
             let step = next_step(case.goal, wanted, &seen, ledger, case.request.as_ref(), clock::now());
+            let step = self.unless_reserved(step, &case);
+            book.allow(step.revokes())?;
             let begun = Instant::now();
             let done = self.carry_out(&step, &mut case, session, book).await;
             let is_sql = done.inspect_err(|_| self.figures.step_failed(case.wanted.dialect, &step))?;
@@ -245,6 +247,19 @@ impl Provider {
             }
         }
         Err(Trouble::Refused("the server does not keep what it is told: somebody undoes it".to_owned()))
+    }
+
+    /// Nothing is created under a name that is reserved for a database that another claim left.
+    fn unless_reserved(&self, step: Step, case: &Case) -> Step {
+        let creates = matches!(step, Step::CreateOwner | Step::CreateUser(_) | Step::CreateDatabase);
+        if !creates || case.wanted.was_made {
+            return step;
+        }
+        let (spec, name) = (&case.record.spec, &case.wanted.names.database);
+        match self.world.reserved_by(&spec.server, name.as_str(), &spec.id) {
+            Some(id) => Step::Refuse(Refusal::reserved(name.clone(), id)),
+            None => step,
+        }
     }
 
     /// Tells the claim what is in the way. Where that is its own database from before, and it was asked back meanwhile,
@@ -310,6 +325,11 @@ impl Provider {
                 book.publish(desk, &case.server.as_applications_see_it(access), *generation).await?;
             }
             Step::Promote { user, generation } => book.promote(desk, *user, *generation).await?,
+            Step::EndRights { token } => {
+                self.tell_server(step, case, session, book).await?;
+                book.note_revoked(desk, token).await?;
+                return Ok(true);
+            }
             Step::CloseRequest { token } => book.close_request(desk, token).await?,
             Step::RecordMade => {
                 case.record = record::made(desk, &case.record).await?;
@@ -351,7 +371,7 @@ impl Provider {
         session: &mut Session,
         book: &Book,
     ) -> Result<bool, Trouble> {
-        let takes_away = !matches!(case.goal, Goal::Serve) || matches!(step, Step::Revoke(_));
+        let takes_away = !matches!(case.goal, Goal::Serve) || step.revokes();
         match takes_away {
             true => self.desk.may_destroy().await?,
             false => self.desk.may_write()?,

@@ -261,6 +261,18 @@ impl World {
         self.record_of(claim_uid).is_some()
     }
 
+    /// The id of another database that was made under this name on the server, whatever became of it: while a database
+    /// is in quarantine it has another name there, and can be restored only where its own is free.
+    pub fn reserved_by(&self, server: &ServerRef, name: &str, id: &str) -> Option<String> {
+        let on_it = self.records.by(&on_server(server.kind, &server.name));
+        let holder = on_it.iter().find(|record| {
+            text(record, "/spec/databaseName") == name
+                && text(record, "/spec/id") != id
+                && !text(record, "/status/createdAt").is_empty()
+        });
+        holder.and_then(|record| id_of(record))
+    }
+
     /// The records of databases on a server.
     pub fn records_on(&self, server: &ServerRef) -> Vec<LogicalDatabaseSpec> {
         let on_it = self.records.by(&on_server(server.kind, &server.name));

@@ -135,6 +135,12 @@ impl Lab {
                 let found = self.user(user);
                 (found.can_log_in, found.sessions) = (false, 0);
             }
+            Step::EndRights { token } => {
+                assert!(find_live(&self.seen).is_none(), "rights end after logins");
+                let ledger = self.ledger();
+                (ledger.revoked, ledger.pending) = (Some(token), None);
+                (ledger.rotated_at, ledger.published, ledger.delivered) = (None, 0, 0);
+            }
             Step::CloseRequest { token } => self.ledger().done = Some(token),
             Step::Seal => {
                 let database = self.database();
@@ -238,7 +244,7 @@ fn a_change_takes_the_user_that_is_not_in_use_and_waits_for_its_sessions() {
 }
 
 #[test]
-fn a_leak_ends_every_session_and_every_older_password_but_never_the_published_one_before_its_time() {
+fn a_leak_ends_every_login_first_then_another_is_published() {
     let mut lab = Lab::serving(Dialect::Postgresql);
     lab.request = Request::read("hard-1");
     (lab.user(User::B).can_log_in, lab.user(User::B).sessions) = (true, 3);
@@ -247,12 +253,13 @@ fn a_leak_ends_every_session_and_every_older_password_but_never_the_published_on
     assert_eq!(
         lab.steps,
         [
+            Step::Revoke(User::A),
             Step::Revoke(User::B),
+            Step::EndRights { token: "hard-1".to_owned() },
             Step::StorePending { user, generation: 2, answers: Some("hard-1".to_owned()) },
             Step::SetPassword { user, generation: 2 },
             Step::Publish { user, generation: 2 },
             Step::Promote { user, generation: 2 },
-            Step::Revoke(User::A),
             Step::CloseRequest { token: "hard-1".to_owned() },
         ]
     );
@@ -268,10 +275,64 @@ fn what_somebody_took_away_is_given_back_and_nothing_ends_before_its_successor_i
     lab.user(User::A).can_log_in = false;
     lab.settle(Goal::Serve);
     assert_eq!(lab.steps, [Step::SetPassword { user: User::A, generation: 1 }]);
-    lab.request = Request::read("hard-1");
+    lab.request = Request::read("soft-1");
     lab.ledger().delivered = 0;
     let Step::Wait { why: Some(why), .. } = lab.next(Goal::Serve) else { panic!("it does not wait") };
     assert!(why.contains("the Secret of its application"), "{why}");
+}
+
+#[test]
+fn a_hard_request_waits_for_nothing_that_a_tenant_controls() {
+    type Obstacle = (&'static str, fn(&mut Lab));
+    let obstacles: [Obstacle; 6] = [
+        ("nothing", |_| {}),
+        ("another set-up, which the server may refuse", |lab| lab.wanted.connection_limit = Some(7)),
+        ("the database is gone", |lab| lab.seen.database = Place::Free),
+        ("the database is sealed", |lab| lab.database().is_open = false),
+        ("a change is on its way", |lab| {
+            let pending = Pending { user: User::B, generation: 2 };
+            lab.ledger().pending = Some(pending);
+            (lab.user(User::B).can_log_in, lab.user(User::B).generation) = (true, 2);
+        }),
+        ("sessions on the other login", |lab| lab.user(User::B).sessions = 4),
+    ];
+    for dialect in DIALECTS {
+        for (what, obstacle) in obstacles {
+            let mut lab = Lab::serving(dialect);
+            obstacle(&mut lab);
+            lab.request = Request::read("hard-1");
+            lab.ledger().delivered = 0;
+            while lab.ledger().revoked.is_none() {
+                let step = lab.next(Goal::Serve);
+                assert!(step.revokes(), "{what}: {step:?} comes before the end of the leaked login");
+                lab.carry_out(&step);
+            }
+            // A later request must not restore it either.
+            lab.request = Request::read(if dialect == Dialect::Mariadb { "soft-2" } else { "hard-1" });
+            // What is published is never delivered, and every step that can fail has failed once.
+            for _ in 0..12 {
+                let step = lab.next(Goal::Serve);
+                lab.carry_out(&step);
+                let leaked = lab.seen.users.iter().filter_map(Place::ours);
+                let leaked: Vec<_> = leaked.filter(|user| user.can_log_in && user.generation <= 1).collect();
+                assert!(leaked.is_empty(), "{what}: {leaked:?} after {step:?}");
+            }
+            let is_gone = what == "the database is gone";
+            let is_done = !is_gone && dialect == Dialect::Postgresql;
+            assert_eq!(lab.ledger().done.is_some(), is_done, "{what}: it ends without a delivery");
+        }
+    }
+}
+
+#[test]
+fn a_set_up_that_fails_holds_up_no_change_of_login() {
+    let mut lab = Lab::serving(Dialect::Postgresql);
+    lab.wanted.connection_limit = Some(7);
+    lab.now = Time(3 * HOUR);
+    let user = User::B;
+    assert_eq!(lab.next(Goal::Serve), Step::StorePending { user, generation: 2, answers: None });
+    lab.settle(Goal::Serve);
+    assert_eq!(lab.steps.last(), Some(&Step::SetUp { is_first: false }), "{:?}", lab.steps);
 }
 
 #[test]
@@ -417,17 +478,22 @@ proptest! {
     }
 
     /// I8: whatever is asked, however many sessions there are and however late it is delivered, the login that the
-    /// application holds works after every step.
+    /// application holds works after every step; only a leak ends it, and then every login of before it is dead until
+    /// the next is delivered.
     #[test]
     fn the_login_that_the_application_holds_works_at_every_moment(
         acts in proptest::collection::vec((0..5_u8, 0..3_u64), 1..12), dialect in 0..2_usize,
     ) {
         let mut lab = Lab::serving(DIALECTS[dialect]);
+        let mut leaked = 0;
         for (count, (act, sessions)) in acts.into_iter().enumerate() {
             match act {
                 0 => lab.now = lab.now.plus_ms(HOUR),
                 1 => lab.request = Request::read(&format!("soft-{count}")),
-                2 => lab.request = Request::read(&format!("hard-{count}")),
+                2 => {
+                    lab.request = Request::read(&format!("hard-{count}"));
+                    leaked = lab.seen.users.iter().filter_map(Place::ours).map(|user| user.generation).max().unwrap_or(0);
+                }
                 3 => lab.deliver(),
                 _ => lab.user(User::B).sessions = sessions,
             }
@@ -437,7 +503,13 @@ proptest! {
                     break;
                 }
                 lab.carry_out(&step);
-                prop_assert!(lab.login_works(), "after {:?}", step);
+                let held = lab.ledger().delivered;
+                prop_assert!(lab.login_works() || held <= leaked, "after {:?}", step);
+                let revoked = lab.ledger().revoked.clone();
+                if lab.request.as_ref().is_some_and(|request| revoked.as_ref() == Some(&request.token)) {
+                    let mut users = lab.seen.users.iter().filter_map(Place::ours);
+                    prop_assert!(users.all(|user| !user.can_log_in || user.generation > leaked), "after {:?}", step);
+                }
             }
         }
     }

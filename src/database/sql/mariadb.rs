@@ -89,6 +89,8 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         | Step::Publish { .. }
         | Step::Promote { .. }
         | Step::CloseRequest { .. }
+        // Nobody can grant there what was given without the right to.
+        | Step::EndRights { .. }
         | Step::StartQuarantine
         | Step::ForgetLogins
         | Step::Forget

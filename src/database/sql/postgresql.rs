@@ -3,7 +3,8 @@
 //! in one, and is known by its owner, for its comment is the application's to change.
 
 use super::{At, Batch, Dialect, Extras};
-use crate::database::names::{Identifier, Mark};
+use crate::api::database::role::RoleAccess;
+use crate::database::names::{Identifier, Mark, Names, User};
 use crate::database::plan::Step;
 use crate::database::rules::Wanted;
 
@@ -12,8 +13,8 @@ use crate::database::rules::Wanted;
 /// server may be written to is the server's own to say.
 pub const OPTIONS: &str = "-c search_path=pg_catalog,pg_temp -c role=none -c standard_conforming_strings=on \
                            -c statement_timeout=0 -c lock_timeout=0";
-/// The same at the head of a message.
-pub(super) const PIN: &str = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; \
+/// The same at the head of a message inside a database, which its owner may have set to read only.
+pub(super) const PIN: &str = "SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; \
                               SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 
 pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
@@ -42,6 +43,11 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             ])]
         }
         Step::Revoke(user) => revoke(names.user(*user)),
+        Step::EndRights { .. } => {
+            let mut all = end_memberships(&[&names.owner, names.user(User::A), names.user(User::B)]);
+            all.extend(end_rights_on_database(names));
+            all
+        }
         Step::Seal => {
             let database = &names.database;
             let alter = format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false", name(database));
@@ -146,6 +152,65 @@ fn end_sessions(of: &str, whose: &Identifier) -> Batch {
     )])
 }
 
+/// Roles that no tenant has. What they hold on a database, an administrator gave them.
+const IS_ADMINISTRATOR: &str = "(r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)";
+
+/// Takes back the memberships in these roles that their holders granted: older servers let a login grant itself.
+/// Memberships among these roles are ours. The last statement fails where one is left.
+pub(super) fn end_memberships(roles: &[&Identifier]) -> Vec<Batch> {
+    let list =
+        roles.iter().map(|role| Dialect::Postgresql.text(role.as_str())).collect::<Vec<_>>().join(", ");
+    let granted = format!(
+        "FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid \
+         JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ({list}) AND r.rolname NOT IN ({list}) \
+         AND NOT {IS_ADMINISTRATOR}"
+    );
+    // Sessions of a member may have become one of these roles: they go with the membership.
+    let end = format!(
+        "SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.usesysid IN \
+         (SELECT m.member {granted}) AND s.datname IN (SELECT d.datname FROM pg_catalog.pg_database d \
+         JOIN pg_catalog.pg_roles o ON o.oid = d.datdba WHERE o.rolname IN ({list}))"
+    );
+    let revoke =
+        format!("SELECT pg_catalog.format('REVOKE %I FROM %I CASCADE', o.rolname, r.rolname) {granted}");
+    let check = format!(
+        "SELECT ('login ' || r.rolname || ' still holds rights of a revoked one')::integer {granted}"
+    );
+    vec![Batch::server(&[end]), Batch { at: At::EachRow, text: revoke }, Batch::server(&[check])]
+}
+
+/// Takes back what the holder granted on its database: without the right to connect, rights inside it are worth nothing.
+/// The groups of the database keep theirs, which an administrator granted. Sessions of those who lose theirs end.
+fn end_rights_on_database(names: &Names) -> Vec<Batch> {
+    let database = Dialect::Postgresql.text(names.database.as_str());
+    let list = |names: &[&Identifier]| {
+        names.iter().map(|name| Dialect::Postgresql.text(name.as_str())).collect::<Vec<_>>().join(", ")
+    };
+    let groups = [names.group(RoleAccess::ReadOnly), names.group(RoleAccess::ReadWrite)];
+    let users = [names.user(User::A), names.user(User::B)];
+    let ours = list(&[&names.owner, users[0], users[1], groups[0], groups[1]]);
+    let granted = format!(
+        "FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a LEFT JOIN pg_catalog.pg_roles r \
+         ON r.oid = a.grantee WHERE d.datname = {database} AND (a.grantee = 0 OR r.rolname NOT IN ({ours}) \
+         AND NOT {IS_ADMINISTRATOR})"
+    );
+    let revoke = format!(
+        "SELECT DISTINCT pg_catalog.format('REVOKE ALL ON DATABASE %I FROM %s CASCADE', d.datname, \
+         CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) {granted}"
+    );
+    let check = format!(
+        "SELECT (COALESCE(r.rolname, 'PUBLIC') || ' still holds rights on the database')::integer {granted}"
+    );
+    let (members, users) = (list(&groups), list(&users));
+    let end = format!(
+        "SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s JOIN pg_catalog.pg_roles r \
+         ON r.oid = s.usesysid WHERE s.datname = {database} AND NOT {IS_ADMINISTRATOR} AND r.rolname NOT IN ({users}) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles g ON g.oid = m.roleid \
+         WHERE m.member = r.oid AND g.rolname IN ({members}))"
+    );
+    vec![Batch { at: At::EachRow, text: revoke }, Batch::server(&[check]), Batch::server(&[end])]
+}
+
 /// Drops a role that nobody uses any more. Others on the server may have given it rights on what is theirs, and it could
 /// not be dropped for that: in databases that are ours to enter, where it owns nothing, they are taken from it first.
 /// Whose a database is, its owner's mark says, which no application can write.
@@ -173,8 +238,6 @@ fn rename(from: &Identifier, to: &Identifier) -> Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::database::role::RoleAccess;
-    use crate::database::names::{Names, User};
 
     #[test]
     fn the_statements_of_a_life() {
@@ -196,6 +259,7 @@ mod tests {
             Step::SetUp { is_first: true },
             Step::SetPassword { user: User::B, generation: 7 },
             Step::Revoke(User::A),
+            Step::EndRights { token: "hard-1".to_owned() },
             Step::Seal,
             Step::Rename,
             Step::Restore { is_renamed: true },
@@ -215,22 +279,28 @@ mod tests {
             CREATE ROLE "C_a" NOLOGIN IN ROLE "C"; ALTER ROLE "C_a" SET role = 'C'; COMMENT ON ROLE "C_a" IS 'conductor:u''1 0'; GRANT "C_a" TO CURRENT_USER
             CREATE DATABASE "C" OWNER "C" TEMPLATE template0 ENCODING 'UTF8'
             REVOKE ALL ON DATABASE "C" FROM PUBLIC; ALTER DATABASE "C" WITH CONNECTION LIMIT 9
-            in it: SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; SET LOCAL search_path = public; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
+            in it: SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; SET LOCAL search_path = public; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
             COMMENT ON DATABASE "C" IS 'conductor:u''1 00ae54f0bdea7ac6'
             ALTER ROLE "C_b" LOGIN PASSWORD 'SCRAM-SHA-256$1'; COMMENT ON ROLE "C_b" IS 'conductor:u''1 7'
             ALTER ROLE "C_a" NOLOGIN
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = 'C_a' AND pid <> pg_catalog.pg_backend_pid()
+            SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.usesysid IN (SELECT m.member FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ('C', 'C_a', 'C_b') AND r.rolname NOT IN ('C', 'C_a', 'C_b') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)) AND s.datname IN (SELECT d.datname FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles o ON o.oid = d.datdba WHERE o.rolname IN ('C', 'C_a', 'C_b'))
+            SELECT pg_catalog.format('REVOKE %I FROM %I CASCADE', o.rolname, r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ('C', 'C_a', 'C_b') AND r.rolname NOT IN ('C', 'C_a', 'C_b') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)
+            SELECT ('login ' || r.rolname || ' still holds rights of a revoked one')::integer FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ('C', 'C_a', 'C_b') AND r.rolname NOT IN ('C', 'C_a', 'C_b') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)
+            SELECT DISTINCT pg_catalog.format('REVOKE ALL ON DATABASE %I FROM %s CASCADE', d.datname, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE d.datname = 'C' AND (a.grantee = 0 OR r.rolname NOT IN ('C', 'C_a', 'C_b', 'C_r', 'C_w') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER))
+            SELECT (COALESCE(r.rolname, 'PUBLIC') || ' still holds rights on the database')::integer FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE d.datname = 'C' AND (a.grantee = 0 OR r.rolname NOT IN ('C', 'C_a', 'C_b', 'C_r', 'C_w') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER))
+            SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s JOIN pg_catalog.pg_roles r ON r.oid = s.usesysid WHERE s.datname = 'C' AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER) AND r.rolname NOT IN ('C_a', 'C_b') AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid AND g.rolname IN ('C_r', 'C_w'))
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = 'C' AND pid <> pg_catalog.pg_backend_pid()
             ALTER DATABASE "C" RENAME TO "C_q"
             ALTER DATABASE "C_q" RENAME TO "C"
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS true
             DROP DATABASE "C_q"
-            SELECT d.datname::text, 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_b"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND s.dbid = d.oid AND s.deptype = 'o')
+            SELECT d.datname::text, 'SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_b"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C_b"
-            SELECT d.datname::text, 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_r"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_r') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_r') AND s.dbid = d.oid AND s.deptype = 'o')
+            SELECT d.datname::text, 'SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_r"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_r') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_r') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C_r"
-            SELECT d.datname::text, 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C') AND s.dbid = d.oid AND s.deptype = 'o')
+            SELECT d.datname::text, 'SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C""#]]
         .assert_eq(&lines.collect::<Vec<_>>().join("\n"));
     }

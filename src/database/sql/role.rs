@@ -72,6 +72,9 @@ fn on_postgresql(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Ve
             vec![Batch::server(&[set_password(user, extras), mark])]
         }
         RoleStep::Login(Step::Revoke(user)) => revoke(wanted.user(*user)),
+        RoleStep::Login(Step::EndRights { .. }) => {
+            postgresql::end_memberships(&[wanted.user(User::A), wanted.user(User::B)])
+        }
         RoleStep::Login(_) => Vec::new(),
     }
 }

@@ -175,6 +175,7 @@ impl Roles {
                 }
                 false => withdraw_role(&seen, book.has_secrets()),
             };
+            book.allow(matches!(&step, RoleStep::Login(step) if step.revokes()))?;
             let is_sql = self.carry_out(&step, &case, &mut session, &mut book).await?;
             tracing::debug!(role = case.wanted.id, ?step, "done");
             match step {
@@ -214,6 +215,11 @@ impl Roles {
             RoleStep::Login(Step::Promote { user, generation }) => {
                 book.promote(desk, *user, *generation).await?;
             }
+            RoleStep::Login(Step::EndRights { token }) => {
+                self.tell_server(step, case, session, book).await?;
+                book.note_revoked(desk, token).await?;
+                return Ok(true);
+            }
             RoleStep::Login(Step::CloseRequest { token }) => book.close_request(desk, token).await?,
             RoleStep::Login(Step::ForgetLogins) => {
                 desk.may_destroy().await?;
@@ -232,7 +238,11 @@ impl Roles {
         session: &mut Session,
         book: &Book,
     ) -> Result<bool, Trouble> {
-        let takes_away = matches!(step, RoleStep::Login(Step::Revoke(_)) | RoleStep::DropUser { .. });
+        let takes_away = match step {
+            RoleStep::Login(step) => step.revokes(),
+            RoleStep::DropUser { .. } => true,
+            _ => false,
+        };
         match takes_away {
             true => self.provider.desk.may_destroy().await?,
             false => self.provider.desk.may_write()?,

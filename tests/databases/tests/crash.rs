@@ -1,10 +1,10 @@
-//! The process dies at every message to the server and at every write to the API of four workflows: a database is
-//! made, its login is changed, it is reclaimed, it is released and kept. Each once before it is heard and once after it
-//! was carried out, enumerated from the trace of an undisturbed run. Afterwards another process brings it to the same
-//! end, and the laws hold: one database a claim (I2); nothing is dropped but what was reclaimed, and nobody else's is
-//! touched (I3); what is retained hears no destructive statement (I4); no orphans (I5); the published login works
-//! whenever there is one, and none does after the end (I7, I8). A crash at a read leaves what the write before it left,
-//! and is not tried twice.
+//! The process dies at every message to the server and at every write to the API of five workflows: a database is
+//! made, its login is rotated, its login is revoked, it is reclaimed, it is released and kept. Each once before it is
+//! heard and once after it was carried out, enumerated from the trace of an undisturbed run. Afterwards another process
+//! brings it to the same end, and the laws hold: one database a claim (I2); nothing is dropped but what was reclaimed,
+//! and no neighbour's is touched (I3); what is retained hears no destructive statement (I4); no orphans (I5); the
+//! published login works whenever there is one, unless it is the one being revoked, and none does after the end (I7,
+//! I8). A crash at a read leaves what the write before it left, and is not tried twice.
 
 use conductor::api::database::ROTATE;
 use conductor::database::names::Names;
@@ -24,11 +24,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 enum Workflow {
     Provision,
     Rotate,
+    Revoke,
     Reclaim,
     Keep,
 }
 
-const ALL: [Workflow; 4] = [Workflow::Provision, Workflow::Rotate, Workflow::Reclaim, Workflow::Keep];
+const ALL: [Workflow; 5] =
+    [Workflow::Provision, Workflow::Rotate, Workflow::Revoke, Workflow::Reclaim, Workflow::Keep];
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -129,7 +131,10 @@ async fn trial(
     controller.kill().await;
     wire.cut();
     tap.mend();
-    if let (Workflow::Rotate, Some(login)) = (workflow, place.published(dialect, "app").await) {
+    let published = place.published(dialect, "app").await;
+    let is_being_revoked = workflow == Workflow::Revoke && published == before;
+    if let (Workflow::Rotate | Workflow::Revoke, Some(login), false) = (workflow, published, is_being_revoked)
+    {
         login.run("SELECT 1").await.map_err(|why| format!("I8: the published login does not work: {why}"))?;
     }
     let second = Wire::default();
@@ -177,13 +182,18 @@ async fn make_claim(place: &Place) -> Result<String, String> {
     Ok(made.uid().unwrap_or_default())
 }
 
+/// The value of the annotation that asks for another login.
+fn request(workflow: Workflow) -> &'static str {
+    if workflow == Workflow::Revoke { "hard-1" } else { "1" }
+}
+
 /// What begins the workflow.
 async fn pull(place: &Place, id: &str, workflow: Workflow) -> Result<(), String> {
     let said = |error: kube::Error| error.to_string();
     match workflow {
         Workflow::Provision => make_claim(place).await.map(drop),
-        Workflow::Rotate => {
-            let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "hard-1"}}}));
+        Workflow::Rotate | Workflow::Revoke => {
+            let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: request(workflow)}}}));
             let name = format!("db-{id}");
             place.records().patch(&name, &PatchParams::default(), &note).await.map(drop).map_err(said)
         }
@@ -210,10 +220,11 @@ async fn finished(
             let is_told = record.data["status"]["phase"] == "Ready";
             (is_told && login.run("SELECT 1").await.is_ok()).then_some(())
         }
-        Workflow::Rotate => {
+        Workflow::Rotate | Workflow::Revoke => {
             let record = place.records().get_opt(&format!("db-{id}")).await.ok()??;
             let login = place.published(dialect, "app").await?;
-            let is_done = record.data["status"]["rotationDone"] == "hard-1" && Some(&login) != before;
+            let is_done =
+                record.data["status"]["rotationDone"] == request(workflow) && Some(&login) != before;
             is_done.then_some(())
         }
         Workflow::Reclaim => {
@@ -238,7 +249,7 @@ async fn laws(place: &Place, server: &RealServer, names: &Names, workflow: Workf
             let claim = place.claims().get("app").await.map_err(|error| error.to_string())?;
             Names::new(&claim.uid().unwrap_or_default(), None)
         }
-        Workflow::Rotate | Workflow::Reclaim | Workflow::Keep => names.clone(),
+        Workflow::Rotate | Workflow::Revoke | Workflow::Reclaim | Workflow::Keep => names.clone(),
     };
     let found = there(server, names.owner.as_str()).await;
     let (d, a, b) = ("D".to_owned(), "D_a".to_owned(), "D_b".to_owned());
@@ -267,14 +278,16 @@ async fn ends(workflow: Workflow, tap: &Tap, before: Option<&Login>) -> Result<(
     let said = tap.said();
     let heard = said.iter().find(destructive);
     match (workflow, heard) {
-        (Workflow::Provision | Workflow::Rotate | Workflow::Keep, Some(said)) => {
+        (Workflow::Provision | Workflow::Rotate | Workflow::Revoke | Workflow::Keep, Some(said)) => {
             return Err(format!("I3, I4: {workflow:?} heard {}", said.text));
         }
         (Workflow::Reclaim, _) | (_, None) => {}
     }
     match (workflow, before) {
-        (Workflow::Reclaim | Workflow::Keep, Some(login)) if login.run("SELECT 1").await.is_ok() => {
-            Err("I7: the login of a claim that is gone still works".to_owned())
+        (Workflow::Revoke | Workflow::Reclaim | Workflow::Keep, Some(login))
+            if login.run("SELECT 1").await.is_ok() =>
+        {
+            Err(format!("I7: after {workflow:?} the login from before still works"))
         }
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
 //! The process dies at every message to the server and at every write to the API while a login for another application
-//! is given, changed, and taken away; enumerated from the trace of an undisturbed run. Afterwards another process
+//! is given, rotated, revoked, and taken away; enumerated from the trace of an undisturbed run. Afterwards another process
 //! brings it to the same end: two users and no more, a published login that works, and nothing left of one that ended.
 
 use conductor::api::database::ROTATE;
@@ -20,6 +20,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 enum Workflow {
     Give,
     Rotate,
+    Revoke,
     TakeAway,
 }
 
@@ -36,7 +37,7 @@ async fn every_statement_and_every_write_of_a_role_may_be_the_last_mariadb() {
 async fn every_boundary(dialect: Dialect) {
     let server = RealServer::start_with(dialect, 400, &[]).await;
     let house = House::enter().await;
-    let workflows = [Workflow::Give, Workflow::Rotate, Workflow::TakeAway];
+    let workflows = [Workflow::Give, Workflow::Rotate, Workflow::Revoke, Workflow::TakeAway];
     let boundaries = Boundaries { is_said: is_of_workflow, is_called: is_write };
     let (house, server) = (&house, &server);
     enumerate(&format!("{dialect:?}"), &workflows, boundaries, |workflow, boundary| {
@@ -93,13 +94,21 @@ async fn trial(
     controller.kill().await;
     wire.cut();
     tap.mend();
-    if let (Workflow::Rotate, Some(login)) = (workflow, place.published(dialect, "reader").await) {
+    let published = place.published(dialect, "reader").await;
+    let is_being_revoked = workflow == Workflow::Revoke && published == before;
+    if let (Workflow::Rotate | Workflow::Revoke, Some(login), false) = (workflow, published, is_being_revoked)
+    {
         login.run("SELECT 1").await.map_err(|why| format!("the published login does not work: {why}"))?;
     }
     let second = Wire::default();
     let controller = Controller::start(second.client(&place.api, place.scope()), place.options());
     finished(&place, dialect, workflow, before.as_ref()).await?;
     laws(&place, server, &uid, workflow).await?;
+    if let (Workflow::Revoke, Some(login)) = (workflow, &before)
+        && login.run("SELECT 1").await.is_ok()
+    {
+        return Err("the revoked login still works".to_owned());
+    }
     controller.kill().await;
     second.cut();
     Ok(trace)
@@ -145,13 +154,18 @@ async fn make_role(place: &Place) -> Result<String, String> {
     Ok(made.uid().unwrap_or_default())
 }
 
+/// The value of the annotation that asks for another login.
+fn request(workflow: Workflow) -> &'static str {
+    if workflow == Workflow::Revoke { "hard-1" } else { "1" }
+}
+
 /// What begins the workflow. Gives the UID of a role that it makes.
 async fn pull(place: &Place, workflow: Workflow) -> Result<Option<String>, String> {
     let said = |error: kube::Error| error.to_string();
     match workflow {
         Workflow::Give => return make_role(place).await.map(Some),
-        Workflow::Rotate => {
-            let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "hard-1"}}}));
+        Workflow::Rotate | Workflow::Revoke => {
+            let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: request(workflow)}}}));
             roles(place).patch("reader", &PatchParams::default(), &note).await.map_err(said)?;
         }
         Workflow::TakeAway => {
@@ -177,9 +191,9 @@ async fn finished(
                 let login = place.published(dialect, "reader").await?;
                 (is_ready && login.run("SELECT 1").await.is_ok()).then_some(())
             }
-            Workflow::Rotate => {
+            Workflow::Rotate | Workflow::Revoke => {
                 let login = place.published(dialect, "reader").await?;
-                (status["rotationDone"] == "hard-1" && Some(&login) != before).then_some(())
+                (status["rotationDone"] == request(workflow) && Some(&login) != before).then_some(())
             }
             Workflow::TakeAway => role.is_none().then_some(()),
         }

@@ -60,6 +60,31 @@ async fn a_name_that_another_claim_has_is_told_as_such_and_ones_own_can_be_had_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_in_quarantine_keeps_its_name() {
+    for dialect in BOTH {
+        let server = RealServer::start(dialect).await;
+        let house = House::enter().await;
+        house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 60})).await;
+        let controller = house.controller();
+        let only = json!({"parameters": {"databaseName": "orders"}});
+        let first = house.claim("app", "first", "main", only.clone()).await;
+        let login = house.login(dialect, "app", "first").await;
+        login.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
+        house.release("app", "first").await;
+        house.record_in(&first, "Quarantined").await;
+
+        house.claim("bank", "other", "main", only.clone()).await;
+        tells(&house, ("bank", "other"), "is another claim's: choose another parameters.databaseName").await;
+        house.claim("app", "first", "main", only).await;
+        tells(&house, ("app", "first"), "run conductor undelete app/first").await;
+        undelete(&house.client, SYSTEM, ("app", "first")).await.expect("it is in quarantine");
+        let again = house.login(dialect, "app", "first").await;
+        assert_eq!(again.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "with its data");
+        controller.stop().await.expect("it stops when asked to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_with_databases_on_it_is_not_removed_from_under_them() {
     let server = RealServer::start(Dialect::Postgresql).await;
     let house = House::enter().await;

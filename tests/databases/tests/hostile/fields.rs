@@ -364,6 +364,7 @@ fn steps(request: Option<&Request>) -> Vec<Step> {
         Step::SetPassword { user: User::A, generation: 1 },
         Step::CloseRequest { token: token.unwrap_or_default() },
         Step::Revoke(User::A),
+        Step::EndRights { token: String::new() },
         Step::Seal,
         Step::Rename,
         Step::Restore { is_renamed: true },
@@ -384,6 +385,7 @@ fn role_steps() -> Vec<RoleStep> {
         RoleStep::SetAccess { user: User::A, generation: 1 },
         RoleStep::Login(Step::SetPassword { user: User::A, generation: 1 }),
         RoleStep::Login(Step::Revoke(User::A)),
+        RoleStep::Login(Step::EndRights { token: String::new() }),
         RoleStep::DropUser { user: User::A, is_open: true },
         RoleStep::DropUser { user: User::B, is_open: true },
     ]
