@@ -77,6 +77,9 @@ pub fn class(arguments: &DiffClassArguments) -> Result<ExitCode> {
 fn from_file(file: &std::path::Path, class: &str, system: &str) -> Result<Object> {
     let options = LoadOptions { system_namespace: system.into(), ..LoadOptions::default() };
     let loaded = load::load(&[file], &options)?;
+    for rounded in &loaded.rounded {
+        output::complain_once(&format!("warning: {rounded}"));
+    }
     let mut objects = loaded.objects.into_iter().map(|loaded| loaded.object);
     let of_class = objects
         .find(|object| object.kind == Kind::Class(TYPE) && object.metadata.name.as_deref() == Some(class));

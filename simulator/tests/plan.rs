@@ -600,11 +600,12 @@ fn a_lost_claim_whose_resource_names_it_still_is_not_told_that_it_is_gone() {
         let names_it = phased(phase, &held(&["c"], json!({})), &json!({}));
         assert_eq!(
             message(&[lost.clone(), names_it]),
-            "lost for good: resource x names it still; delete the claim to claim anew"
+            "lost: resource x references the claim, but the claim does not record the UID of x as its own. \
+             Deleting the claim releases x to its reclaim policy"
         );
     }
     let gone = message(&[lost]);
-    assert!(gone.starts_with("resource x is gone"), "{gone}");
+    assert!(gone.starts_with("resource x was deleted"), "{gone}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_lost_resource_loses_its_claim() {
         &held("db", "x", "Delete"),
         &[Edit::Lose(target("resource/db"))],
         expect![[r#"
-            x: lost (Gone: resource db is gone; the claim is not bound to other data. Delete it to claim anew)
+            x: lost (Gone: resource db was deleted; the claim is not bound to other data. It is bound again if the same resource returns. To start over with an empty resource, create a claim of another name; deleting this claim deletes the record of its data)
             db: gone
         "#]],
     );

@@ -213,6 +213,9 @@ fn tell(loaded: &Loaded, system_namespace: &str, whole: bool) -> Findings {
             kinds.join(", ")
         ));
     }
+    for rounded in &loaded.rounded {
+        output::complain_once(&format!("warning: {rounded}"));
+    }
     let findings = check(&loaded.objects, system_namespace);
     for problem in loaded.problems.iter().chain(findings.problems()) {
         output::complain_once(&format!("warning: {problem}"));

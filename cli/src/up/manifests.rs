@@ -2,7 +2,9 @@
 //! definitions, then namespaces, then the rest as it was written. A namespace that is named and not there is made.
 
 use super::{MANAGER, definitions, namespaces};
+use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
+use conductor_simulator::load::written_versions;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, oneshot};
@@ -82,9 +84,23 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Manifest>> {
     for document in documents {
         spread(document, file, &mut found)?;
     }
+    for warning in rounded(text, &found) {
+        output::complain_once(&format!("warning: -f {file}:{warning}"));
+    }
     // A stable sort: what was written first is applied first.
     found.sort_by_key(Manifest::rank);
     Ok(found)
+}
+
+/// Versions that lost digits because they are not quoted: `kubectl apply` sends them as numbers too.
+fn rounded(text: &str, found: &[Manifest]) -> Vec<String> {
+    let written = written_versions(text).into_iter();
+    let warnings = written.filter_map(|written| {
+        let hit = |manifest: &Manifest| Some((manifest.named(), written.rounded_in(&manifest.object)?));
+        let (object, version) = found.iter().find_map(hit)?;
+        Some(format!("{}: {object}: {version}", written.line))
+    });
+    warnings.collect()
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
@@ -213,6 +229,16 @@ mod tests {
         found.sort_by_key(Manifest::rank);
         let named: Vec<String> = found.iter().map(Manifest::named).collect();
         assert_eq!(named, ["CustomResourceDefinition d", "Namespace n", "ConfigMap a"]);
+    }
+
+    #[test]
+    fn a_version_that_loses_digits_is_reported() {
+        let text = "apiVersion: x/v1\nkind: Db\nmetadata: {name: a}\nspec: {version: 5.10}\n";
+        let object =
+            json!({"apiVersion": "x/v1", "kind": "Db", "metadata": {"name": "a"}, "spec": {"version": 5.1}});
+        let found = [Manifest { object, file: "x.yaml".to_owned() }];
+        let warning = "4: Db a: spec.version: 5.10 without quotes is the number 5.1; quote it: \"5.10\"";
+        assert_eq!(rounded(text, &found), [warning]);
     }
 
     #[test]

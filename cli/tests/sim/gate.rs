@@ -83,13 +83,16 @@ fn a_recorded_policy_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn an_empty_state_has_failed() {
+fn a_state_without_objects_has_failed_and_an_empty_file_is_refused() {
     let site =
         Site::new("gate-empty", "thresholds: {pending: 0}\ncases: [{name: n, expect: {plan: 'true'}}]");
-    site.write("state.yaml", "");
+    site.write("state.yaml", "{apiVersion: v1, kind: List, items: []}");
     let output = site.gate(&[]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("nothing was looked at"));
+    site.write("state.yaml", "");
+    let why = refused(&site.gate(&[]));
+    assert!(why.contains("state.yaml: it is empty"), "{why}");
 }
 
 #[test]

@@ -81,6 +81,47 @@ fn a_list_is_opened() {
 }
 
 #[test]
+fn an_empty_input_is_refused_by_every_command_that_reads_state() {
+    let folder = folder("empty-input");
+    let (file, like) = (folder.join("empty.yaml"), folder.join("like.yaml"));
+    std::fs::write(&file, "").unwrap();
+    std::fs::write(&like, claim("x", "")).unwrap();
+    let (file, like) = (file.display().to_string(), like.display().to_string());
+    let out = folder.join("x.rec").display().to_string();
+    let commands: [&[&str]; 7] = [
+        &["plan"],
+        &["what-if", "--delete", "resource/a"],
+        &["fit", "--like", "a/x"],
+        &["size", "--like", "db-1"],
+        &["class-impact", "-f", &like],
+        &["compare", "--a", "built-in", "--b", "built-in"],
+        &["import", "-o", &out],
+    ];
+    for command in commands {
+        for (input, name) in [("-", "stdin"), (file.as_str(), file.as_str())] {
+            let arguments = [&["sim", command[0], input], &command[1..]].concat();
+            let told = refused(&run_with(&arguments, b""));
+            assert!(told.contains(&format!("{name}: it is empty")), "{arguments:?}: {told}");
+        }
+    }
+    // A failed command beside good files.
+    let told = refused(&run_with(&["sim", "plan", &like, "-"], b""));
+    assert!(told.contains("stdin: it is empty"), "{told}");
+}
+
+#[test]
+fn a_version_that_loses_digits_is_reported_and_the_rest_is_quiet() {
+    let input = documents(&[resource("db-1", "engine: mysql, version: 5.10"), claim("x", "version: 5.6")]);
+    let output = run_with(&["sim", "plan", "-", "-o", "json"], &input);
+    assert_eq!(json(&output)["resources"][0]["name"], "db-1");
+    assert_eq!(
+        text(&output.stderr),
+        "warning: stdin:4: RelationalDatabase conductor-system/db-1: spec.version: 5.10 without quotes is the \
+         number 5.1; quote it: \"5.10\"\n"
+    );
+}
+
+#[test]
 fn json_is_yaml_too() {
     let input = br#"{"apiVersion":"v1","kind":"List","items":[
         {"apiVersion":"storage.conductor.io/v1alpha1","kind":"RelationalDatabase",

@@ -45,6 +45,14 @@ pub enum LoadError {
         /// The limit over all inputs, unpacked.
         bytes_max: u64,
     },
+    /// An input without any document, such as a failed command in a pipe leaves.
+    #[error(
+        "{source_name}: it is empty, without a single object; check the command that wrote it (an empty cluster is a list without items)"
+    )]
+    Empty {
+        /// The file or directory; `stdin` for standard input.
+        source_name: Arc<str>,
+    },
     /// A recording where manifests belong.
     #[error(
         "{source_name}: this is a recording, and manifests belong here: `conductor sim export` prints them from it"
@@ -102,6 +110,7 @@ impl LoadError {
             | LoadError::NoManifests { .. }
             | LoadError::Gzip { .. }
             | LoadError::TooLarge { .. }
+            | LoadError::Empty { .. }
             | LoadError::Recording { .. } => None,
             LoadError::Encoding { line, .. }
             | LoadError::Syntax { line, .. }

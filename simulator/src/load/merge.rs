@@ -21,6 +21,7 @@ pub(super) fn settle(loaded: &mut Loaded) {
     }
     loaded.problems.sort();
     loaded.unknown.sort();
+    loaded.rounded.sort();
 }
 
 fn key(loaded: &LoadedObject) -> (Kind, Option<&str>, Option<&str>) {

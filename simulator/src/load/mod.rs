@@ -15,6 +15,7 @@ mod fields;
 mod json;
 mod merge;
 mod object;
+mod rounded;
 mod source;
 mod split;
 mod value;
@@ -23,6 +24,7 @@ mod yaml;
 pub use error::{LoadError, Problem};
 pub use fields::{UnknownField, unknown_fields};
 pub use object::read_metadata;
+pub use rounded::{RoundedVersion, WrittenVersion, written_versions};
 
 use conductor::model::Object;
 use object::Collector;
@@ -85,6 +87,25 @@ impl fmt::Display for Unknown {
     }
 }
 
+/// A version that lost digits because it is not quoted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rounded {
+    /// The file; `stdin` for standard input.
+    pub source: Arc<str>,
+    /// The line of the version, from 1.
+    pub line: usize,
+    /// `RelationalDatabaseClaim team-a/orders`.
+    pub object: String,
+    /// Which field, what is written there and what is read.
+    pub version: RoundedVersion,
+}
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.source, self.line, self.object, self.version)
+    }
+}
+
 /// Everything that was read.
 ///
 /// # Guarantees
@@ -100,12 +121,16 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// Fields that no schema names.
     pub unknown: Vec<Unknown>,
+    /// Versions that lost digits because they are not quoted.
+    pub rounded: Vec<Rounded>,
 }
 
 /// Reads every path: a file, a directory (all manifests below it) or `-` for standard input.
 ///
 /// # Errors
-/// A file that cannot be read as manifests at all. A broken object in a good file is a [`Problem`] instead.
+/// A file that cannot be read as manifests at all, or that is empty: a command that failed in a pipe leaves nothing
+/// too, and must not look like an empty cluster, which is a list without items. A file below a directory may be empty
+/// as long as another one is not. A broken object in a good file is a [`Problem`] instead.
 pub fn load<P: AsRef<Path>>(paths: &[P], options: &LoadOptions) -> Result<Loaded, LoadError> {
     load_with_stdin(paths, std::io::stdin(), options)
 }
@@ -121,14 +146,32 @@ pub fn load_with_stdin<P: AsRef<Path>>(
 ) -> Result<Loaded, LoadError> {
     let mut inputs = source::Inputs::new(stdin, options.bytes_max);
     let mut loaded = Loaded::default();
+    let mut all_empty = true;
     for input in source::find(paths)? {
         let text = inputs.read(&input)?;
         let mut collector = Collector::new(input.name(), options);
         read_text(&text, &mut collector)?;
+        collector.find_rounded(&text);
+        let empty = collector.is_empty();
+        if empty && named(&input, paths) {
+            return Err(LoadError::Empty { source_name: input.name() });
+        }
+        all_empty &= empty;
         loaded.add(collector.finish()?);
+    }
+    if let (true, Some(first)) = (all_empty, paths.first()) {
+        return Err(LoadError::Empty { source_name: first.as_ref().to_string_lossy().into() });
     }
     merge::settle(&mut loaded);
     Ok(loaded)
+}
+
+/// Whether the input was named itself, and not found below a directory.
+fn named<P: AsRef<Path>>(input: &source::Input, paths: &[P]) -> bool {
+    match input {
+        source::Input::Stdin => true,
+        source::Input::File(file) => paths.iter().any(|path| path.as_ref() == file),
+    }
 }
 
 /// Every file that [`load`] reads where these are named, those in directories too.
@@ -147,10 +190,11 @@ pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, LoadError> {
 
 impl Loaded {
     fn add(&mut self, other: Loaded) {
-        let Loaded { objects, ignored, problems, unknown } = other;
+        let Loaded { objects, ignored, problems, unknown, rounded } = other;
         self.objects.extend(objects);
         self.problems.extend(problems);
         self.unknown.extend(unknown);
+        self.rounded.extend(rounded);
         for (kind, count) in ignored {
             *self.ignored.entry(kind).or_default() += count;
         }

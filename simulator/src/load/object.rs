@@ -1,7 +1,10 @@
 //! From fields to objects: which kind it is, what its metadata says, which list it came in.
 //! Whether a `spec` makes sense is not asked here; only which of its fields nobody knows.
 
-use super::{LoadError, LoadOptions, Loaded, LoadedObject, Problem, Unknown, UnknownField, unknown_fields};
+use super::{
+    LoadError, LoadOptions, Loaded, LoadedObject, Problem, Rounded, Unknown, UnknownField, unknown_fields,
+    written_versions,
+};
 use crate::world::key_of;
 use conductor::model::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -184,6 +187,28 @@ impl<'a> Collector<'a> {
                 Err(LoadError::NotManifest { source_name: self.source, line, found })
             }
             _ => Ok(self.found),
+        }
+    }
+
+    /// Whether the file holds no document at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.mappings == 0 && self.first_stray.is_none()
+    }
+
+    /// Finds the versions that lost digits: each belongs to the last object that begins at or before its line and
+    /// has such a number. Several objects may stand on one line.
+    pub(super) fn find_rounded(&mut self, text: &str) {
+        for written in written_versions(text) {
+            let before = self.found.objects.partition_point(|loaded| loaded.line <= written.line);
+            let Some(last) = before.checked_sub(1).map(|at| self.found.objects[at].line) else { continue };
+            let near = self.found.objects[..before].iter().rev().take_while(|loaded| loaded.line == last);
+            let mut rounded =
+                near.filter_map(|loaded| Some((loaded, written.rounded_in(&loaded.object.body)?)));
+            if let Some((loaded, version)) = rounded.next() {
+                let object = format!("{} {}", loaded.object.kind.name(), key_of(&loaded.object));
+                let (source, line) = (self.source.clone(), written.line);
+                self.found.rounded.push(Rounded { source, line, object, version });
+            }
         }
     }
 

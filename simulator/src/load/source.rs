@@ -110,19 +110,35 @@ impl<R: Read> Inputs<R> {
             _ => LoadError::Unreadable { source_name: source_name.clone(), error },
         })?;
         let plain = match packed.starts_with(&GZIP_MAGIC) {
-            true => take(MultiGzDecoder::new(&packed[..]), self.bytes_left)
+            true => unpack(&packed, self.bytes_left)
                 .map_err(|error| LoadError::Gzip { source_name: source_name.clone(), error })?,
-            false => packed,
+            false => Some(packed),
         };
+        let too_large =
+            || LoadError::TooLarge { source_name: source_name.clone(), bytes_max: self.bytes_max };
+        let plain = plain.ok_or_else(too_large)?;
         match self.bytes_left.checked_sub(plain.len() as u64) {
             Some(left) => self.bytes_left = left,
-            None => return Err(LoadError::TooLarge { source_name, bytes_max: self.bytes_max }),
+            None => return Err(too_large()),
         }
         match plain.starts_with(&RECORDING_MAGIC) {
             true => Err(LoadError::Recording { source_name }),
             false => text(plain, source_name),
         }
     }
+}
+
+/// The text of a gzip stream; nothing where it is larger than allowed. It is measured before any of it is kept: a few
+/// megabytes can stand for gigabytes, and a buffer that grows takes twice what it holds.
+fn unpack(packed: &[u8], bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut measured = MultiGzDecoder::new(packed).take(bytes_max.saturating_add(1));
+    let length = io::copy(&mut measured, &mut io::sink())?;
+    if length > bytes_max {
+        return Ok(None);
+    }
+    let mut plain = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    MultiGzDecoder::new(packed).take(length).read_to_end(&mut plain)?;
+    Ok(Some(plain))
 }
 
 /// Everything the reader gives, up to one byte more than allowed: that byte is how excess is noticed.
@@ -143,4 +159,26 @@ fn text(bytes: Vec<u8>, source_name: Arc<str>) -> Result<String, LoadError> {
         text.drain(..'\u{feff}'.len_utf8());
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    fn zeros(count: usize) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&vec![0; count]).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Members that unpack one after the other, as in a bomb.
+    #[test]
+    fn a_bomb_is_refused_before_any_of_it_is_kept() {
+        let bomb = zeros(1 << 20).repeat(64);
+        assert_eq!(unpack(&bomb, (64 << 20) - 1).unwrap(), None);
+        let plain = unpack(&bomb, 64 << 20).unwrap().unwrap();
+        assert_eq!((plain.len(), plain.capacity()), (64 << 20, 64 << 20));
+    }
 }

@@ -31,6 +31,9 @@ fn show(loaded: &Loaded) -> String {
     for (kind, count) in &loaded.ignored {
         writeln!(shown, "ignored {count} {kind}").unwrap();
     }
+    for rounded in &loaded.rounded {
+        writeln!(shown, "rounded {rounded}").unwrap();
+    }
     for problem in &loaded.problems {
         writeln!(shown, "problem {problem}").unwrap();
     }
@@ -294,6 +297,41 @@ fn yaml_is_read_as_kubectl_reads_it() {
 }
 
 #[test]
+fn a_version_that_loses_digits_is_reported_with_its_object() {
+    let list = "apiVersion: v1
+kind: List
+items:
+- {apiVersion: storage.conductor.io/v1alpha1, kind: RelationalDatabase, metadata: {name: a}, spec: {version: 5.1}}
+- apiVersion: storage.conductor.io/v1alpha1
+  kind: RelationalDatabase
+  metadata: {name: b}
+  spec:
+    version: 5.10
+";
+    check(
+        format!("{CLAIM}spec: {{version: 5.10}}\n---\n{list}"),
+        expect![[r#"
+            stdin:1 RelationalDatabaseClaim default/a {"spec":{"version":5.1}}
+            stdin:9 RelationalDatabase conductor-system/a {"spec":{"version":5.1}}
+            stdin:10 RelationalDatabase conductor-system/b {"spec":{"version":5.1}}
+            rounded stdin:4: RelationalDatabaseClaim default/a: spec.version: 5.10 without quotes is the number 5.1; quote it: "5.10"
+            rounded stdin:14: RelationalDatabase conductor-system/b: spec.version: 5.10 without quotes is the number 5.1; quote it: "5.10"
+        "#]],
+    );
+}
+
+#[test]
+fn an_input_without_a_document_is_an_error() {
+    for empty in ["", "\n", "# nothing\n", "---\n---\n", "null\n"] {
+        let error = read(empty).unwrap_err();
+        assert!(matches!(error, LoadError::Empty { .. }), "{empty:?}: {error}");
+    }
+    for nothing in ["{\"kind\": \"List\", \"items\": []}", "kind: List\n", "apiVersion: v1\nkind: Secret\n"] {
+        assert!(read(nothing).is_ok(), "{nothing:?}");
+    }
+}
+
+#[test]
 fn the_newer_of_two_copies_wins_in_any_order() {
     let with = |version: &str, spec: &str| {
         format!("{}spec: {spec}\n", CLAIM.replace("{name: a}", &format!("{{name: a{version}}}")))
@@ -339,7 +377,8 @@ fn the_size_guard_counts_unpacked_bytes() {
         let error = load_with_stdin(&["-"], &input[..], &options).unwrap_err();
         assert!(matches!(error, LoadError::TooLarge { .. }), "{error}");
     }
-    assert!(load_with_stdin(&["-"], &[b' '; 1000][..], &options).is_ok());
+    let full = format!("{CLAIM:1000}");
+    assert!(load_with_stdin(&["-"], full.as_bytes(), &options).is_ok());
 }
 
 proptest! {
