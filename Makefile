@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo capture test bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds lint pure deny tools databases browser valgrind controlplane
+.PHONY: help demo capture test test-all bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds lint pure deny tools databases browser valgrind controlplane
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -31,6 +31,9 @@ capture: tools ## Draw docs/demo.svg anew from what the demo prints
 
 test: tools databases browser valgrind lint pure deny controlplane ## Run every check and every test; the last line counts them
 	@CARGO="$(CARGO)" scripts/run-tests
+
+test-all: ## Run every test with its long enumerations whole, of which `make test` runs a tenth
+	@CONDUCTOR_PORTION=all $(MAKE) test
 
 bench: tools ## Measure, and print a summary
 	@$(CARGO) bench --package conductor --bench decision

@@ -11,6 +11,7 @@ pub mod kinds;
 pub mod normal;
 pub mod observer;
 pub mod operator;
+mod portion;
 pub mod scope;
 mod site;
 pub mod trial;
@@ -19,6 +20,7 @@ pub mod workflow;
 pub use calls::{Call, Calls};
 pub use cluster::{Turn, root, turn, turn_on};
 pub use controller::Controller;
+pub use portion::Portion;
 pub use site::{Side, Site};
 
 use std::time::{Duration, Instant};
