@@ -213,7 +213,7 @@ pub enum Change {
     ClaimStatus {
         /// Its phase.
         phase: ClaimPhase,
-        /// Its resource: namespace, name, UID.
+        /// Its resource: namespace, name, UID. Not written where the claim is Lost, which keeps what it has.
         resource: Option<(ObjectKey, Uid)>,
         /// All conditions.
         conditions: Vec<ConditionView>,
@@ -292,17 +292,22 @@ impl Change {
                 }
                 patch
             }
-            Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => json!({
-                "status": {
+            Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => {
+                let mut status = json!({
                     "phase": phase.name(),
-                    "resourceRef": resource.as_ref().map(|(key, uid)| json!({
-                        "namespace": &*key.namespace, "name": &*key.name, "uid": &**uid,
-                    })),
                     "conditions": conditions_json(conditions),
                     "observedGeneration": observed_generation,
                     "binding": binding.as_ref().map(|name| json!({"name": &**name})),
-                },
-            }),
+                });
+                // A lost claim keeps the record of what it lost: only that resource can end the loss.
+                if *phase != ClaimPhase::Lost {
+                    status["resourceRef"] = resource.as_ref().map_or(
+                        Value::Null,
+                        |(key, uid)| json!({"namespace": &*key.namespace, "name": &*key.name, "uid": &**uid}),
+                    );
+                }
+                json!({"status": status})
+            }
             Change::ClaimRefusals { refused_by } => {
                 json!({"status": {"refusedBy": refused_by.iter().map(refusal_json).collect::<Vec<_>>()}})
             }

@@ -45,6 +45,10 @@ pub struct Config {
     pub makes_parts: bool,
     /// How many claims are decided about in one turn before events are looked at again.
     pub decisions_per_turn: usize,
+    /// How many resources of bound claims may be found missing at once for their claims to become Lost. More at once
+    /// point to a fault of the cluster, a restored backup or a deleted CRD rather than to as many losses: then the
+    /// claims keep their status, and the loss is reported.
+    pub lost_at_once_max: usize,
     /// What is known of well-known kinds of implementation.
     pub adapters: Arc<Adapters>,
     /// The kinds of which parts may be made.
@@ -58,6 +62,7 @@ impl Default for Config {
             absent_phase_is_available: false,
             makes_parts: true,
             decisions_per_turn: 1_000,
+            lost_at_once_max: usize::MAX,
             adapters: Adapters::shipped(),
             allowed_kinds: AllowedKinds::default(),
         }
@@ -99,6 +104,14 @@ pub enum Binding {
     },
     /// It is being deleted.
     Leaving,
+    /// It is bound to a resource in a namespace that this engine does not manage. Nothing is concluded about it and
+    /// nothing is written to it: another controller manages it, or this one runs with a wrong system namespace.
+    Unmanaged {
+        /// The resource's namespace.
+        namespace: Name,
+        /// The resource's name.
+        resource: Name,
+    },
 }
 
 /// Where a claim stands, in one word.
@@ -114,6 +127,8 @@ pub enum Stand {
     Lost,
     /// It is being deleted.
     Leaving,
+    /// It is bound to a resource in a namespace that this engine does not manage.
+    Unmanaged,
 }
 
 impl Binding {
@@ -124,6 +139,7 @@ impl Binding {
             Binding::Waiting(refused) => Stand::Waiting(refused.as_ref().map(|refused| refused.reason)),
             Binding::Lost { .. } => Stand::Lost,
             Binding::Leaving => Stand::Leaving,
+            Binding::Unmanaged { .. } => Stand::Unmanaged,
         }
     }
 }
@@ -242,7 +258,12 @@ pub struct Engine {
     doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
     /// References that a resource had until a moment ago, of claims that are bound to it; empty between turns.
     dropped: BTreeMap<Uid, ClaimRef>,
-    /// Resources that a live read has just found missing; empty between turns.
+    /// Resources that live reads found missing, with the claims that are bound to them, until all that are in doubt
+    /// have been read: how many they are decides whether the claims are lost.
+    absent: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
+    /// Claims whose loss is withheld and was reported.
+    withheld: BTreeSet<Uid>,
+    /// Resources whose claims are just being declared lost; empty between turns.
     missing: BTreeSet<(TypeId, Name)>,
     helpful: u64,
     stats: Stats,
@@ -283,6 +304,8 @@ impl Engine {
             written_claims: BTreeMap::new(),
             doubted: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            absent: BTreeMap::new(),
+            withheld: BTreeSet::new(),
             missing: BTreeSet::new(),
             helpful: 0,
             stats: Stats::default(),
@@ -363,6 +386,11 @@ impl Engine {
         self.bindings.count_by(Binding::stand)
     }
 
+    /// How many claims keep their status although their resource was not found, because too many were missing at once.
+    pub fn withheld_losses(&self) -> usize {
+        self.withheld.len()
+    }
+
     /// How many claims wait where.
     pub fn queue_lengths(&self) -> Lengths {
         self.queue.lengths()
@@ -399,7 +427,12 @@ impl Engine {
             let unsettled = match binding {
                 None => return Err(format!("claim {} has no binding state", claim.meta.key)),
                 Some(Binding::Waiting(_) | Binding::Assumed { .. } | Binding::Provisioning { .. }) => true,
-                Some(Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving) => false,
+                Some(
+                    Binding::Bound { .. }
+                    | Binding::Lost { .. }
+                    | Binding::Leaving
+                    | Binding::Unmanaged { .. },
+                ) => false,
             };
             if queued != unsettled {
                 return Err(format!("claim {}: queued is {queued}, binding is {binding:?}", claim.meta.key));

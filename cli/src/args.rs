@@ -223,6 +223,10 @@ pub struct RunArguments {
     /// Within how many seconds each published Secret is looked at once, to put right what somebody else changed
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     pub recheck: u64,
+    /// Declare claims Lost only where at most this many of their resources are missing at once; with more, report them
+    /// and leave the claims as they are
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub lost_at_once_max: usize,
     /// The only kinds of which classes may make objects, as Kind.group, or *.group for a whole group; without it,
     /// every kind that Conductor has been given rights to
     #[arg(long, value_name = "KIND.GROUP", value_delimiter = ',')]

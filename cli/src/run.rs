@@ -15,8 +15,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-/// Unless `RUST_LOG` asks for it by name: the client tells of every failed call, and so do we, with what it means.
-const UNLOGGED: &str = "kube_client";
+/// Unless `RUST_LOG` names them: the client logs every failed call and every failed watch, and so do we, once and with
+/// the kind.
+const UNLOGGED: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Runs the controller until a signal.
 pub fn run(arguments: &RunArguments) -> Result<()> {
@@ -46,6 +47,7 @@ fn options(arguments: &RunArguments) -> Result<Options> {
         writes_per_second: arguments.writes_per_second,
         burst: arguments.writes_per_second,
         recheck: Duration::from_secs(arguments.recheck),
+        lost_at_once_max: arguments.lost_at_once_max,
         listen: Some(arguments.listen),
         allowed_kinds: arguments.allow_kinds.clone().map(AllowedKinds::new).unwrap_or_default(),
         databases: !arguments.no_databases,
@@ -83,12 +85,14 @@ pub fn log(format: LogFormat, level: &str) -> Result<()> {
     if directives.is_empty() {
         level.clone_into(&mut directives);
     }
-    if !directives.contains(UNLOGGED) {
-        directives.push_str(&format!(",{UNLOGGED}=off"));
+    for library in UNLOGGED.into_iter().filter(|library| !directives.contains(library)).collect::<Vec<_>>() {
+        directives.push_str(&format!(",{library}=off"));
     }
     let filter =
         EnvFilter::try_new(directives).context("RUST_LOG: write a level such as debug, or target=level")?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A reader of the log that goes away is no reason to panic, which reporting it on the same stream would do.
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
+    let lines = lines.with_writer(std::io::stderr);
     match format {
         LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),

@@ -23,6 +23,7 @@ use kubeconfig::Kubeconfig;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -34,8 +35,7 @@ const MANAGER: &str = "conductor-up";
 /// Lease need not be waited out.
 const IDENTITY: &str = "conductor-up";
 
-/// How often, and with which pauses, the address of health and metrics is asked for again after the Lease was lost.
-const PATIENCE: u32 = 300;
+/// How long it waits before it runs the controllers again after the Lease was lost.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs everything until a signal.
@@ -46,21 +46,23 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
     let manifests = manifests::read(&arguments.filename)?;
     cluster::block_on(async {
         let stop = stop_on_signal()?;
+        // Before anything is written or announced: the address may be in use.
+        let web = bind(arguments.web)?;
         let api = open(arguments)?;
         let served = api.serve(arguments.listen).await.map_err(refused)?;
         let client = api.client();
         install(&client, &arguments.system_namespace).await?;
         let servers = Servers::find(arguments.data.as_deref())?;
         let kubeconfig = Kubeconfig::write(arguments, &served.kubeconfig)?;
-        let web = free(arguments.web)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(tell::follow(client.clone(), arguments.system_namespace.clone()));
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
-        let controllers = control(client.clone(), options(arguments, web, &servers), stop.clone());
+        let address = web.local_addr()?;
+        let controllers = control(client.clone(), options(arguments, web, address, &servers), stop.clone());
         let controllers = tokio::spawn(controllers);
-        welcome(arguments, kubeconfig.path(), served.address, web)?;
+        welcome(arguments, kubeconfig.path(), served.address, address)?;
         manifests::apply(&client, &manifests, &output::say).await?;
         let ended = controllers.await.context("the controllers ended")?;
         // Watches first: they are what would keep the server from ending.
@@ -96,15 +98,11 @@ fn refused(error: embedded::Error) -> anyhow::Error {
 
 /// Runs the controllers. Who was stopped for a while (Ctrl-Z) has lost the Lease, and stands by for it again.
 async fn control(client: Client, options: live::Options, stop: CancellationToken) -> Result<(), live::Error> {
-    let mut patience = 0;
     loop {
         match live::run(client.clone(), options.clone(), stop.clone()).await {
             Err(live::Error::LeaseLost { .. }) if !stop.is_cancelled() => {
                 let _ = output::say("up        lost the Lease, and stands by for it");
-                patience = PATIENCE;
             }
-            // What ran before is ending, and has the address until then.
-            Err(live::Error::Listen { .. }) if patience > 0 && !stop.is_cancelled() => patience -= 1,
             ended => return ended,
         }
         tokio::time::sleep(PAUSE).await;
@@ -124,7 +122,12 @@ async fn install(client: &Client, system_namespace: &str) -> Result<()> {
     databases::install(client, system_namespace).await
 }
 
-fn options(arguments: &UpArguments, web: SocketAddr, servers: &Servers) -> live::Options {
+fn options(
+    arguments: &UpArguments,
+    web: TcpListener,
+    address: SocketAddr,
+    servers: &Servers,
+) -> live::Options {
     live::Options {
         system_namespace: arguments.system_namespace.clone(),
         // `conductor run` may come to the same API: the one that leads is elected as everywhere.
@@ -133,7 +136,8 @@ fn options(arguments: &UpArguments, web: SocketAddr, servers: &Servers) -> live:
             ..live::LeaseOptions::default()
         }),
         identity: IDENTITY.to_owned(),
-        listen: Some(web),
+        listen: Some(address),
+        listener: Some(Arc::new(web)),
         databases: true,
         local_servers: Some(servers.folder()),
         database_config: arguments.database_config.clone(),
@@ -141,13 +145,10 @@ fn options(arguments: &UpArguments, web: SocketAddr, servers: &Servers) -> live:
     }
 }
 
-/// The address with a port that is free now, where none is named.
-fn free(address: SocketAddr) -> Result<SocketAddr> {
-    if address.port() != 0 {
-        return Ok(address);
-    }
-    let listener = TcpListener::bind(address).with_context(|| format!("--web {address}"))?;
-    Ok(listener.local_addr()?)
+/// The socket of health and metrics.
+fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address)
+        .with_context(|| format!("--web {address}: cannot listen there; choose another port, or 0 for any"))
 }
 
 fn welcome(arguments: &UpArguments, kubeconfig: &Path, api: SocketAddr, web: SocketAddr) -> Result<()> {

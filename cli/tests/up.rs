@@ -3,7 +3,7 @@
 
 use conductor_controlplane::{find_kubectl, run_kubectl};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -286,6 +286,74 @@ fn a_manifest_that_cannot_be_applied_is_named_and_nothing_runs() {
         assert!(complaint.contains("broken.yaml") && complaint.contains(told), "{complaint}");
         assert!(!complaint.contains("Status {") && !complaint.contains("Some("), "{complaint}");
     }
+}
+
+#[test]
+fn a_web_address_in_use_is_refused_before_anything_is_announced() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = conductor().args(["up", "--web", &address]).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert!(complaint.contains(&format!("--web {address}: cannot listen there")), "{complaint}");
+}
+
+/// A kubeconfig of an API that nobody serves.
+fn unreachable(folder: &Folder) -> String {
+    let config = "apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]
+users: [{name: a, user: {}}]
+";
+    let path = folder.path("unreachable");
+    fs::write(&path, config).unwrap();
+    path
+}
+
+fn run_command(folder: &Folder) -> Command {
+    let mut command = conductor();
+    command.args(["run", "--kubeconfig", &unreachable(folder), "--no-leader-election"]);
+    command.args(["--listen", "127.0.0.1:0"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn terminate(child: &mut Child) -> Option<i32> {
+    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    child.wait().unwrap().code()
+}
+
+#[test]
+fn the_port_that_is_bound_is_logged_and_a_lost_log_is_no_panic() {
+    let folder = Folder::new("run-log");
+    let mut child = run_command(&folder).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("serving health and metrics") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended without serving");
+    }
+    assert!(line.contains("127.0.0.1:") && !line.contains("127.0.0.1:0\n"), "{line}");
+    assert!(!line.contains("127.0.0.1:0 "), "{line}");
+    // The reader goes away, and the controller fails to list, which it logs.
+    drop(log);
+    let port: u16 =
+        line.split("127.0.0.1:").nth(1).unwrap().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+    let end = Instant::now() + WITHIN;
+    while get(port, "/metrics").is_none_or(|page| !page.contains("HTTP/1.1 200")) {
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none(), "it ended, or serves nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(terminate(&mut child), Some(0));
+}
+
+fn get(port: u16, path: &str) -> Option<String> {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    std::io::read_to_string(stream).ok()
 }
 
 #[test]

@@ -36,12 +36,16 @@ pub mod bound {
     pub const RESOURCE_MISMATCH: &str = "ResourceMismatch";
     /// False: the resource named by `resourceName` is held by, or reserved for, another claim.
     pub const RESOURCE_TAKEN: &str = "ResourceTaken";
-    /// False, for good: the bound resource is gone.
+    /// False: the bound resource was deleted. Ends only when the same resource holds the claim again.
     pub const LOST: &str = "Lost";
-    /// False, for good: the bound resource holds another claim.
+    /// False: the bound resource holds another claim. Ends only when it holds this one again.
     pub const MISBOUND: &str = "Misbound";
     /// False: the claim is being deleted and is left alone.
     pub const DELETING: &str = "Deleting";
+    /// Of an Event: too many resources are missing at once for their claims to become Lost.
+    pub const RESOURCES_MISSING: &str = "ResourcesMissing";
+    /// Of an Event: the resource is in a namespace that this controller does not manage.
+    pub const NOT_MANAGED: &str = "NotManaged";
 
     /// Every reason of this condition.
     pub const ALL: &[&str] = &[

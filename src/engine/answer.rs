@@ -1,6 +1,7 @@
 //! What the API said: to a write, or to a live read. An answer that nobody can be sure of is settled by reading.
 
 use super::{Binding, Effect, Engine, Flight, Target};
+use crate::api::reasons;
 use crate::cache::{Departure, ResourceId};
 use crate::event::Answer;
 use crate::model::WriteId;
@@ -303,13 +304,57 @@ impl Engine {
     /// A live read has told whether a resource is there: claims that were bound to it are settled with that.
     fn resolve_doubts(&mut self, ty: TypeId, name: &Name, missing: bool, now: Time) {
         let key = (ty, name.clone());
-        if missing {
+        let claims = self.doubted.remove(&key).unwrap_or_default();
+        if !missing {
+            self.absent.remove(&key);
+            claims.iter().for_each(|uid| self.settle_claim(uid, now));
+        } else if !claims.is_empty() {
+            self.absent.entry(key).or_default().extend(claims);
+        }
+        // Judged together: the first answer must not decide before the last is here.
+        if self.doubted.is_empty() {
+            self.judge_absent(now);
+        }
+    }
+
+    /// Declares the claims of missing resources lost, or withholds that and reports it where too many are missing at once.
+    fn judge_absent(&mut self, now: Time) {
+        let mut absent = std::mem::take(&mut self.absent);
+        absent.retain(|(ty, name), claims| {
+            claims.retain(|uid| self.state.claim(uid).is_some_and(|claim| !claim.meta.deleting));
+            !claims.is_empty() && self.state.find_resource(*ty, name).is_none()
+        });
+        self.withheld.retain(|uid| absent.values().any(|claims| claims.contains(uid)));
+        if absent.len() > self.config.lost_at_once_max {
+            self.absent = absent;
+            return self.report_withheld();
+        }
+        self.withheld.clear();
+        for (key, claims) in absent {
             self.missing.insert(key.clone());
+            claims.iter().for_each(|uid| self.settle_claim(uid, now));
+            self.missing.remove(&key);
         }
-        for uid in self.doubted.remove(&key).unwrap_or_default() {
-            self.settle_claim(&uid, now);
+    }
+
+    fn report_withheld(&mut self) {
+        let count = self.absent.len();
+        let absent =
+            self.absent.iter().flat_map(|((_, name), claims)| claims.iter().map(move |uid| (name, uid)));
+        let new: Vec<_> = absent.filter(|(_, uid)| !self.withheld.contains(*uid)).collect();
+        let new: Vec<(Name, Uid)> = new.into_iter().map(|(name, uid)| (name.clone(), uid.clone())).collect();
+        for (name, uid) in new {
+            let Some(claim) = self.state.claim(&uid) else { continue };
+            let (ty, key) = (claim.ty, claim.meta.key.clone());
+            let message = format!(
+                "resource {name} was not found, as were {} others at the same time: too many to be called Lost. The \
+                 claim keeps its status. Check that the system namespace, the CRDs and the backup that the cluster was \
+                 restored from are right; `--lost-at-once-max` accepts the loss",
+                count - 1
+            );
+            self.tell(Kind::Claim(ty), &key, &uid, true, reasons::bound::RESOURCES_MISSING, message);
+            self.withheld.insert(uid);
         }
-        self.missing.remove(&key);
     }
 }
 

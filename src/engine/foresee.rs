@@ -3,7 +3,7 @@
 
 use super::{Engine, Flight, Target};
 use crate::action::{Action, Change, Write};
-use crate::model::{Claim, ClaimStatus, Kind, Resource, ResourceStatus, Revision, Time};
+use crate::model::{Claim, ClaimPhase, ClaimStatus, Kind, Resource, ResourceStatus, Revision, Time};
 
 impl Engine {
     /// Whether a write makes a new generation of its object, where the engine can tell what the object is after it.
@@ -113,11 +113,20 @@ fn claim_after(known: &Claim, change: Change) -> Option<Claim> {
     match change {
         Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => {
             let refused_by = std::mem::take(&mut claim.status.refused_by);
-            let (resource, resource_uid) = resource.map(|(key, uid)| (key.name, uid)).unzip();
+            let (resource_namespace, resource, resource_uid) = match (phase, resource) {
+                // A lost claim keeps the record of what it lost.
+                (ClaimPhase::Lost, _) => {
+                    let ClaimStatus { resource_namespace, resource, resource_uid, .. } = &claim.status;
+                    (resource_namespace.clone(), resource.clone(), resource_uid.clone())
+                }
+                (_, Some((key, uid))) => (Some(key.namespace), Some(key.name), Some(uid)),
+                (_, None) => (None, None, None),
+            };
             claim.status = ClaimStatus {
                 written: true,
                 phase,
                 resource,
+                resource_namespace,
                 resource_uid,
                 binding,
                 observed_generation,

@@ -17,13 +17,19 @@ impl Engine {
     pub(super) fn settle_claim(&mut self, uid: &Uid, now: Time) {
         let Some(claim) = self.state.claim(uid).cloned() else { return };
         let holders: Vec<ResourceId> = self.state.holders_of(uid).collect();
+        // Before all else, deletion included: what this engine cannot see it must not end.
+        if let Some(namespace) = self.unmanaged_namespace(&claim) {
+            return self.leave_unmanaged(&claim, namespace);
+        }
         self.dirty.insert(Target::Claim(uid.clone()));
         if claim.meta.deleting {
             return self.leave(uid, &holders);
         }
         if claim.status.phase == ClaimPhase::Lost {
-            let reason = reasons::bound::LOST;
-            return self.lose(&claim, reason, lost_message(&claim));
+            return match self.find_lost(&claim, &holders) {
+                Some(id) => self.adopt(&claim, id, &holders, now),
+                None => self.lose(&claim, reasons::bound::LOST, lost_message(&claim)),
+            };
         }
         let holders = self.without_failed(&claim, holders);
         match self.choose_holder(&claim, &holders) {
@@ -36,6 +42,42 @@ impl Engine {
             }
             None => self.settle_unheld(&claim, now),
         }
+    }
+
+    /// The namespace of the resource that a claim is bound to by its own record, where that is not the system namespace.
+    fn unmanaged_namespace(&self, claim: &Claim) -> Option<Name> {
+        claim.status.resource.as_ref()?;
+        claim.status.resource_namespace.clone().filter(|namespace| *namespace != self.config.system_namespace)
+    }
+
+    /// Another controller's claim, or ours under a wrong system namespace: whether its resource exists cannot be judged here.
+    fn leave_unmanaged(&mut self, claim: &Claim, namespace: Name) {
+        let (uid, key) = (&claim.meta.uid, &claim.meta.key);
+        let resource = claim.status.resource.clone().unwrap_or_default();
+        let binding = Binding::Unmanaged { namespace: namespace.clone(), resource: resource.clone() };
+        if self.bindings.get(uid) == Some(&binding) {
+            return;
+        }
+        let message = format!(
+            "bound to {resource} in namespace {namespace}, which this controller does not manage: its system namespace is \
+             {}. The claim is left as it is",
+            self.config.system_namespace
+        );
+        self.tell(Kind::Claim(claim.ty), key, uid, true, reasons::bound::NOT_MANAGED, message);
+        self.drop_binding(uid);
+        // What it holds counts all the same; of which class it is cannot be seen from here.
+        let requests = claim.wants.as_ref().map(|wants| wants.requests.clone()).unwrap_or_default();
+        self.charge(claim, None, requests);
+        self.bindings.insert(uid.clone(), binding);
+    }
+
+    /// The resource that a lost claim was bound to, the same and no other of its name, if it exists and holds the claim.
+    fn find_lost(&self, claim: &Claim, holders: &[ResourceId]) -> Option<ResourceId> {
+        let lost = claim.status.resource_uid.as_ref()?;
+        let is_lost = |id: &&ResourceId| {
+            self.state.resource(**id).is_some_and(|entry| entry.resource.meta.uid == *lost)
+        };
+        holders.iter().find(is_lost).copied()
     }
 
     /// Lets go of what was made for a claim and has failed for good, once the claim has it on record: its class is not
@@ -178,7 +220,7 @@ impl Engine {
             self.unassume(uid);
         }
         self.charge(claim, class.clone(), requests);
-        let was_bound = claim.status.phase == ClaimPhase::Bound;
+        let was_bound = claim.status.phase != ClaimPhase::Pending;
         if waits && !was_bound {
             self.enqueue_in_flight(claim, now);
             let class = class.unwrap_or_default();
@@ -236,7 +278,13 @@ impl Engine {
             Some(Binding::Provisioning { resource, .. }) => {
                 self.state.find_resource(claim.ty, resource).is_none()
             }
-            Some(Binding::Waiting(_) | Binding::Bound { .. } | Binding::Lost { .. } | Binding::Leaving)
+            Some(
+                Binding::Waiting(_)
+                | Binding::Bound { .. }
+                | Binding::Lost { .. }
+                | Binding::Leaving
+                | Binding::Unmanaged { .. },
+            )
             | None => false,
         };
         if in_progress {
@@ -268,8 +316,7 @@ impl Engine {
         // A resource that was deleted and made again under its name has other data in it.
         if claim.status.resource_uid.as_ref().is_some_and(|uid| *uid != entry.resource.meta.uid) {
             let message = format!(
-                "resource {name} was replaced by another of that name; the claim is not bound to other data. \
-                 Delete it to claim anew"
+                "resource {name} was replaced by another of that name; the claim is not bound to other data. {NEW_CLAIM}"
             );
             return self.lose(claim, reasons::bound::LOST, message);
         }
@@ -324,7 +371,8 @@ impl Engine {
                 Binding::Assumed { .. }
                 | Binding::Provisioning { .. }
                 | Binding::Lost { .. }
-                | Binding::Leaving,
+                | Binding::Leaving
+                | Binding::Unmanaged { .. },
             ) => return,
             Some(Binding::Bound { .. }) => {
                 if claim.status.phase == ClaimPhase::Bound {
@@ -411,6 +459,10 @@ fn what_is_left_for(entry: &ResourceEntry, claim: &Claim) -> Capacity {
     given
 }
 
+/// What a user can do about a lost claim, and what that costs.
+const NEW_CLAIM: &str = "To start over with an empty resource, create a claim of another name; deleting this claim \
+                         deletes the record of its data";
+
 fn misbound_message(entry: &ResourceEntry, claim: &Claim) -> String {
     let name = &entry.resource.meta.key.name;
     let told = |r: &ClaimRef| match r.claim == claim.meta.key {
@@ -420,7 +472,7 @@ fn misbound_message(entry: &ResourceEntry, claim: &Claim) -> String {
     let holders: Vec<String> = others(entry, claim).map(told).collect();
     let holders = holders.join(", ");
     format!(
-        "resource {name} is held by {holders}, and not by this claim any more. Delete the claim to claim anew"
+        "resource {name} is held by {holders}, and not by this claim any more. Its data is still in {name}. {NEW_CLAIM}"
     )
 }
 
@@ -432,8 +484,11 @@ fn lost_message(claim: &Claim) -> String {
     }
     match claim.status.resource.as_ref().or(claim.resource_name.as_ref()) {
         Some(name) => {
-            format!("resource {name} is gone; the claim is not bound to other data. Delete it to claim anew")
+            format!(
+                "resource {name} was deleted; the claim is not bound to other data. It is bound again if the same \
+                 resource returns. {NEW_CLAIM}"
+            )
         }
-        None => "the claim was bound and its resource is not known. Delete it to claim anew".to_owned(),
+        None => format!("the claim was bound and its resource is not known. {NEW_CLAIM}"),
     }
 }

@@ -56,7 +56,7 @@ impl Engine {
         let Some(claim) = self.state.claim(uid).cloned() else { return };
         let mut may_wait = false;
         let change = match self.bindings.get(uid) {
-            None | Some(Binding::Waiting(None) | Binding::Assumed { .. }) => None,
+            None | Some(Binding::Waiting(None) | Binding::Assumed { .. } | Binding::Unmanaged { .. }) => None,
             Some(Binding::Waiting(Some(refused))) => {
                 let side = ClaimSide::Pending { reason: refused.reason, message: &refused.refusal.message };
                 plan_claim(&claim, &side, now)

@@ -67,6 +67,7 @@ pub(super) struct Metrics {
     refusals: Family<PredicateLabels, Counter>,
     conflicts: Counter,
     batches_given_up: Counter,
+    withheld_losses: Gauge,
     calls: Family<CallLabels, Counter>,
     call_seconds: SecondsByVerb,
     watch_restarts: Family<RestartLabels, Counter>,
@@ -92,6 +93,7 @@ impl Metrics {
             refusals: Family::default(),
             conflicts: Counter::default(),
             batches_given_up: Counter::default(),
+            withheld_losses: Gauge::default(),
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(call_buckets),
             watch_restarts: Family::default(),
@@ -116,7 +118,7 @@ impl Metrics {
     fn register(&mut self) {
         let Metrics {
             registry: r, queue, decisions, decision_seconds, bound, bind_seconds, bound_after_flush, refusals,
-            conflicts, batches_given_up, calls, call_seconds, watch_restarts, unreadable, events_dropped,
+            conflicts, batches_given_up, withheld_losses, calls, call_seconds, watch_restarts, unreadable, events_dropped,
             leader, writes_waiting, writes_flying, databases,
         } = self;
         r.register("queue_claims", "Claims that wait: active, backoff, parked, in_flight", queue.clone());
@@ -128,6 +130,7 @@ impl Metrics {
         r.register("refusals", "Refusals, by the predicate that refused most", refusals.clone());
         r.register("conflicts", "Writes that met a newer object", conflicts.clone());
         r.register("batches_given_up", "Batches placed one by one because together would have taken too long", batches_given_up.clone());
+        r.register("claims_loss_withheld", "Claims whose resource was not found and that are not declared Lost, because too many were missing at once", withheld_losses.clone());
         r.register("api_calls", "Calls to the API by verb, kind and HTTP status; 0 where none came", calls.clone());
         r.register("api_call_seconds", "Time until the API answered", call_seconds.clone());
         r.register("watch_restarts", "Watches begun anew, by kind and why", watch_restarts.clone());
@@ -159,6 +162,7 @@ impl Metrics {
         for (place, count) in places {
             self.queue.get_or_create(&PlaceLabels { place }).set(count as i64);
         }
+        self.withheld_losses.set(engine.withheld_losses() as i64);
         let Stats { decisions, bound, refusals, conflicts, batches_given_up } = engine.stats();
         let (known, flushed) = told;
         self.decisions.inc_by(decisions - known.decisions);

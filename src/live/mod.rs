@@ -132,7 +132,12 @@ impl Controller {
     async fn serve(&mut self) -> Result<(), Error> {
         let Some(address) = self.options.listen else { return Ok(()) };
         let failed = |error| Error::Listen { address, error };
-        let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
+        let listener = match &self.options.listener {
+            Some(open) => share(open).map_err(failed)?,
+            None => tokio::net::TcpListener::bind(address).await.map_err(failed)?,
+        };
+        // The one that is bound: port 0 asks for any that is free.
+        let address = listener.local_addr().map_err(failed)?;
         tracing::info!(%address, "serving health and metrics");
         let served = serve::serve(listener, Arc::clone(&self.health), Arc::clone(&self.metrics));
         self.tasks.spawn(named("server of health and metrics", served));
@@ -294,8 +299,16 @@ fn engine_config(options: &Options) -> Config {
         system_namespace: Name::from(options.system_namespace.as_str()),
         adapters: Arc::clone(&options.adapters),
         allowed_kinds: options.allowed_kinds.clone(),
+        lost_at_once_max: options.lost_at_once_max,
         ..Config::default()
     }
+}
+
+/// Another handle of an open socket, for the async runtime.
+fn share(open: &std::net::TcpListener) -> std::io::Result<tokio::net::TcpListener> {
+    let listener = open.try_clone()?;
+    listener.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(listener)
 }
 
 /// A part with its name, which it tells when it ends.

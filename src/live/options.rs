@@ -3,7 +3,7 @@
 use super::chance;
 use crate::model::AllowedKinds;
 use crate::template::Adapters;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,10 +34,15 @@ pub struct Options {
     pub recheck: Duration,
     /// Where health and metrics are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// A socket that is open already, to serve health and metrics on instead.
+    pub listener: Option<Arc<TcpListener>>,
     /// How long calls on their way are waited for when asked to stop.
     pub drain: Duration,
     /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
     pub allowed_kinds: AllowedKinds,
+    /// How many resources of bound claims may be missing at once for their claims to become Lost; with more, the
+    /// claims keep their status and Events report the loss.
+    pub lost_at_once_max: usize,
     /// Whether claims on database servers get databases of their own, made by this process.
     pub databases: bool,
     /// Folder for the data of database servers that this process runs itself; without one it runs none.
@@ -64,8 +69,10 @@ impl Default for Options {
             page_size: 1_000,
             recheck: Duration::from_secs(600),
             listen: None,
+            listener: None,
             drain: Duration::from_secs(5),
             allowed_kinds: AllowedKinds::default(),
+            lost_at_once_max: 2,
             databases: false,
             local_servers: None,
             database_config: None,

@@ -146,6 +146,7 @@ impl<R: Reader> Watch<R> {
 
     /// Follows until the list cannot be had; says why. Counts failures anew once it has been.
     pub async fn follow_while_served(&self, failures: &mut u32) -> Trouble {
+        let mut warned = None;
         loop {
             let (items, revision) = match self.list().await {
                 Ok(listed) => listed,
@@ -157,7 +158,7 @@ impl<R: Reader> Watch<R> {
             if !self.tell(self.reader.listed(items, read)).await {
                 return Trouble { status: None, why: "nobody listens any more".to_owned() };
             }
-            self.watch_from(revision).await;
+            self.watch_from(revision, &mut warned).await;
         }
     }
 
@@ -244,12 +245,16 @@ impl<R: Reader> Watch<R> {
         }
     }
 
-    /// Watches from a revision until the list must be taken anew.
-    async fn watch_from(&self, mut revision: String) {
+    /// Watches from a revision until the list must be taken anew. `warned` is the failure that was logged last: the
+    /// same one is not logged again until a watch has lasted.
+    async fn watch_from(&self, mut revision: String, warned: &mut Option<String>) {
         let (kind, mut failures) = (self.reader.name(), 0_u32);
         loop {
             match self.watch_once(&mut revision, failures > 0).await {
-                End::Over => failures = 0,
+                End::Over => {
+                    failures = 0;
+                    *warned = None;
+                }
                 End::Expired => {
                     self.metrics.watch_restarted(self.reader.metric(), EXPIRED);
                     tracing::info!(kind, revision, "the API no longer knows this revision, listing anew");
@@ -259,8 +264,9 @@ impl<R: Reader> Watch<R> {
                     failures += 1;
                     self.tell_lost(Some(&why)).await;
                     self.metrics.watch_restarted(self.reader.metric(), FAILED);
-                    if failures.is_power_of_two() {
-                        tracing::warn!(kind, failures, why, "the watch failed, trying again");
+                    if warned.as_deref() != Some(&why) {
+                        tracing::warn!(kind, why, "the watch failed, trying again");
+                        *warned = Some(why);
                     }
                     if failures >= RELIST_AFTER {
                         return;

@@ -86,7 +86,7 @@ pub enum ClaimPhase {
     Pending,
     /// Both sides agree.
     Bound,
-    /// Its resource is gone or held by another. Terminal.
+    /// Its resource was deleted or is held by another. It ends only when the same resource holds the claim again.
     Lost,
 }
 
@@ -110,6 +110,8 @@ pub struct ClaimStatus {
     pub phase: ClaimPhase,
     /// The resource that it was bound to.
     pub resource: Option<Name>,
+    /// The namespace of that resource.
+    pub resource_namespace: Option<Name>,
     /// Which life of that name it was bound to.
     pub resource_uid: Option<Uid>,
     /// The published Secret's name.
@@ -350,6 +352,7 @@ impl ClaimStatus {
                 _ => ClaimPhase::Pending,
             },
             resource: status.at("resourceRef").at("name").name().ok().flatten(),
+            resource_namespace: status.at("resourceRef").at("namespace").name().ok().flatten(),
             resource_uid: status.at("resourceRef").at("uid").name().ok().flatten(),
             binding: status.at("binding").at("name").name().ok().flatten(),
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),

@@ -18,7 +18,8 @@ pub struct Laws {
     late: bool,
     /// Claims that a resource was made for, and whether a user has deleted it since.
     made: BTreeMap<String, bool>,
-    lost: BTreeSet<String>,
+    /// Claims that are Lost, with the UID of the resource that each lost.
+    lost: BTreeMap<String, String>,
     /// Whether resources may be destroyed, by the last live read of each.
     doomed: BTreeMap<String, bool>,
     /// Everything that claims have asked for, as each edit left it: a decision may be older than the last edit.
@@ -223,7 +224,8 @@ impl Laws {
             return Err(format!("I1: {name} has {slots} slots and is given to {:?}", holders(resource)));
         }
         let Some(claim) = find_claim(world, uid) else { return Ok(()) };
-        if self.lost.contains(uid) && !late {
+        let is_another = |lost: &String| resource.metadata.uid.as_ref() != Some(lost);
+        if self.lost.get(uid).is_some_and(is_another) && !late {
             return Err(format!("claim {uid} is Lost, and is bound to {name}"));
         }
         let restored = !claim.body["status"]["resourceRef"].is_null();
@@ -256,15 +258,17 @@ impl Laws {
     }
 
     fn check_lost(&mut self, claim: &Object) -> Result<(), String> {
-        let (uid, is_lost) = (uid_of(claim), claim.body["status"]["phase"] == "Lost");
-        if is_lost {
-            self.lost.insert(uid);
+        let (uid, status) = (uid_of(claim), &claim.body["status"]);
+        let recorded = status["resourceRef"]["uid"].as_str().unwrap_or_default().to_owned();
+        if status["phase"] == "Lost" {
+            self.lost.insert(uid, recorded);
             return Ok(());
         }
-        if self.lost.contains(&uid) {
-            Err(format!("Lost is terminal: {uid} is {}", claim.body["status"]))
-        } else {
-            Ok(())
+        match self.lost.get(&uid) {
+            Some(lost) if *lost != recorded || lost.is_empty() => {
+                Err(format!("Lost ends with the same resource only: {uid} is {status}"))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 

@@ -190,6 +190,15 @@ impl<'a> Explainer<'a> {
             Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
                 alone(self.bound(subject, claim, resource, blank))
             }
+            Binding::Unmanaged { namespace, resource } => {
+                let message = format!(
+                    "bound to {resource} in namespace {namespace}, which is not the system namespace ({}): not judged here",
+                    self.options.system_namespace
+                );
+                let place = Place { namespace: namespace.clone(), name: resource.clone() };
+                let (outcome, resource) = (Outcome::Bound, Some(place));
+                alone(PlannedClaim { outcome, resource, message: Arc::from(message), ..blank })
+            }
             Binding::Provisioning { class, resource } => alone(self.made(claim, class, resource, blank)),
             Binding::Waiting(refused) => {
                 let refusal = refused.as_ref().map(|r| &*r.refusal);
@@ -241,7 +250,10 @@ impl<'a> Explainer<'a> {
         let staying = holders.filter(|entry| !entry.departed.contains_key(uid));
         let names = staying.map(|entry| &entry.resource.meta.key.name);
         let name = names.filter(|name| recorded.is_none_or(|recorded| recorded == *name)).min()?;
-        Some(format!("lost for good: resource {name} names it still; delete the claim to claim anew"))
+        Some(format!(
+            "lost: resource {name} references the claim, but the claim does not record the UID of {name} as its own. \
+             Deleting the claim releases {name} to its reclaim policy"
+        ))
     }
 
     fn is_being_made(&self, claim: &Claim, resource: &Name) -> bool {

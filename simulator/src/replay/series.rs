@@ -59,7 +59,7 @@ pub(super) fn sample(stage: &Stage, at: u64) -> Sample {
     let mut sample = Sample { at, classes: stage.holdings.classes.clone(), ..Sample::default() };
     for (stand, count) in stage.engine.count_claims() {
         match stand {
-            Stand::Bound => sample.bound += count,
+            Stand::Bound | Stand::Unmanaged => sample.bound += count,
             Stand::Provisioning => sample.provisioning += count,
             Stand::Lost => sample.lost += count,
             Stand::Waiting(reason) => {

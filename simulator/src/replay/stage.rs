@@ -343,7 +343,7 @@ impl Stage {
                 refused.as_ref().map(|r| Verdict::Refuse { reason: r.reason.to_owned() })
             }
             Binding::Lost { reason, .. } => Some(Verdict::Lost { reason: (*reason).to_owned() }),
-            Binding::Leaving => None,
+            Binding::Leaving | Binding::Unmanaged { .. } => None,
         }
     }
 }

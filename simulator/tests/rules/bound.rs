@@ -1,6 +1,7 @@
 //! A claim that was bound: Lost, restored, misbound (rules 10 and 11).
 
 use crate::support::{CLAIM, RESOURCE, Run, With, asks, claim, db, held_by, kept_for, resource, world};
+use conductor::engine::Config;
 use conductor::model::Object;
 use serde_json::json;
 
@@ -29,7 +30,8 @@ fn a_bound_claim_whose_resource_is_gone_is_lost_and_told_so_once() {
 fn a_lost_claim_keeps_the_name_of_what_it_lost() {
     let mut run = one_bound();
     run.destroy(RESOURCE, "r");
-    assert!(run.message("c").contains("resource r is gone"), "{}", run.message("c"));
+    assert!(run.message("c").contains("resource r was deleted"), "{}", run.message("c"));
+    assert_eq!(run.body(CLAIM, "c")["status"]["resourceRef"]["name"], "r");
 }
 
 #[test]
@@ -225,4 +227,73 @@ fn what_an_administrator_kept_stays_kept_when_its_reference_is_put_back() {
     run.edit(RESOURCE, "r", clear_refs);
     assert_eq!(run.outcome("c"), "-> r");
     assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"][0]["reserved"], true);
+}
+
+/// The same world under a controller that manages another system namespace.
+fn under_another_namespace(run: Run) -> Run {
+    let config = Config { system_namespace: "elsewhere".into(), ..Config::default() };
+    Run { lab: run.lab.restart(config) }
+}
+
+#[test]
+fn a_claim_bound_in_another_namespace_is_left_as_it_is() {
+    let mut run = under_another_namespace(one_bound());
+    run.lab.advance(3_600_000);
+    assert_eq!((run.outcome("c").as_str(), run.lab.writes()), ("-> r", 0));
+    assert_eq!(run.notes("c"), ["NotManaged"]);
+    run.edit_spec(CLAIM, "c", asks(2));
+    assert_eq!((run.outcome("c").as_str(), run.lab.writes()), ("-> r", 0));
+    let run = run.restart();
+    assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
+}
+
+#[test]
+fn a_wrong_system_namespace_ends_no_claim_that_is_deleted() {
+    let mut run = under_another_namespace(one_bound());
+    run.delete(CLAIM, "c");
+    run.lab.advance(3_600_000);
+    assert!(
+        run.find(CLAIM, "c").is_some(),
+        "its protection stays until its own controller has released the resource"
+    );
+    assert_eq!(run.lab.writes(), 0);
+    let run = run.restart();
+    assert!(run.find(CLAIM, "c").is_none());
+    assert_eq!(run.resource("r"), "Released by c");
+}
+
+#[test]
+fn lost_ends_when_the_same_resource_holds_the_claim_again() {
+    let mut run = one_bound();
+    let kept = run.find(RESOURCE, "r").unwrap().clone();
+    run.destroy(RESOURCE, "r");
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    run.lab.world.put(kept);
+    let run = run.restart();
+    assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
+}
+
+#[test]
+fn several_missing_resources_at_once_lose_no_claim() {
+    let scene = (1..=3).fold(world(), |scene, n| scene.resource(&format!("r{n}"), db(5)));
+    let scene = (1..=3).fold(scene, |scene, n| scene.claim(&format!("c{n}"), asks(1)));
+    let mut run = scene.settle();
+    let bound = run.outcomes();
+    let kept: Vec<Object> = run.lab.world.objects().filter(|o| o.kind == RESOURCE).cloned().collect();
+    for resource in &kept {
+        let key = conductor_simulator::world::key_of(resource);
+        run.lab.world.edit(RESOURCE, &key, |object| object.metadata.finalizers = None);
+        run.lab.world.delete(RESOURCE, &key);
+    }
+    let braked = Config { lost_at_once_max: 2, ..Config::default() };
+    let run = Run { lab: run.lab.restart(braked.clone()) };
+    assert_eq!((run.outcomes(), run.lab.writes()), (bound.clone(), 0));
+    assert_eq!(run.notes("c1"), ["ResourcesMissing"]);
+    assert_eq!(run.lab.engine.withheld_losses(), 3);
+    // Two of them return: one that is missing alone is lost, and says what that means.
+    let mut lab = run.lab;
+    kept[1..].iter().for_each(|resource| drop(lab.world.put(resource.clone())));
+    let run = Run { lab: lab.restart(braked) };
+    assert_eq!(run.outcomes(), ["c1: Lost Lost", "c2 -> r2", "c3 -> r3"]);
+    assert!(run.message("c1").contains("deletes the record of its data"), "{}", run.message("c1"));
 }

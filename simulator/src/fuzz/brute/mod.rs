@@ -57,6 +57,8 @@ pub struct Db {
     deleting: bool,
     claimable: bool,
     says_released: bool,
+    /// Which life of its name.
+    uid: String,
     pub references: Vec<Reference>,
     /// UIDs that left for good.
     gone: BTreeSet<String>,
@@ -74,6 +76,7 @@ pub struct Ask {
     deleting: bool,
     phase: String,
     recorded: Option<String>,
+    recorded_uid: Option<String>,
     named: Option<String>,
     profile: Option<String>,
     class: Option<String>,
@@ -457,7 +460,10 @@ impl Brute {
             return Some(Outcome::Leaving);
         }
         if ask.phase == "Lost" {
-            return Some(Outcome::Lost);
+            // It ends where the same resource, not another of its name, holds the claim again.
+            let same = |at: &&usize| Some(&self.dbs[**at].uid) == ask.recorded_uid.as_ref();
+            let Some(at) = holders.iter().find(same).copied() else { return Some(Outcome::Lost) };
+            return Some(self.hold(ask, at));
         }
         let named =
             |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());
@@ -472,17 +478,22 @@ impl Brute {
             }
         }
         if let Some(holder) = holder {
-            let db = &self.dbs[holder];
-            let (name, class) = (db.name.clone(), db.class.clone());
-            let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
-            let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
-            self.charge(ask, class, requests);
-            return Some(Outcome::Held(name));
+            return Some(self.hold(ask, holder));
         }
         if ask.phase == "Bound" || ask.recorded.is_some() {
             return Some(self.restore(ask));
         }
         None
+    }
+
+    /// A claim that a resource holds is charged for what it was given.
+    fn hold(&mut self, ask: &Ask, at: usize) -> Outcome {
+        let db = &self.dbs[at];
+        let (name, class) = (db.name.clone(), db.class.clone());
+        let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
+        let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
+        self.charge(ask, class, requests);
+        Outcome::Held(name)
     }
 
     /// A claim that was bound, and whose resource does not say so.

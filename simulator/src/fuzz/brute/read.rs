@@ -43,6 +43,7 @@ impl Db {
         let readable = slots >= 1;
         Db {
             name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
             readable,
             class: text(&spec["class"]).filter(|_| readable),
             engine: engine(&spec["engine"]),
@@ -85,6 +86,7 @@ impl Ask {
             deleting: meta.deletion_timestamp.is_some(),
             phase: status["phase"].as_str().unwrap_or("Pending").to_owned(),
             recorded: text(&status["resourceRef"]["name"]),
+            recorded_uid: text(&status["resourceRef"]["uid"]),
             named: text(&spec["resourceName"]),
             profile: meta
                 .annotations
