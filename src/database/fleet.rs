@@ -3,7 +3,7 @@
 //! label gets is the instance with the longest label that it begins with, whole dot segments only.
 
 use crate::api::common::ReclaimPolicy;
-use crate::api::database::{API_VERSION, ENGINE_VERSION};
+use crate::api::database::{API_VERSION, ENGINE_VERSION, GROUP};
 use crate::model::{FieldError, ValueError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,6 +66,8 @@ pub struct OnDemand {
     pub engine: String,
     /// What becomes of it.
     pub policy: ReclaimPolicy,
+    /// Whether the databases on it are kept when their claims are deleted, whatever the class of its shape says.
+    pub keeps_databases: bool,
 }
 
 /// One server.
@@ -327,6 +329,7 @@ impl OnDemand {
             version: section.say("engineVersion", "defaultEngineVersion"),
             engine: engine(label, section.say("type", ""))?,
             policy: if section.deletes()? { policy } else { ReclaimPolicy::Retain },
+            keeps_databases: policy == ReclaimPolicy::Retain,
         })
     }
 
@@ -335,7 +338,7 @@ impl OnDemand {
     /// # Errors
     /// There is no class of its shape and engine.
     pub fn to_class(&self, namespace: &str, label: &str, patterns: &[Pattern]) -> Result<Value, FieldError> {
-        let OnDemand { shape, storage_gb, version, engine, policy } = self;
+        let OnDemand { shape, storage_gb, version, engine, policy, keeps_databases } = self;
         let fits =
             |pattern: &&Pattern| pattern.shape == *shape && is_engine(pattern.engine.as_deref(), engine);
         let pattern = patterns.iter().find(fits).ok_or_else(|| {
@@ -357,6 +360,9 @@ impl OnDemand {
             class["labels"]["shape"] = Value::from(shape.clone());
         }
         class["reclaimPolicy"] = json!(policy);
+        if *keeps_databases {
+            keep_databases(label, &mut class)?;
+        }
         if let Some(version) = version {
             class["version"] = Value::from(version.clone());
         }
@@ -368,6 +374,41 @@ impl OnDemand {
         }
         Ok(class)
     }
+}
+
+/// Makes the servers of a class keep their databases: the class that it was copied from may drop them at once.
+fn keep_databases(label: &str, class: &mut Value) -> Result<(), FieldError> {
+    let unreadable = || {
+        let fix = "write the rules of databases there as plain values, without an expression";
+        ValueError::new("retain", "cannot be set in spec.databases of the template of its class", fix)
+            .in_field(format!("{label}.reclaimPolicy"))
+    };
+    let mut all: Vec<&mut Value> = Vec::new();
+    let fields = class.as_object_mut().into_iter().flatten();
+    for (field, value) in fields {
+        match field.as_str() {
+            "template" => all.push(value),
+            "templates" => {
+                let entries = value.as_array_mut().into_iter().flatten();
+                all.extend(entries.filter_map(|entry| entry.get_mut("template")));
+            }
+            _ => {}
+        }
+    }
+    for template in all.into_iter().filter(|template| makes_server(template)) {
+        let template = template.as_object_mut().ok_or_else(unreadable)?;
+        let spec = template.entry("spec").or_insert_with(|| json!({})).as_object_mut();
+        let rules = spec.ok_or_else(unreadable)?.entry("databases").or_insert_with(|| json!({}));
+        let rules = rules.as_object_mut().ok_or_else(unreadable)?;
+        rules.insert("reclaimPolicy".to_owned(), json!(ReclaimPolicy::Retain));
+    }
+    Ok(())
+}
+
+/// Whether a template makes a server on which claims get databases.
+fn makes_server(template: &Value) -> bool {
+    let group = template["apiVersion"].as_str().and_then(|version| version.split('/').next());
+    group == Some(GROUP) && matches!(template["kind"].as_str(), Some("DatabaseServer" | "LocalServer"))
 }
 
 /// Claims that share an instance that was made on demand, where its class does not say.
@@ -640,6 +681,39 @@ athena.hostapp:
         assert_eq!(fleet.on_demand["b"].policy, ReclaimPolicy::Retain, "an orphan is kept");
         let told = fleet.on_demand["b"].to_class("s", "b", &patterns).expect_err("none is large").to_string();
         assert!(told.contains("b.shape: `large` has no class") && told.contains("engine mariadb"), "{told}");
+    }
+
+    #[test]
+    fn a_label_that_retains_keeps_server_and_databases() {
+        let fleet = Fleet::read(
+            "a:\n  reclaimPolicy: retain\nb:\n  reclaimPolicy: delete\nc:\n  deletePolicy: orphan\n",
+        );
+        let fleet = fleet.expect("it can be read");
+        let server = |rules: Value| json!({"apiVersion": API_VERSION, "kind": "LocalServer", "spec": rules});
+        let drops = json!({"databases": {"reclaimPolicy": "Delete", "quarantineMinutes": 0}});
+        let class = |label: &str, fields: Value| {
+            let pattern = Pattern { shape: None, engine: None, fields };
+            fleet.on_demand[label].to_class("s", label, &[pattern])
+        };
+        let policy = |label: &str, rules: &Value| {
+            let class = class(label, json!({"template": server(rules.clone())})).expect("it has a class");
+            let of = |pointer: &str| class.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+            (of("/reclaimPolicy"), of("/template/spec/databases/reclaimPolicy"))
+        };
+        let text = |text: &str| Some(text.to_owned());
+        for rules in [&drops, &json!({}), &json!({"databases": {}})] {
+            assert_eq!(policy("a", rules), (text("Retain"), text("Retain")), "{rules}");
+            assert_eq!(policy("c", rules), (text("Retain"), text("Retain")), "{rules}");
+        }
+        assert_eq!(policy("b", &drops), (text("Delete"), text("Delete")));
+        let several = json!({"templates": [{"id": "x", "template": {"kind": "ConfigMap", "spec": "text"}},
+            {"id": "y", "template": server(drops.clone())}]});
+        let several = class("a", several).expect("it has a class");
+        assert_eq!(several["templates"][1]["template"]["spec"]["databases"]["reclaimPolicy"], "Retain");
+        assert_eq!(several["templates"][0]["template"], json!({"kind": "ConfigMap", "spec": "text"}));
+        let computed = class("a", json!({"template": server(json!({"databases": "${parameters.rules}"}))}));
+        let told = computed.expect_err("an expression cannot be changed").to_string();
+        assert!(told.contains("a.reclaimPolicy") && told.contains("spec.databases"), "{told}");
     }
 
     #[test]
