@@ -24,6 +24,9 @@ pub const ON_SERVER: &str = "database.conductor.io/server";
 pub const ROTATE: &str = "database.conductor.io/rotate";
 /// Annotation on a LogicalDatabase: `"true"` takes it out of quarantine and keeps it.
 pub const UNDELETE: &str = "database.conductor.io/undelete";
+/// Annotation on a RelationalDatabase: its own reclaim policy, while databases on its server that outlast their claims
+/// make it stay. `spec.reclaimPolicy` reads Retain meanwhile.
+pub const HELD: &str = "database.conductor.io/held-reclaim-policy";
 /// Annotation on a claim: the Secret beside it that its application reads in place of its own.
 pub const DELIVERED_IN: &str = "database.conductor.io/delivered-in";
 /// Annotation on a server: the version that claims on it ask for, where they come by the label of an instance.

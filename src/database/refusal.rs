@@ -19,6 +19,11 @@ pub enum Refusal {
     },
     /// The database was there and is gone.
     Gone,
+    /// The claim's database was asked back, and is on another server.
+    Elsewhere {
+        /// Which one.
+        server: String,
+    },
 }
 
 /// Something on a server that has a name.
@@ -76,7 +81,7 @@ impl Refusal {
     pub fn marked_by(&self) -> Option<&str> {
         match self {
             Refusal::Taken { by: Stranger::Another(id), .. } => Some(id),
-            Refusal::Taken { by: Stranger::Unmarked, .. } | Refusal::Gone => None,
+            Refusal::Taken { by: Stranger::Unmarked, .. } | Refusal::Gone | Refusal::Elsewhere { .. } => None,
         }
     }
 
@@ -118,6 +123,11 @@ impl fmt::Display for Refusal {
                 let choice = what.choice(name).unwrap_or("ask an administrator");
                 write!(f, "{} {name} on the server is another claim's: {choice}", what.word())
             }
+            Refusal::Elsewhere { server } => write!(
+                f,
+                "the database that was restored for this claim is on {server}, and the claim is bound to another server; no \
+                 empty database takes its place: select the resource of {server}, or claim under another name"
+            ),
             Refusal::Gone => f.write_str(
                 "the database was there and is gone; it is not replaced by an empty one: restore it on the server, or make a new claim",
             ),

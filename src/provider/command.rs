@@ -258,7 +258,8 @@ async fn on_record(
     key: &'static str,
     value: String,
 ) -> Result<Note, Refused> {
-    let waits_for = trouble_of(client, system_namespace, &record.spec.server).await?;
+    let server = &record.spec.server;
+    let waits_for = trouble_of(client, system_namespace, server).await?;
     let (kind, name) = (ApiResource::erase::<LogicalDatabase>(&()), record.name_any());
     let mut on = json!({"uid": record.uid()});
     // One that is asked back is not ready, and that is nothing that is wrong with it.
@@ -270,7 +271,21 @@ async fn on_record(
         _ => record.status.as_ref().and_then(|status| wrong(status.conditions.as_deref())),
     };
     let note = note(client, &kind, (system_namespace, &name), on, (key, value)).await?;
+    if key == UNDELETE && is_going(client, system_namespace, server).await? {
+        let (kind, of) = (server.kind.word(), &server.name);
+        return Err(Refused::NotFound(format!(
+            "the database is kept, and no claim can be bound to it: {kind} {of} is being deleted and takes no claims. Copy its \
+             data to another database; deleting LogicalDatabase {name} then lets the server go, with the data"
+        )));
+    }
     Ok(Note { waits_for, told, ..note })
+}
+
+/// Whether a server is being deleted.
+async fn is_going(client: &Client, system_namespace: &str, server: &ServerRef) -> Result<bool, Refused> {
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), system_namespace, &world::servers(server.kind));
+    Ok(api.get_opt(&server.name).await?.is_some_and(|found| found.metadata.deletion_timestamp.is_some()))
 }
 
 /// What an object says is wrong with it.

@@ -144,6 +144,22 @@ impl Desk {
         }
     }
 
+    /// Deletes an object where it is still as it was read.
+    pub async fn delete_as_read(
+        &self,
+        api: &Api<DynamicObject>,
+        object: &DynamicObject,
+    ) -> Result<(), Trouble> {
+        self.may_write()?;
+        let preconditions =
+            Some(Preconditions { uid: object.uid(), resource_version: object.resource_version() });
+        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+        match tokio::time::timeout(WITHIN, api.delete(&object.name_any(), &parameters)).await {
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
+            other => answer(other).map(drop),
+        }
+    }
+
     pub fn may_write(&self) -> Result<(), Trouble> {
         if self.leader.leads() { Ok(()) } else { Err(Trouble::NotLeading) }
     }

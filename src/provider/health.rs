@@ -1,6 +1,7 @@
 //! Servers looked at, again and again: their status says how they are, and what they offer is there for claims.
 
 use super::desk::Desk;
+use super::hold;
 use super::leaving;
 use super::pass::Provider;
 use super::pool::Health;
@@ -118,6 +119,10 @@ async fn look(provider: &Provider, reference: &ServerRef, object: &DynamicObject
     {
         tracing::debug!(server = reference.name, %trouble, "its status cannot be written");
     }
+    let is_well = asked.as_ref().is_ok_and(|(_, health)| health.missing.is_empty());
+    if let Err(trouble) = hold::look(provider, reference, object, is_well).await {
+        tracing::debug!(server = reference.name, %trouble, "its resource cannot be looked after yet");
+    }
     match asked {
         Ok((server, health)) if health.missing.is_empty() => {
             if let Some(of_offer) = &server.offer
@@ -231,7 +236,7 @@ async fn offer(provider: &Provider, server: &Server, of: &Offer, health: &Health
 
 /// A resource that its last claim has left is Released. Its databases are dealt with one by one, so the server itself
 /// has nothing of them left to protect.
-async fn give_out_again(provider: &Provider, found: &DynamicObject) -> Result<(), Trouble> {
+pub(super) async fn give_out_again(provider: &Provider, found: &DynamicObject) -> Result<(), Trouble> {
     let left = holders(found);
     if world::text(found, "/status/phase") != "Released" {
         return Ok(());

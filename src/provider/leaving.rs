@@ -58,7 +58,7 @@ pub(super) async fn leave(
 }
 
 /// Asked live: a copy may not have the record of a database that was begun just now.
-async fn records_on(provider: &Provider, reference: &ServerRef) -> Result<usize, Trouble> {
+pub(super) async fn records_on(provider: &Provider, reference: &ServerRef) -> Result<usize, Trouble> {
     let kind = world::kind(GROUP, "LogicalDatabase", "logicaldatabases");
     let records = provider.desk.list(&provider.desk.others(&kind, &provider.desk.namespace)).await?;
     let on_it = |record: &&DynamicObject| {

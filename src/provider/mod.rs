@@ -25,6 +25,7 @@ mod figures;
 mod follow;
 mod front;
 mod health;
+mod hold;
 mod leaving;
 pub mod local;
 mod mariadb;

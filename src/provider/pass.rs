@@ -6,6 +6,7 @@ use super::book::{Book, Owners};
 use super::clock;
 use super::desk::{Desk, login_name, record_name};
 use super::figures::Figures;
+use super::hold;
 use super::pool::{Pool, Session, try_login};
 use super::record::{self, Told};
 use super::secret::verifier;
@@ -152,6 +153,8 @@ impl Provider {
             return Ok(None);
         }
         let server = server::find(&self.world, &assignment.server)?;
+        let end = (policy(&server, &assignment.resource, &assignment.claim), server.rules.quarantine_minutes);
+        hold::hold(self, assignment, end).await?;
         record::begin(&self.desk, assignment, &server).await.map(Some)
     }
 
@@ -177,6 +180,9 @@ impl Provider {
         let mut record = record.clone();
         let server = server::find(&self.world, &record.spec.server)?;
         if let Some(assignment) = assignment {
+            let end =
+                (policy(&server, &assignment.resource, &assignment.claim), server.rules.quarantine_minutes);
+            hold::hold(self, assignment, end).await?;
             record = record::follow(&self.desk, &record, assignment, &server).await?;
         }
         let end = end_of(&record);
@@ -256,6 +262,10 @@ impl Provider {
             return step;
         }
         let (spec, name) = (&case.record.spec, &case.wanted.names.database);
+        let claim = (spec.claim.namespace.as_str(), spec.claim.name.as_str());
+        if let Some(server) = self.world.undeleted_elsewhere(claim, &spec.server) {
+            return Step::Refuse(Refusal::Elsewhere { server });
+        }
         match self.world.reserved_by(&spec.server, name.as_str(), &spec.id) {
             Some(id) => Step::Refuse(Refusal::reserved(name.clone(), id)),
             None => step,
@@ -495,9 +505,5 @@ pub(super) fn policy(
     if world::text(claim, "/spec/parameters/reclaimPolicy") == "Retain" {
         return ReclaimPolicy::Retain;
     }
-    let of_resource = match world::text(resource, "/spec/reclaimPolicy") {
-        "Delete" => ReclaimPolicy::Delete,
-        _ => ReclaimPolicy::Retain,
-    };
-    server.rules.policy.unwrap_or(of_resource)
+    server.rules.policy.unwrap_or_else(|| hold::policy_of(resource))
 }

@@ -223,6 +223,21 @@ impl World {
         self.resources.find(&self.namespace, name)
     }
 
+    /// The resource that a server was made for.
+    pub fn resource_of_server(&self, server: &DynamicObject) -> Option<Arc<DynamicObject>> {
+        self.resources.first(&Key::Uid(server.annotations().get(RESOURCE_UID)?.clone()))
+    }
+
+    /// A database that was asked back for the claim of this namespace and name, and is on another server than this one:
+    /// the server's name.
+    pub fn undeleted_elsewhere(&self, (namespace, name): (&str, &str), server: &ServerRef) -> Option<String> {
+        let asked_back = self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")));
+        asked_back.into_iter().find_map(|record| {
+            let of: ServerRef = serde_json::from_value(record.data.pointer("/spec/server")?.clone()).ok()?;
+            (of != *server).then(|| format!("{} {}", of.kind.word(), of.name))
+        })
+    }
+
     /// A database that somebody asked back for a claim of this name on this server.
     pub fn undeleted(&self, claim: &DynamicObject, server: &ServerRef) -> Option<Arc<DynamicObject>> {
         let (namespace, name) = (claim.namespace().unwrap_or_default(), claim.name_any());

@@ -281,6 +281,11 @@ impl Fronts {
         let is_ours = |claim: &DynamicObject| claim.owner_references().iter().any(|owner| owner.uid == uid);
         if let Some(claim) = claim.filter(is_ours) {
             if claim.metadata.deletion_timestamp.is_none() {
+                if let Ok(asked) = Asked::read(&name, &front.spec)
+                    && let Some(pause) = self.settle_end(&claim, &asked).await?
+                {
+                    return Ok(Next::After(pause));
+                }
                 desk.may_destroy().await?;
                 desk.delete(&claims, &name, claim.uid()).await?;
             }
@@ -295,6 +300,20 @@ impl Fronts {
             Err(Trouble::Api(why)) if why.starts_with("404") => Ok(Next::Rest),
             other => other.map(|_| Next::Rest),
         }
+    }
+
+    /// What becomes of its database must be on record before its claim is deleted: afterwards nobody can ask.
+    async fn settle_end(&self, claim: &DynamicObject, asked: &Asked) -> Result<Option<Duration>, Trouble> {
+        let record = claim.uid().and_then(|uid| self.provider.world.record_of(&uid));
+        if asked.reclaim_policy().is_none() || record.is_none() {
+            return Ok(None);
+        }
+        if world::text(claim, "/spec/parameters/reclaimPolicy") != "Retain" {
+            self.edit(claim, json!({"spec": {"parameters": {"reclaimPolicy": "Retain"}}})).await?;
+            return Ok(Some(END));
+        }
+        let is_settled = record.is_some_and(|record| world::text(&record, "/spec/reclaimPolicy") == "Retain");
+        Ok((!is_settled).then_some(END))
     }
 
     /// From here on it goes only after its claim.
