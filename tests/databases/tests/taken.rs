@@ -75,11 +75,28 @@ async fn a_database_in_quarantine_keeps_its_name() {
 
         house.claim("bank", "other", "main", only.clone()).await;
         tells(&house, ("bank", "other"), "is another claim's: choose another parameters.databaseName").await;
-        house.claim("app", "first", "main", only).await;
+        house.claim("app", "first", "main", only.clone()).await;
         tells(&house, ("app", "first"), "run conductor undelete app/first").await;
         undelete(&house.client, SYSTEM, ("app", "first")).await.expect("it is in quarantine");
         let again = house.login(dialect, "app", "first").await;
         assert_eq!(again.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "with its data");
+
+        // A second attempt: no empty database takes its place, and the old one is not dropped once it is restored.
+        house.release("app", "first").await;
+        house.record_in(&first, "Quarantined").await;
+        house.claim("app", "first", "main", only.clone()).await;
+        tells(&house, ("app", "first"), "run conductor undelete app/first").await;
+        house.release("app", "first").await;
+        undelete(&house.client, SYSTEM, ("app", "first")).await.expect("it is in quarantine");
+        tells(&house, ("bank", "other"), "is another claim's: choose another parameters.databaseName").await;
+        house.claim("app", "first", "main", only).await;
+        let last = house.login(dialect, "app", "first").await;
+        assert_eq!(last.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "with its data");
+        let record = house.record_in(&first, "Ready").await;
+        assert!(
+            record.data["status"]["quarantinedAt"].is_null(),
+            "nothing is scheduled to be dropped: {record:?}"
+        );
         controller.stop().await.expect("it stops when asked to");
     }
 }
