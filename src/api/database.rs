@@ -22,6 +22,9 @@ pub const ON_SERVER: &str = "database.conductor.io/server";
 /// Annotation on a LogicalDatabase: somebody wants its login changed now. The value tells requests apart; one that
 /// begins with `hard` also ends every session and every older password.
 pub const ROTATE: &str = "database.conductor.io/rotate";
+/// Annotation on a DatabaseServer: the identity of the server that an administrator accepts in place of the one on record,
+/// or `unmarked` for one that has none yet. Removed once it has been accepted.
+pub const ACCEPT_SERVER: &str = "database.conductor.io/accept-server";
 /// Annotation on a LogicalDatabase: `"true"` takes it out of quarantine and keeps it.
 pub const UNDELETE: &str = "database.conductor.io/undelete";
 /// Annotation on a RelationalDatabase: its own reclaim policy, while databases on its server that outlast their claims

@@ -28,6 +28,7 @@
 pub mod fleet;
 pub mod front;
 pub mod goal;
+pub mod identity;
 pub mod ledger;
 pub mod names;
 pub mod plan;

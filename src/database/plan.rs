@@ -160,6 +160,10 @@ fn serve(
     if let Some(taken) = find_taken(wanted, seen) {
         return Step::Refuse(taken);
     }
+    // Before anything is made for it: whatever is wrong with the server, roles do not help.
+    if wanted.was_made && !seen.has_database() {
+        return Step::Refuse(Refusal::Gone);
+    }
     if seen.owner == Place::Free {
         return Step::CreateOwner;
     }
@@ -169,7 +173,6 @@ fn serve(
     match (seen.database.ours(), seen.quarantined.ours()) {
         (None, Some(_)) => Step::Restore { is_renamed: true },
         (Some(SeenDatabase { is_open: false, .. }), _) => Step::Restore { is_renamed: false },
-        (None, None) if wanted.was_made => Step::Refuse(Refusal::Gone),
         (None, None) => Step::CreateDatabase,
         (Some(database), _) if !wanted.was_made => {
             match wanted.unread.is_none() && database.set_up != wanted.set_up() {

@@ -2,6 +2,7 @@
 
 use super::desk::Desk;
 use super::hold;
+use super::identity;
 use super::leaving;
 use super::pass::Provider;
 use super::pool::Health;
@@ -119,6 +120,9 @@ async fn look(provider: &Provider, reference: &ServerRef, object: &DynamicObject
     {
         tracing::debug!(server = reference.name, %trouble, "its status cannot be written");
     }
+    if let Err(trouble) = &asked {
+        identity::warn(provider, reference, object, trouble).await;
+    }
     let is_well = asked.as_ref().is_ok_and(|(_, health)| health.missing.is_empty());
     if let Err(trouble) = hold::look(provider, reference, object, is_well).await {
         tracing::debug!(server = reference.name, %trouble, "its resource cannot be looked after yet");
@@ -155,8 +159,16 @@ async fn ask(
 ) -> Result<(Server, Health), Trouble> {
     let server = server::read(reference, object)?;
     let access = server::access(&provider.desk, &server).await?;
-    let mut session = server::log_in(&provider.pool, &server, &access).await?;
+    let mut session = server::connect(&provider.pool, &server, &access).await?;
+    let identity = identity::compare(provider, &server, object, &mut session).await;
+    if identity.is_err() {
+        session.discard();
+    }
+    let identity = identity?;
     let health = session.health().await;
+    if health.as_ref().is_ok_and(|health| health.missing.is_empty()) {
+        identity::record(provider, reference, object, &mut session, identity).await?;
+    }
     if !health.as_ref().is_ok_and(|health| health.missing.is_empty()) {
         session.discard();
     }
@@ -207,6 +219,8 @@ async fn tell(
         return Ok(());
     }
     let api = desk.others(&world::servers(reference.kind), &desk.namespace);
+    // Its identity is written elsewhere, and what was read of it may be older.
+    status.identity = None;
     let status = serde_json::to_value(&status).unwrap_or_default();
     desk.merge_status(&api, &reference.name, status).await.map(drop)
 }

@@ -5,7 +5,8 @@ use super::access::Access;
 use super::pool::Health;
 use super::trouble::Trouble;
 use crate::api::database::server::SslMode;
-use crate::database::sql::mariadb::{PREPARE, rights};
+use crate::database::identity::Found;
+use crate::database::sql::mariadb::{FIND_MARKS, FIND_SERVER_MARK, PREPARE, rights};
 use crate::database::sql::{Dialect, Row};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder, SslOpts, Value};
@@ -51,6 +52,20 @@ impl MariadbSession {
             self.is_prepared = true;
         }
         Ok(())
+    }
+
+    /// Whether there is a place for marks.
+    pub async fn has_marks(&mut self) -> Result<bool, Trouble> {
+        Ok(!self.send(FIND_MARKS).await?.is_empty())
+    }
+
+    /// The marker that was written at first contact; replication and dumps carry it along.
+    pub async fn identity(&mut self) -> Result<Found, Trouble> {
+        if !self.has_marks().await? {
+            return Ok(Found::Unmarked);
+        }
+        let found = self.send(FIND_SERVER_MARK).await?.into_iter().next().and_then(|[first, ..]| first);
+        Ok(found.map_or(Found::Unmarked, Found::Identity))
     }
 
     /// Opens one for anybody.

@@ -26,6 +26,7 @@ mod follow;
 mod front;
 mod health;
 mod hold;
+mod identity;
 mod leaving;
 pub mod local;
 mod mariadb;

@@ -4,9 +4,11 @@ use super::access::Access;
 use super::mariadb::MariadbSession;
 use super::postgres::PostgresSession;
 use super::trouble::Trouble;
+use crate::database::identity::Found;
 use crate::database::names::Names;
 use crate::database::role::{SeenRole, WantedRole};
 use crate::database::seen::Seen;
+use crate::database::sql::mariadb::mark_server;
 use crate::database::sql::{At, Batch, Dialect, Row, read_survey, role, survey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,12 +89,20 @@ impl Line {
 
 #[derive(Debug)]
 struct Shelf {
-    free: Mutex<Vec<(Access, Line)>>,
+    free: Mutex<Vec<Idle>>,
     permits: Arc<Semaphore>,
 }
 
+/// A session that nobody uses now.
+#[derive(Debug)]
+struct Idle {
+    opened_by: Access,
+    line: Line,
+    identity: Option<String>,
+}
+
 impl Shelf {
-    fn free(&self) -> MutexGuard<'_, Vec<(Access, Line)>> {
+    fn free(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,16 +122,16 @@ impl Pool {
         let permit = permit.map_err(|_| Trouble::Unreachable("the process is ending".to_owned()))?;
         let kept = loop {
             match shelf.free().pop() {
-                Some((opened_by, line)) if line.is_open() && opened_by.is_same(access) => break Some(line),
+                Some(idle) if idle.line.is_open() && idle.opened_by.is_same(access) => break Some(idle),
                 Some(_) => {}
                 None => break None,
             }
         };
-        let line = match kept {
-            Some(line) => line,
-            None => Line::open(access).await?,
+        let (line, identity) = match kept {
+            Some(idle) => (idle.line, idle.identity),
+            None => (Line::open(access).await?, None),
         };
-        Ok(Session { line: Some(line), access: access.clone(), shelf, _permit: permit })
+        Ok(Session { line: Some(line), identity, access: access.clone(), shelf, _permit: permit })
     }
 
     fn shelf(&self, place: &str) -> Arc<Shelf> {
@@ -135,6 +145,8 @@ impl Pool {
 #[derive(Debug)]
 pub struct Session {
     line: Option<Line>,
+    /// Which server it is on, once it was asked.
+    identity: Option<String>,
     access: Access,
     shelf: Arc<Shelf>,
     _permit: OwnedSemaphorePermit,
@@ -143,7 +155,8 @@ pub struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(line) = self.line.take().filter(Line::is_open) {
-            self.shelf.free().push((self.access.clone(), line));
+            let identity = self.identity.take();
+            self.shelf.free().push(Idle { opened_by: self.access.clone(), line, identity });
         }
     }
 }
@@ -208,6 +221,49 @@ impl Session {
     /// Closes it instead of giving it back: a server may look at rights only when somebody logs in.
     pub fn discard(&mut self) {
         self.line = None;
+    }
+
+    /// Which server answers. Asked once for each connection, and nothing is written for it.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn identity(&mut self) -> Result<Found, Trouble> {
+        if let Some(known) = &self.identity {
+            return Ok(Found::Identity(known.clone()));
+        }
+        let found = match self.line.as_mut() {
+            Some(Line::Postgresql(session)) => session.identity().await?,
+            Some(Line::Mariadb(session)) => session.identity().await?,
+            None => return Err(Trouble::Unreachable("the session is closed".to_owned())),
+        };
+        if let Found::Identity(identity) = &found {
+            self.identity = Some(identity.clone());
+        }
+        Ok(found)
+    }
+
+    /// Gives the server an identity, where it has none and the engine has none of its own.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub async fn mark_server(&mut self, marker: &str) -> Result<(), Trouble> {
+        match self.dialect() {
+            Dialect::Postgresql => Ok(()),
+            Dialect::Mariadb | Dialect::Mysql => self.send(&mark_server(marker)).await.map(drop),
+        }
+    }
+
+    /// Whether the server shows anything of a database; nothing is written for it.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub async fn shows(&mut self, names: &Names) -> Result<bool, Trouble> {
+        if let Some(Line::Mariadb(session)) = self.line.as_mut()
+            && !session.has_marks().await?
+        {
+            return Ok(false);
+        }
+        Ok(!self.survey(names).await?.has_nothing_of_ours())
     }
 
     /// What the server says of itself.

@@ -5,6 +5,7 @@ use super::access::Access;
 use super::pool::Health;
 use super::tls;
 use super::trouble::Trouble;
+use crate::database::identity::Found;
 use crate::database::sql::{Row, postgresql::OPTIONS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -113,6 +114,19 @@ impl PostgresSession {
             _ => None,
         });
         Ok(rows.collect())
+    }
+
+    /// The identifier of its cluster, which standbys and physical restores share.
+    pub async fn identity(&self) -> Result<Found, Trouble> {
+        let asked = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()";
+        match self.send(asked).await {
+            Ok(rows) => {
+                let text = rows.into_iter().next().and_then(|[first, ..]| first);
+                Ok(text.map_or(Found::Unreadable, |text| Found::Identity(format!("postgresql-{text}"))))
+            }
+            Err(Trouble::Refused(_)) => Ok(Found::Unreadable),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// What the server says of itself, and which rights the administrator lacks.

@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::book::text;
 use super::desk::Desk;
+use super::identity;
 use super::pool::{Pool, Session};
 use super::secret::Password;
 use super::trouble::Trouble;
@@ -28,6 +29,8 @@ pub(super) struct Server {
     pub admin: AdminRef,
     pub rules: Rules,
     pub offer: Option<Offer>,
+    /// The identity on record.
+    pub identity: Option<String>,
 }
 
 impl Server {
@@ -72,6 +75,7 @@ pub(super) fn read(reference: &ServerRef, object: &DynamicObject) -> Result<Serv
                 admin,
                 rules: rules(databases.as_ref(), &wrong)?,
                 offer,
+                identity: part::<ServerStatus>(object, "status").and_then(|status| status.identity),
             })
         }
         ServerKind::LocalServer => {
@@ -88,6 +92,7 @@ pub(super) fn read(reference: &ServerRef, object: &DynamicObject) -> Result<Serv
                 admin: AdminRef { secret_name: local_secret(&name), ..AdminRef::default() },
                 rules: rules(databases.as_ref(), &wrong)?,
                 offer,
+                identity: None,
             })
         }
     }
@@ -121,11 +126,24 @@ fn default_port(dialect: Dialect) -> u16 {
     }
 }
 
-/// A session of the administrator.
+/// A session of the administrator, on the server that is on record and no other.
+///
+/// # Errors
+/// As [`connect`], or another server answers.
+pub(super) async fn log_in(pool: &Pool, server: &Server, access: &Access) -> Result<Session, Trouble> {
+    let mut session = connect(pool, server, access).await?;
+    if let Err(trouble) = identity::require(server, &mut session).await {
+        session.discard();
+        return Err(trouble);
+    }
+    Ok(session)
+}
+
+/// A session of the administrator on whatever server answers, to look at it.
 ///
 /// # Errors
 /// The server cannot be reached; or it does not know the administrator, and then the Secret is named.
-pub(super) async fn log_in(pool: &Pool, server: &Server, access: &Access) -> Result<Session, Trouble> {
+pub(super) async fn connect(pool: &Pool, server: &Server, access: &Access) -> Result<Session, Trouble> {
     let secret = &server.admin.secret_name;
     pool.session(access).await.map_err(|trouble| match trouble {
         Trouble::Credentials(why) => {

@@ -14,6 +14,8 @@ pub enum Trouble {
     Refused(String),
     /// The server knows who it is, and lets no more of them in.
     Crowded(String),
+    /// Another server answers than the one on record: nothing is done there.
+    WrongServer(String),
     /// The API refuses or does not answer.
     Api(String),
     /// Another has changed the object: it is looked at anew.
@@ -32,6 +34,7 @@ impl Trouble {
             Trouble::Credentials(_) => "AdministratorRefused",
             Trouble::Refused(_) => "ServerRefuses",
             Trouble::Crowded(_) => "ConnectionLimit",
+            Trouble::WrongServer(_) => "WrongServer",
             Trouble::Api(_) => "ApiUnavailable",
             Trouble::Conflict => "Conflict",
             Trouble::Invalid(_) => "Invalid",
@@ -47,6 +50,7 @@ impl fmt::Display for Trouble {
             | Trouble::Credentials(why)
             | Trouble::Refused(why)
             | Trouble::Crowded(why)
+            | Trouble::WrongServer(why)
             | Trouble::Invalid(why) => f.write_str(why),
             Trouble::Api(why) => write!(f, "the API: {why}"),
             Trouble::Conflict => f.write_str("somebody else changed it meanwhile; it is tried again"),

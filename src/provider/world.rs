@@ -296,6 +296,13 @@ impl World {
         on_it.iter().filter_map(read).collect()
     }
 
+    /// The records of databases that were made on a server.
+    pub fn made_on(&self, server: &ServerRef) -> Vec<LogicalDatabaseSpec> {
+        let on_it = self.records.by(&on_server(server.kind, &server.name));
+        let made = on_it.iter().filter(|record| !text(record, "/status/createdAt").is_empty());
+        made.filter_map(|record| serde_json::from_value(record.data.get("spec")?.clone()).ok()).collect()
+    }
+
     /// How many databases are on record.
     pub fn record_count(&self) -> usize {
         self.records.len()
@@ -350,6 +357,7 @@ pub(super) fn words_of_server(server: &DynamicObject) -> Value {
         is_going,
         status("host"),
         status("port"),
+        status("identity"),
         status("conditions/0/status")
     ])
 }

@@ -258,6 +258,10 @@ pub struct ServerStatus {
     /// On which port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
+    /// Which server it is: recorded at first contact, and compared before anything is done there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub identity: Option<String>,
     /// The version that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]

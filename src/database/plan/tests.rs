@@ -388,6 +388,16 @@ fn a_database_that_is_gone_is_not_replaced_by_an_empty_one() {
 }
 
 #[test]
+fn nothing_is_made_on_a_server_that_shows_nothing_of_a_made_one() {
+    for dialect in DIALECTS {
+        let mut lab = Lab::serving(dialect);
+        lab.seen = Seen::default();
+        assert_eq!(lab.settle(Goal::Serve), Step::Refuse(Refusal::Gone), "{dialect:?}");
+        assert_eq!(lab.steps, [], "{dialect:?}");
+    }
+}
+
+#[test]
 fn what_was_never_made_is_neither_kept_nor_quarantined() {
     for (dialect, goal) in
         DIALECTS.into_iter().flat_map(|d| [Goal::Retain, Goal::Quarantine(None)].map(|goal| (d, goal)))

@@ -19,6 +19,20 @@ pub const PREPARE: [&str; 3] = [
      mark VARCHAR(512) NOT NULL, PRIMARY KEY (kind, name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 ];
 
+/// Whether there is a place for marks: asked before anything is written.
+pub const FIND_MARKS: &str = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'conductor' AND table_name = 'marks'";
+/// The marker of the server itself. No database and no user can have this name.
+pub const FIND_SERVER_MARK: &str =
+    "SELECT mark FROM `conductor`.`marks` WHERE kind = 'server' AND name = '#identity'";
+
+/// Writes the marker of the server, where it has none.
+pub fn mark_server(marker: &str) -> String {
+    let marker = Dialect::Mariadb.text(marker);
+    format!(
+        "INSERT IGNORE INTO `conductor`.`marks` (kind, name, mark) VALUES ('server', '#identity', {marker})"
+    )
+}
+
 const RIGHTS: [&str; 18] = [
     "SELECT",
     "INSERT",
