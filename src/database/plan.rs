@@ -269,6 +269,11 @@ pub(super) fn log_in(
     }
 }
 
+/// Whether the login is due to change. Where there is nothing to do all the same, something holds the change up.
+pub fn is_due(wanted: &Wanted, ledger: Option<&Ledger>, now: Time) -> bool {
+    ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(wanted.rotation_ms))
+}
+
 /// A user that still has sessions is not given another password: they could not log in again.
 fn guarded(spare: &SeenUser, now: Time, step: impl FnOnce() -> Step) -> Step {
     match spare.sessions {

@@ -9,6 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -37,7 +39,10 @@ pub struct Figures {
     rotations: Count,
     rotations_failed: Count,
     rotation_seconds: Seconds,
+    rotations_blocked: Gauge,
+    blocked: Arc<Mutex<BTreeSet<String>>>,
     errors: Family<ReasonLabels, Counter>,
+    claims_refused: Counter,
     claims_loaded: Counter,
     load_seconds: Histogram,
     databases: Gauge,
@@ -56,7 +61,10 @@ impl Default for Figures {
             statements: Family::default(),
             rotations: Family::default(),
             rotation_seconds: Family::new_with_constructor(seconds),
+            rotations_blocked: Gauge::default(),
+            blocked: Arc::default(),
             errors: Family::default(),
+            claims_refused: Counter::default(),
             claims_loaded: Counter::default(),
             load_seconds: seconds(),
             databases: Gauge::default(),
@@ -70,7 +78,8 @@ impl Figures {
     pub fn register(&self, r: &mut Registry) {
         let Figures {
             users_created, users_failed, user_seconds, databases_created, databases_failed, databases_dropped,
-            statements, rotations, rotations_failed, rotation_seconds, errors, claims_loaded, load_seconds, databases,
+            statements, rotations, rotations_failed, rotation_seconds, rotations_blocked, blocked: _, errors, claims_refused,
+            claims_loaded, load_seconds, databases,
         } = self.clone();
         r.register("database_users_created", "Users made on database servers", users_created);
         r.register("database_users_failed", "Users that could not be made", users_failed);
@@ -82,6 +91,8 @@ impl Figures {
         r.register("database_rotations", "Logins changed", rotations);
         r.register("database_rotations_failed", "Changes of a login that could not go on", rotations_failed);
         r.register("database_rotation_seconds", "Time from a new password to its publication", rotation_seconds);
+        r.register("database_rotations_blocked", "Databases whose login is due to change and is held up", rotations_blocked);
+        r.register("database_claims_refused", "DatabaseClaims that were found to ask for what they cannot get", claims_refused);
         r.register("database_errors", "Passes over a database that failed, by reason", errors);
         r.register("database_claims_loaded", "Passes over a claim's database that came to their end", claims_loaded);
         r.register("database_claim_load_seconds", "Time of one pass over a claim's database", load_seconds);
@@ -126,6 +137,24 @@ impl Figures {
         counted.get_or_create(&engine(dialect)).inc();
     }
 
+    /// A change of a login that is due is held up, or not any more. Held up anew, it counts as failed once.
+    pub(super) fn rotation_blocked(&self, dialect: Dialect, id: &str, is_blocked: bool) {
+        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_blocked {
+            true if blocked.insert(id.to_owned()) => {
+                self.rotations_failed.get_or_create(&engine(dialect)).inc();
+            }
+            true => {}
+            false => drop(blocked.remove(id)),
+        }
+        self.rotations_blocked.set(blocked.len() as i64);
+    }
+
+    /// A DatabaseClaim that cannot be served as it is written.
+    pub(super) fn claim_refused(&self) {
+        self.claims_refused.inc();
+    }
+
     pub(super) fn failed(&self, reason: &'static str) {
         self.errors.get_or_create(&ReasonLabels { reason }).inc();
     }
@@ -146,4 +175,31 @@ fn engine(dialect: Dialect) -> EngineLabels {
 
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(figures: &Figures) -> String {
+        let mut registry = Registry::default();
+        figures.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("text takes everything");
+        text
+    }
+
+    #[test]
+    fn a_blocked_rotation_counts_as_failed_once_until_it_goes_on() {
+        let figures = Figures::default();
+        for is_blocked in [true, true, false, true] {
+            figures.rotation_blocked(Dialect::Postgresql, "a", is_blocked);
+        }
+        figures.rotation_blocked(Dialect::Postgresql, "b", true);
+        let text = shown(&figures);
+        assert!(text.contains("database_rotations_failed_total{engine=\"postgresql\"} 3"), "{text}");
+        assert!(text.contains("database_rotations_blocked 2"), "{text}");
+        figures.rotation_blocked(Dialect::Postgresql, "a", false);
+        assert!(shown(&figures).contains("database_rotations_blocked 1"));
+    }
 }

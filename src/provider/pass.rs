@@ -21,6 +21,7 @@ use crate::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
 use crate::database::goal::End;
 use crate::database::ledger::Request;
 use crate::database::sql::{Extras, statements};
+use crate::database::plan::is_due;
 use crate::database::{Goal, Holder, Refusal, Seen, Step, Wanted, find_goal, next_step};
 use crate::model::Time;
 use kube::ResourceExt;
@@ -242,7 +243,10 @@ impl Provider {
             match step {
                 Step::Wait { until, why } => return self.rest(&case, &seen, book, until, why).await,
                 Step::Refuse(refusal) => return self.refuse(&case, &seen, book, &refusal).await,
-                Step::Forget => return Ok(Next::Rest),
+                Step::Forget => {
+                    self.figures.rotation_blocked(case.wanted.dialect, &case.record.spec.id, false);
+                    return Ok(Next::Rest);
+                }
                 // The time decides what is next.
                 Step::StartQuarantine => return Ok(Next::After(Duration::ZERO)),
                 _ if is_sql => {
@@ -306,6 +310,8 @@ impl Provider {
             Step::CreateDatabase => self.figures.database_created(dialect),
             Step::DropDatabase { .. } => self.figures.database_dropped(dialect),
             Step::StorePending { .. } => *rotating = Some(Instant::now()),
+            // The first login changes nothing.
+            Step::Promote { .. } if is_first_login(&case.record) => {}
             Step::Promote { .. } => {
                 self.figures.rotated(dialect, rotating.map(|begun| begun.elapsed()).unwrap_or(took));
             }
@@ -409,6 +415,8 @@ impl Provider {
         until: Time,
         why: Option<String>,
     ) -> Result<Next, Trouble> {
+        let is_blocked = case.goal == Goal::Serve && is_due(&case.wanted, book.state.as_ref(), clock::now());
+        self.figures.rotation_blocked(case.wanted.dialect, &case.record.spec.id, is_blocked);
         let is_gone = case.wanted.was_made && !seen.has_database();
         let gone = || format!("the database is gone from the server{NOTHING_LEFT}");
         let (phase, reason, message) = match case.goal {
@@ -439,6 +447,11 @@ impl Provider {
             _ => Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
         })
     }
+}
+
+/// Whether no login was published for this database before.
+fn is_first_login(record: &LogicalDatabase) -> bool {
+    record.status.as_ref().is_none_or(|status| status.rotated_at.is_none())
 }
 
 /// Whether a step takes away what cannot be had back.

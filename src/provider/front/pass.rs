@@ -47,15 +47,27 @@ impl Fronts {
         match self.serve(&front).await {
             Ok(status) => {
                 let is_served = status.connection_info.is_some();
+                if is_served {
+                    self.count_refusal(&front, &status.error);
+                }
                 let pause = if is_served { Next::After(LOOK_AGAIN) } else { Next::Rest };
                 self.tell(&front, status).await.map(|()| pause)
             }
             Err(Trouble::Invalid(why)) => {
                 // It waits for somebody to write something else.
+                self.count_refusal(&front, &why);
                 let status = DatabaseClaimStatus { error: why, ..DatabaseClaimStatus::default() };
                 self.tell(&front, status).await.map(|()| Next::Rest)
             }
             Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Counts what is newly refused, once.
+    fn count_refusal(&self, front: &DatabaseClaim, error: &str) {
+        let known = front.status.as_ref().map(|status| status.error.as_str());
+        if !error.is_empty() && known != Some(error) {
+            self.provider.figures.claim_refused();
         }
     }
 
