@@ -68,7 +68,7 @@ impl Asked {
         let missing = |field: &str, fix: &str| ValueError::new("", "is missing", fix).in_field(field);
         let policy = fields.choose("DeletePolicy", &["delete", "recycle"])?;
         Ok(Asked {
-            secret: fields.text("SecretName")?.unwrap_or_else(|| name.to_owned()),
+            secret: read_secret(fields.text("SecretName")?, name)?,
             engine: engine(&fields.text("Type")?.unwrap_or_else(|| "postgres".to_owned()))?,
             label: fields
                 .text("InstanceLabel")?
@@ -106,7 +106,7 @@ impl Asked {
             "engine": engine,
             "selector": {"matchLabels": labels},
             // The Secret with the keys of this front is written beside it.
-            "connection": {"secretName": format!("{}-conductor", self.secret)},
+            "connection": {"secretName": format!("{}{BESIDE}", self.secret)},
             "parameters": parameters,
         });
         if instance.is_on_demand {
@@ -286,6 +286,27 @@ fn engine(text: &str) -> Result<&'static str, FieldError> {
         "postgres" | "postgresql" => Ok("postgresql"),
         "mysql" | "mariadb" => Ok("mysql"),
         _ => Err(ValueError::new(text, "is not known", "write Postgres or MySQL").in_field("spec.Type")),
+    }
+}
+
+/// A Secret of ours stands beside it, under the same name with this ending.
+const BESIDE: &str = "-conductor";
+
+fn read_secret(text: Option<String>, name: &str) -> Result<String, FieldError> {
+    let most = 253 - BESIDE.len();
+    let (text, field) = text.map_or((name.to_owned(), "metadata.name"), |text| (text, "spec.SecretName"));
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_plain = |part: &str| {
+        part.starts_with(is_end) && part.ends_with(is_end) && part.chars().all(|c| is_end(c) || c == '-')
+    };
+    match text.len() <= most && text.split('.').all(is_plain) {
+        true => Ok(text),
+        false => {
+            let fix = format!(
+                "use up to {most} lower-case letters, digits, - and ., with a letter or digit at both ends of each part"
+            );
+            Err(ValueError::new(&text, "cannot be the name of a Secret", fix).in_field(field))
+        }
     }
 }
 

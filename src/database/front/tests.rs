@@ -95,6 +95,12 @@ fn what_cannot_be_honoured_is_told_with_its_place() {
         (json!({"InstanceLabel": "a", "AppID": "my app"}), "spec.AppID"),
         (json!({"InstanceLabel": "a", "DatabaseName": "my-app"}), "spec.DatabaseName"),
         (json!({"InstanceLabel": "a", "Username": "a b"}), "spec.Username"),
+        (
+            json!({"InstanceLabel": "a", "SecretName": "My_Secret"}),
+            "spec.SecretName: `My_Secret` cannot be the name",
+        ),
+        (json!({"InstanceLabel": "a", "SecretName": "a..b"}), "spec.SecretName"),
+        (json!({"InstanceLabel": "a", "SecretName": "x".repeat(244)}), "up to 243"),
         (json!({"InstanceLabel": "a", "DSNName": "a/b"}), "spec.DSNName"),
         (json!({"InstanceLabel": "a", "DSNName": "password"}), "another meaning"),
         (json!({"InstanceLabel": "a", "Port": 70000}), "spec.Port"),
