@@ -30,6 +30,8 @@ pub const UNDELETE: &str = "database.conductor.io/undelete";
 /// Annotation on a RelationalDatabase: its own reclaim policy, while databases on its server that outlast their claims
 /// make it stay. `spec.reclaimPolicy` reads Retain meanwhile.
 pub const HELD: &str = "database.conductor.io/held-reclaim-policy";
+/// Annotation on a claim of a DatabaseClaim: where its DatabaseClaim asked to be when it was last placed, as JSON.
+pub const PLACED_BY: &str = "database.conductor.io/placed-by";
 /// Annotation on a claim: the Secret beside it that its application reads in place of its own.
 pub const DELIVERED_IN: &str = "database.conductor.io/delivered-in";
 /// Annotation on a server: the version that claims on it ask for, where they come by the label of an instance.

@@ -125,8 +125,38 @@ impl Asked {
         self.is_kept.then_some("Retain")
     }
 
+    /// Where it asks to be, in the words of its fields: kept with its claim, to tell an edit from what was always there.
+    pub fn placement(&self) -> Value {
+        let Asked { label, host, port, shape, storage_gb, .. } = self;
+        json!({"InstanceLabel": label, "Host": host, "Port": port, "Shape": shape, "MinStorageGB": storage_gb})
+    }
+
+    /// What was edited of where it asks to be and has no effect, now that it is bound.
+    fn find_ignored(&self, bound: &Bound<'_>, label: &str) -> Vec<(&'static str, String)> {
+        let Some(before) = &bound.placed_by else { return Vec::new() };
+        let now = self.placement();
+        let was = |field: &str| match &before[field] {
+            Value::Null => "absent".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let is_bound_to = |instance: &&Instance| {
+            instance.name == if instance.is_on_demand { bound.class } else { bound.resource }
+        };
+        let fits = bound.instances.iter().find(is_bound_to).is_some_and(|it| find_misfit(self, it).is_none());
+        let leads_to =
+            bound.instances.iter().map(|it| it.label.as_str()).filter(|label| begins(&self.label, label));
+        let leads_elsewhere = leads_to.max_by_key(|label| label.len()).is_some_and(|best| best != label);
+        let fields = ["InstanceLabel", "Host", "Port", "Shape", "MinStorageGB"].into_iter();
+        let is_ignored = |field: &&str| {
+            let is_edited = before[*field] != now[*field];
+            is_edited && if *field == "InstanceLabel" { leads_elsewhere } else { !fits }
+        };
+        fields.filter(is_ignored).map(|field| (field, was(field))).collect()
+    }
+
     /// What is asked for and cannot be had any more, now that its claim, of which this is the spec, has its database.
-    pub fn find_too_late(&self, claim_spec: &Value) -> Option<String> {
+    pub fn find_too_late(&self, claim_spec: &Value, bound: &Bound<'_>) -> Option<String> {
         let is = |pointer: &str| claim_spec.pointer(pointer).and_then(Value::as_str);
         let name = |name: &Option<Identifier>, pointer: &str| {
             let (asked, is) = (name.as_ref().map(Identifier::as_str), is(pointer));
@@ -140,10 +170,19 @@ impl Asked {
             ("Type", of_engine.map(str::to_owned)),
             ("InstanceLabel", of_label.map(str::to_owned)),
         ];
-        let told = changed.into_iter().filter_map(|(field, is)| {
-            Some(format!("spec.{field} cannot be changed any more, it is {}", is?))
-        });
-        let told = told.collect::<Vec<_>>().join("; ");
+        let label = is("/selector/matchLabels/instance").unwrap_or_default();
+        let changed: Vec<(&str, String)> =
+            changed.into_iter().filter_map(|(field, is)| Some((field, is?))).collect();
+        let ignored = self.find_ignored(bound, label).into_iter();
+        let ignored: Vec<String> = ignored
+            .filter(|(field, _)| changed.iter().all(|(one, _)| one != field))
+            .map(|(field, was)| {
+                format!("spec.{field} has no effect any more, its claim is bound: it was {was}")
+            })
+            .collect();
+        let changed =
+            changed.iter().map(|(field, is)| format!("spec.{field} cannot be changed any more, it is {is}"));
+        let told = changed.chain(ignored).collect::<Vec<_>>().join("; ");
         (!told.is_empty()).then(|| format!("{told}: write it back, or make a new DatabaseClaim"))
     }
 
@@ -171,6 +210,19 @@ impl Asked {
         keys.extend(known.into_iter().map(|(key, value)| (key.to_owned(), value)));
         keys
     }
+}
+
+/// What is known of a DatabaseClaim whose claim is bound.
+#[derive(Clone, Debug)]
+pub struct Bound<'a> {
+    /// Where it asked to be when it was placed, where that is known.
+    pub placed_by: Option<Value>,
+    /// The resource that its claim is bound to.
+    pub resource: &'a str,
+    /// The class that its claim names; empty where it names none.
+    pub class: &'a str,
+    /// Every instance.
+    pub instances: &'a [Instance],
 }
 
 /// A server that says under which label it can be had, or a class that makes one of that label.

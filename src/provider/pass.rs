@@ -20,7 +20,9 @@ use crate::api::database::logical::{DatabasePhase, ServerRef};
 use crate::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
 use crate::database::goal::End;
 use crate::database::ledger::Request;
+use crate::database::names::Names;
 use crate::database::plan::is_due;
+use crate::database::rules::chosen;
 use crate::database::sql::{Extras, statements};
 use crate::database::{Goal, Holder, Refusal, Seen, Step, Wanted, find_goal, next_step};
 use crate::model::Time;
@@ -61,6 +63,8 @@ struct Case {
     access: Access,
     wanted: Wanted,
     request: Option<Request>,
+    /// Whether the claim chooses other names than those on record, under which nothing was ever made.
+    is_renamed: bool,
 }
 
 impl Round for Provider {
@@ -197,14 +201,16 @@ impl Provider {
         let spec = assignment.and_then(|found| found.claim.data.get("spec")).unwrap_or(&empty);
         let was_made = record.status.as_ref().is_some_and(|status| status.created_at.is_some());
         let (dialect, rules) = (server.dialect, &server.rules);
+        let is_renamed = assignment.is_some() && !was_made && chooses_others(&names, spec);
         let wanted = match Wanted::read(names.clone(), dialect, rules, spec, was_made) {
             Ok(wanted) => wanted,
+            Err(unread) if is_renamed => Wanted { was_made, ..Wanted::keep(names, dialect, rules, &unread) },
             // An application that has its database keeps its login, and its login changes, whatever is written since.
             Err(unread) if was_made => Wanted::keep(names, dialect, rules, &unread),
             Err(unread) => return Err(Trouble::Invalid(unread.to_string())),
         };
         let request = record.annotations().get(ROTATE).and_then(|text| Request::read(text));
-        Ok(Case { record, goal, server, access, wanted, request })
+        Ok(Case { record, goal, server, access, wanted, request, is_renamed })
     }
 
     /// What becomes of a database whose claim is gone from the copies: asked live before it is believed.
@@ -229,6 +235,10 @@ impl Provider {
     async fn walk(&self, mut case: Case, session: &mut Session, book: &mut Book) -> Result<Next, Trouble> {
         let mut seen = session.survey(&case.wanted.names).await?;
         self.figures.sent(case.wanted.dialect, 1);
+        if case.is_renamed && !seen.has_database() {
+            // What was begun under the names on record goes, and the record with it; then it begins anew.
+            case.goal = Goal::Drop;
+        }
         let mut rotating = None;
         for _ in 0..STEPS_MAX {
             let (wanted, ledger) = (&case.wanted, book.state.as_ref());
@@ -245,7 +255,7 @@ impl Provider {
                 Step::Refuse(refusal) => return self.refuse(&case, &seen, book, &refusal).await,
                 Step::Forget => {
                     self.figures.rotation_blocked(case.wanted.dialect, &case.record.spec.id, false);
-                    return Ok(Next::Rest);
+                    return Ok(if case.is_renamed { Next::After(Duration::ZERO) } else { Next::Rest });
                 }
                 // The time decides what is next.
                 Step::StartQuarantine => return Ok(Next::After(Duration::ZERO)),
@@ -447,6 +457,12 @@ impl Provider {
             _ => Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
         })
     }
+}
+
+/// Whether a claim chooses other names than these.
+fn chooses_others(names: &Names, claim_spec: &serde_json::Value) -> bool {
+    let chosen = chosen(claim_spec);
+    chosen.is_ok_and(|(database, user)| Names::new(&names.id, database).with_user(user.as_ref()) != *names)
 }
 
 /// Whether no login was published for this database before.

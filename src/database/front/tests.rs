@@ -61,11 +61,24 @@ fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
         for (key, value) in change.as_object().into_iter().flatten() {
             spec[key] = value.clone();
         }
-        asked(spec).expect("it can be read").find_too_late(&claim)
+        let before = asked(plain.clone()).expect("it can be read").placement();
+        let instances =
+            [Instance { shape: Some("small".to_owned()), ..instance("athena") }, instance("athena.hostapp")];
+        let bound = Bound { placed_by: Some(before), resource: "athena", class: "", instances: &instances };
+        let asked = asked(spec).expect("it can be read");
+        let unknown = Bound { placed_by: None, ..bound.clone() };
+        let told = asked.find_too_late(&claim, &bound);
+        // What it asked for before this was kept is not known: nothing is claimed of it.
+        assert!(!asked.find_too_late(&claim, &unknown).is_some_and(|told| told.contains("no effect")));
+        told
     };
-    for fine in
-        [json!({}), json!({"SecretName": "x", "DeletePolicy": "recycle"}), json!({"InstanceLabel": "athena"})]
-    {
+    for fine in [
+        json!({}),
+        json!({"SecretName": "x", "DeletePolicy": "recycle"}),
+        json!({"InstanceLabel": "athena"}),
+        json!({"InstanceLabel": "athena.us"}),
+        json!({"Host": "h", "Port": 5432, "Shape": "small"}),
+    ] {
         assert_eq!(told(fine.clone()), None, "{fine}");
     }
     for (change, part) in [
@@ -76,6 +89,13 @@ fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
         ),
         (json!({"Type": "MySQL"}), "spec.Type cannot be changed any more, it is postgresql"),
         (json!({"InstanceLabel": "atlas"}), "spec.InstanceLabel cannot be changed any more, it is athena"),
+        (
+            json!({"InstanceLabel": "athena.hostapp"}),
+            "spec.InstanceLabel has no effect any more, its claim is bound: it was athena.eu",
+        ),
+        (json!({"Host": "x"}), "spec.Host has no effect any more, its claim is bound: it was absent"),
+        (json!({"Port": 1}), "spec.Port has no effect any more"),
+        (json!({"Shape": "large"}), "spec.Shape has no effect any more"),
     ] {
         let told = told(change).expect(part);
         assert!(told.contains(part) && told.contains("make a new DatabaseClaim"), "{told}");

@@ -8,8 +8,9 @@ use crate::api::database::front::{
 };
 use crate::api::database::logical::{LogicalDatabaseStatus, ServerKind};
 use crate::api::database::server::{LocalServerSpec, Offer};
-use crate::api::database::{DATABASE_ID, DELIVERED_IN, ENGINE_VERSION};
-use crate::database::front::{Asked, Instance, choose};
+use crate::api::database::{DATABASE_ID, DELIVERED_IN, ENGINE_VERSION, PLACED_BY};
+use crate::database::front::{Asked, Bound, Instance, choose};
+use crate::database::names::Identifier;
 use crate::model::Quantity;
 use crate::provider::book::text;
 use crate::provider::desk::login_name;
@@ -116,7 +117,14 @@ impl Fronts {
         claim: &DynamicObject,
         keys: BTreeMap<String, String>,
     ) -> Result<String, Trouble> {
-        let too_late = asked.find_too_late(&claim.data["spec"]);
+        let instances = self.instances();
+        let bound = Bound {
+            placed_by: claim.annotations().get(PLACED_BY).and_then(|text| serde_json::from_str(text).ok()),
+            resource: world::text(claim, "/status/resourceRef/name"),
+            class: world::text(claim, "/spec/class"),
+            instances: &instances,
+        };
+        let too_late = asked.find_too_late(&claim.data["spec"], &bound);
         let before = claim.annotations().get(DELIVERED_IN).filter(|name| **name != asked.secret);
         match (self.publish(front, &asked.secret, keys.clone()).await, before) {
             (Ok(()), None) => Ok(too_late.unwrap_or_default()),
@@ -170,19 +178,17 @@ impl Fronts {
                 )));
             }
             if world::text(found, "/status/phase") == "Bound" {
-                let policy = found.data.pointer("/spec/parameters/reclaimPolicy").and_then(Value::as_str);
-                if policy == asked.reclaim_policy() {
-                    return Ok(found.clone());
-                }
-                let change = json!({"spec": {"parameters": {"reclaimPolicy": asked.reclaim_policy()}}});
-                return self.edit(found, change).await;
+                return match self.bound_change(found, asked).await? {
+                    Some(change) => self.edit(found, change).await,
+                    None => Ok(found.clone()),
+                };
             }
         }
         let instances = self.instances();
         let instance = choose(asked, &instances).map_err(Trouble::Invalid)?;
         self.protect(front).await?;
         let spec = asked.to_claim(instance);
-        let annotations = json!({DELIVERED_IN: asked.secret});
+        let annotations = json!({DELIVERED_IN: asked.secret, PLACED_BY: asked.placement().to_string()});
         match found {
             None => {
                 let claim = json!({
@@ -204,6 +210,38 @@ impl Fronts {
             }
             Some(found) => Ok(found),
         }
+    }
+
+    /// What of a bound claim can still be changed: what becomes of its database, and while it has none, the names.
+    async fn bound_change(&self, found: &DynamicObject, asked: &Asked) -> Result<Option<Value>, Trouble> {
+        let mut change = json!({});
+        let is = |name: &str| {
+            let pointer = format!("/spec/parameters/{name}");
+            found.data.pointer(&pointer).and_then(Value::as_str).map(str::to_owned)
+        };
+        let mut wish = |name: &str, wanted: Option<&str>| {
+            if is(name).as_deref() != wanted {
+                change["spec"]["parameters"][name] = json!(wanted);
+            }
+        };
+        wish("reclaimPolicy", asked.reclaim_policy());
+        if !self.has_database(found).await? {
+            wish("databaseName", asked.database.as_ref().map(Identifier::as_str));
+            wish("userName", asked.user.as_ref().map(Identifier::as_str));
+        }
+        if !found.annotations().contains_key(PLACED_BY) {
+            change["metadata"]["annotations"][PLACED_BY] = json!(asked.placement().to_string());
+        }
+        Ok((change != json!({})).then_some(change))
+    }
+
+    /// Whether a claim's database was ever made; asked of the API itself.
+    async fn has_database(&self, claim: &DynamicObject) -> Result<bool, Trouble> {
+        let record = claim.uid().and_then(|uid| self.provider.world.record_of(&uid));
+        let Some(record) = record else { return Ok(false) };
+        let desk = &self.provider.desk;
+        let live = desk.find(&desk.records(), &record.name_any()).await?;
+        Ok(live.and_then(|record| record.status?.created_at).is_some())
     }
 
     /// The servers that say under which label they can be had, and the classes that make one of a label.

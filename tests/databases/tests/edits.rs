@@ -88,6 +88,16 @@ async fn a_database_claim_is_followed_when_it_is_edited_and_told_what_is_too_lat
     write(&house, json!({"SecretName": "second", "DBNameOverride": "others", "Username": "somebody"})).await;
     says(&house, "spec.DatabaseName cannot be changed any more, it is hosts").await;
     house.rotate(&id, "hard-1").await;
+    // So is what says where it should be: it is somewhere.
+    write(&house, json!({"SecretName": "second", "Host": "elsewhere"})).await;
+    says(&house, "spec.Host has no effect any more, its claim is bound: it was absent").await;
+    write(&house, json!({"SecretName": "Not_A_Name"})).await;
+    until("a name that no Secret can have is reported", async || {
+        let front = fronts(&house).get("hosts").await.ok()?;
+        let error = front.data.pointer("/status/error").and_then(Value::as_str)?;
+        error.contains("spec.SecretName: `Not_A_Name` cannot be the name of a Secret").then_some(())
+    })
+    .await;
     // What becomes of it counts until its end.
     write(&house, json!({"SecretName": "second", "DeletePolicy": "recycle"})).await;
     says(&house, "").await;

@@ -329,6 +329,11 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
         error.contains("is another claim's: choose another spec.DatabaseName").then_some(())
     })
     .await;
+    // What its message advises helps.
+    let chosen = json!({"AppID": "ports", "InstanceLabel": "atlas", "DatabaseName": "ports_of_other"});
+    put(&house, "other", "port", chosen).await;
+    let status = served(&house, "other", "port").await;
+    assert_eq!(status["connectionInfo"][0]["databaseName"], "ports_of_other");
     controller.stop().await.expect("it stops when asked to");
     let _ = std::fs::remove_file(path);
 }

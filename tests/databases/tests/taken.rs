@@ -41,6 +41,13 @@ async fn a_name_that_another_claim_has_is_told_as_such_and_ones_own_can_be_had_b
         let told = tells(&house, ("bank", "third"), "is another claim's: choose another parameters.").await;
         assert!(!told.contains("first") && !told.contains("app/"), "{told}");
 
+        // What the message advises helps: its own claim had nothing made yet.
+        let other = json!({"parameters": {"databaseName": "bills", "userName": "bills_app"}});
+        house.claim("bank", "third", "main", other).await;
+        let login = house.login(dialect, "bank", "third").await;
+        assert_eq!(login.get("database"), "bills");
+        login.run("SELECT 1").await.expect("the login works");
+
         // What was never made is not kept.
         house.release("app", "second").await;
         until("its record is gone", async || house.record(&second).await.is_none().then_some(())).await;
