@@ -10,7 +10,7 @@ use super::goal::Goal;
 use super::ledger::{Ledger, Pending, Request};
 use super::names::User;
 use super::refusal::{Refusal, Thing, taken};
-use super::rules::Wanted;
+use super::rules::{Deadline, Wanted};
 use super::seen::{Place, Seen, SeenDatabase, SeenUser};
 use crate::api::database::role::RoleAccess;
 use crate::model::Time;
@@ -182,7 +182,7 @@ fn serve(
         }
         (Some(database), _) => {
             // Logins first: a set-up can fail for what its owner wrote, and must not keep a login alive.
-            let login = log_in(wanted.rotation_ms, seen, ledger, request, now);
+            let login = log_in((wanted.rotation_ms, wanted.deadline), seen, ledger, request, now);
             let is_outdated = wanted.unread.is_none() && database.set_up != wanted.set_up();
             match is_outdated && matches!(login, Step::Wait { .. }) {
                 true => Step::SetUp { is_first: false },
@@ -219,7 +219,7 @@ fn find_taken(wanted: &Wanted, seen: &Seen) -> Option<Refusal> {
 
 /// Everything is there: what about the logins?
 pub(super) fn log_in(
-    rotation_ms: i64,
+    (rotation_ms, deadline): (i64, Deadline),
     seen: &Seen,
     ledger: &Ledger,
     request: Option<&Request>,
@@ -264,6 +264,10 @@ pub(super) fn log_in(
         };
     }
     match now >= due {
+        // Its application holds the other login by now, and was given the time to let go of this one.
+        true if deadline.ends_sessions && spare.sessions > 0 && now >= due.plus_ms(deadline.after_ms) => {
+            Step::Revoke(active.other())
+        }
         true => guarded(&spare, now, || store(active.other(), None)),
         false => Step::Wait { until: due, why: None },
     }
@@ -272,6 +276,12 @@ pub(super) fn log_in(
 /// Whether the login is due to change. Where there is nothing to do all the same, something holds the change up.
 pub fn is_due(wanted: &Wanted, ledger: Option<&Ledger>, now: Time) -> bool {
     ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(wanted.rotation_ms))
+}
+
+/// Whether the login should have changed so long ago that it is reported.
+pub fn is_overdue(wanted: &Wanted, ledger: Option<&Ledger>, now: Time) -> bool {
+    let after = wanted.rotation_ms.saturating_add(wanted.deadline.after_ms);
+    ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(after))
 }
 
 /// A user that still has sessions is not given another password: they could not log in again.

@@ -10,6 +10,7 @@ use super::ledger::{Ledger, Request};
 use super::names::{Identifier, Mark, Names, User, digest, plain_name};
 use super::plan::{Step, log_in, revoke_first};
 use super::refusal::{Refusal, Thing, taken};
+use super::rules::Deadline;
 use super::seen::{Place, Seen, SeenUser};
 use super::sql::Dialect;
 use crate::api::database::logical::DatabasePhase;
@@ -109,6 +110,8 @@ pub struct WantedRole {
     pub dialect: Dialect,
     /// Between changes of its login.
     pub rotation_ms: i64,
+    /// When a change is overdue.
+    pub deadline: Deadline,
 }
 
 impl WantedRole {
@@ -128,6 +131,7 @@ impl WantedRole {
             database,
             dialect,
             rotation_ms,
+            deadline: Deadline::default(),
         }
     }
 
@@ -279,7 +283,7 @@ pub fn serve_role(
             Some(_) => {}
         }
     }
-    RoleStep::Login(log_in(wanted.rotation_ms, &seen.as_users(), known, request, now))
+    RoleStep::Login(log_in((wanted.rotation_ms, wanted.deadline), &seen.as_users(), known, request, now))
 }
 
 /// The next step towards no login. `has_secrets` says whether anything of it is still written down.

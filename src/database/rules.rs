@@ -4,7 +4,7 @@
 use super::names::{Identifier, Names, User};
 use super::sql::Dialect;
 use crate::api::common::ReclaimPolicy;
-use crate::api::database::server::DatabaseRules;
+use crate::api::database::server::{DatabaseRules, DeadlinePolicy};
 use crate::model::{FieldError, ValueError};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -19,6 +19,8 @@ const LIST_MAX: usize = 32;
 pub struct Rules {
     /// Between changes of a login.
     pub rotation_ms: i64,
+    /// When a change is overdue.
+    pub deadline: Deadline,
     /// Characters of a password.
     pub password_length: usize,
     /// What becomes of a database, where the server says so.
@@ -40,6 +42,8 @@ impl Rules {
         let none = DatabaseRules::default();
         let DatabaseRules {
             rotation_minutes,
+            rotation_deadline_minutes,
+            rotation_deadline_policy,
             password_length,
             reclaim_policy,
             quarantine_minutes,
@@ -49,10 +53,16 @@ impl Rules {
             allowed_extensions,
         } = rules.unwrap_or(&none);
         let minutes = ranged(*rotation_minutes, 60, (60, 1440), "spec.databases.rotationMinutes")?;
+        let deadline = "spec.databases.rotationDeadlineMinutes";
+        let deadline = ranged(*rotation_deadline_minutes, minutes, (1, 525_600), deadline)?;
         let length = ranged(*password_length, 32, (15, 99), "spec.databases.passwordLength")?;
         let quarantine = ranged(*quarantine_minutes, 1440, (0, 525_600), "spec.databases.quarantineMinutes")?;
         Ok(Rules {
             rotation_ms: i64::from(minutes) * 60_000,
+            deadline: Deadline {
+                after_ms: i64::from(deadline) * 60_000,
+                ends_sessions: *rotation_deadline_policy == Some(DeadlinePolicy::EndSessions),
+            },
             password_length: usize::try_from(length).unwrap_or(32),
             policy: *reclaim_policy,
             quarantine_minutes: quarantine,
@@ -77,6 +87,21 @@ fn ranged(value: Option<i32>, default: i32, range: (i32, i32), field: &str) -> R
     }
 }
 
+/// When a change of a login that is due is overdue, and what happens then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// After the change was due.
+    pub after_ms: i64,
+    /// Whether sessions that hold the change up are ended then.
+    pub ends_sessions: bool,
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Deadline { after_ms: 3_600_000, ends_sessions: false }
+    }
+}
+
 /// What one claim's database is to be like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -92,6 +117,8 @@ pub struct Wanted {
     pub connection_limit: Option<u32>,
     /// Between changes of its login.
     pub rotation_ms: i64,
+    /// When a change is overdue.
+    pub deadline: Deadline,
     /// Whether it has been there before: one that is gone is not replaced by an empty one.
     pub was_made: bool,
     /// What cannot be honoured of what is said about one that has been there before: its inside stays as it is.
@@ -136,6 +163,7 @@ impl Wanted {
             extensions,
             connection_limit: connections(claim_spec).or(rules.connection_limit),
             rotation_ms: rules.rotation_ms,
+            deadline: rules.deadline,
             was_made,
             unread: None,
         })
@@ -150,6 +178,7 @@ impl Wanted {
             extensions: Vec::new(),
             connection_limit: None,
             rotation_ms: rules.rotation_ms,
+            deadline: rules.deadline,
             was_made: true,
             unread: Some(unread.to_string()),
         }
@@ -164,6 +193,7 @@ impl Wanted {
             extensions,
             connection_limit,
             rotation_ms: _,
+            deadline: _,
             was_made: _,
             unread: _,
         } = self;
@@ -283,6 +313,7 @@ mod tests {
                 "spec.databases.rotationMinutes: `59` is out of range",
             ),
             (json!({"rotationMinutes": 1441}), json!({}), "from 60 to 1440"),
+            (json!({"rotationDeadlineMinutes": 0}), json!({}), "spec.databases.rotationDeadlineMinutes"),
             (json!({"passwordLength": 14}), json!({}), "spec.databases.passwordLength"),
             (json!({"passwordLength": 100}), json!({}), "from 15 to 99"),
         ] {

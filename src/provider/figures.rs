@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ pub struct Figures {
     rotations_failed: Count,
     rotation_seconds: Seconds,
     rotations_blocked: Gauge,
-    blocked: Arc<Mutex<BTreeSet<String>>>,
+    rotations_overdue: Gauge,
+    blocked: Arc<Mutex<BTreeMap<String, bool>>>,
     errors: Family<ReasonLabels, Counter>,
     claims_refused: Counter,
     claims_loaded: Counter,
@@ -62,6 +63,7 @@ impl Default for Figures {
             rotations: Family::default(),
             rotation_seconds: Family::new_with_constructor(seconds),
             rotations_blocked: Gauge::default(),
+            rotations_overdue: Gauge::default(),
             blocked: Arc::default(),
             errors: Family::default(),
             claims_refused: Counter::default(),
@@ -78,8 +80,8 @@ impl Figures {
     pub fn register(&self, r: &mut Registry) {
         let Figures {
             users_created, users_failed, user_seconds, databases_created, databases_failed, databases_dropped,
-            statements, rotations, rotations_failed, rotation_seconds, rotations_blocked, blocked: _, errors, claims_refused,
-            claims_loaded, load_seconds, databases,
+            statements, rotations, rotations_failed, rotation_seconds, rotations_blocked, rotations_overdue, blocked: _, errors,
+            claims_refused, claims_loaded, load_seconds, databases,
         } = self.clone();
         r.register("database_users_created", "Users made on database servers", users_created);
         r.register("database_users_failed", "Users that could not be made", users_failed);
@@ -92,6 +94,7 @@ impl Figures {
         r.register("database_rotations_failed", "Changes of a login that could not go on", rotations_failed);
         r.register("database_rotation_seconds", "Time from a new password to its publication", rotation_seconds);
         r.register("database_rotations_blocked", "Databases whose login is due to change and is held up", rotations_blocked);
+        r.register("database_rotations_overdue", "Databases whose login change is held up beyond its deadline", rotations_overdue);
         r.register("database_claims_refused", "DatabaseClaims that were found to ask for what they cannot get", claims_refused);
         r.register("database_errors", "Passes over a database that failed, by reason", errors);
         r.register("database_claims_loaded", "Passes over a claim's database that came to their end", claims_loaded);
@@ -138,16 +141,19 @@ impl Figures {
     }
 
     /// A change of a login that is due is held up, or not any more. Held up anew, it counts as failed once.
-    pub(super) fn rotation_blocked(&self, dialect: Dialect, id: &str, is_blocked: bool) {
+    /// `is_overdue` says whether it is held up beyond its deadline, and is absent where nothing holds it up.
+    pub(super) fn rotation_blocked(&self, dialect: Dialect, id: &str, is_overdue: Option<bool>) {
         let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
-        match is_blocked {
-            true if blocked.insert(id.to_owned()) => {
-                self.rotations_failed.get_or_create(&engine(dialect)).inc();
+        match is_overdue {
+            Some(is_overdue) => {
+                if blocked.insert(id.to_owned(), is_overdue).is_none() {
+                    self.rotations_failed.get_or_create(&engine(dialect)).inc();
+                }
             }
-            true => {}
-            false => drop(blocked.remove(id)),
+            None => drop(blocked.remove(id)),
         }
         self.rotations_blocked.set(blocked.len() as i64);
+        self.rotations_overdue.set(blocked.values().filter(|is_overdue| **is_overdue).count() as i64);
     }
 
     /// A DatabaseClaim that cannot be served as it is written.
@@ -192,14 +198,15 @@ mod tests {
     #[test]
     fn a_blocked_rotation_counts_as_failed_once_until_it_goes_on() {
         let figures = Figures::default();
-        for is_blocked in [true, true, false, true] {
-            figures.rotation_blocked(Dialect::Postgresql, "a", is_blocked);
+        for is_overdue in [Some(false), Some(true), None, Some(false)] {
+            figures.rotation_blocked(Dialect::Postgresql, "a", is_overdue);
         }
-        figures.rotation_blocked(Dialect::Postgresql, "b", true);
+        figures.rotation_blocked(Dialect::Postgresql, "b", Some(true));
         let text = shown(&figures);
         assert!(text.contains("database_rotations_failed_total{engine=\"postgresql\"} 3"), "{text}");
         assert!(text.contains("database_rotations_blocked 2"), "{text}");
-        figures.rotation_blocked(Dialect::Postgresql, "a", false);
+        assert!(text.contains("database_rotations_overdue 1"), "{text}");
+        figures.rotation_blocked(Dialect::Postgresql, "a", None);
         assert!(shown(&figures).contains("database_rotations_blocked 1"));
     }
 }

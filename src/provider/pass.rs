@@ -8,7 +8,7 @@ use super::desk::{Desk, login_name, record_name};
 use super::figures::Figures;
 use super::hold;
 use super::pool::{Pool, Session, try_login};
-use super::record::{self, Told};
+use super::record::{self, Rotation, Told};
 use super::secret::verifier;
 use super::server::{self, Server};
 use super::trouble::Trouble;
@@ -21,7 +21,7 @@ use crate::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
 use crate::database::goal::End;
 use crate::database::ledger::Request;
 use crate::database::names::Names;
-use crate::database::plan::is_due;
+use crate::database::plan::{is_due, is_overdue};
 use crate::database::rules::chosen;
 use crate::database::sql::{Extras, statements};
 use crate::database::{Goal, Holder, Refusal, Seen, Step, Wanted, find_goal, next_step};
@@ -147,7 +147,7 @@ impl Provider {
         if !is_claimed && matches!(trouble, Trouble::Unreachable(_) | Trouble::Credentials(_)) {
             message.push_str(meanwhile(&record));
         }
-        let told = Told { phase: None, reason: trouble.reason(), message };
+        let told = Told { phase: None, reason: trouble.reason(), message, rotation: None };
         let _ = record::tell(&self.desk, &record, told, book.state.as_ref()).await;
     }
 
@@ -254,7 +254,7 @@ impl Provider {
                 Step::Wait { until, why } => return self.rest(&case, &seen, book, until, why).await,
                 Step::Refuse(refusal) => return self.refuse(&case, &seen, book, &refusal).await,
                 Step::Forget => {
-                    self.figures.rotation_blocked(case.wanted.dialect, &case.record.spec.id, false);
+                    self.figures.rotation_blocked(case.wanted.dialect, &case.record.spec.id, None);
                     return Ok(if case.is_renamed { Next::After(Duration::ZERO) } else { Next::Rest });
                 }
                 // The time decides what is next.
@@ -416,6 +416,27 @@ impl Provider {
         Ok(true)
     }
 
+    /// Whether a login that is at rest changes in time; counted where something holds it up.
+    fn judge_rotation(&self, case: &Case, book: &Book, why: Option<&str>) -> Rotation {
+        let (now, ledger) = (clock::now(), book.state.as_ref());
+        let serves = case.goal == Goal::Serve;
+        let is_blocked = serves && is_due(&case.wanted, ledger, now);
+        let is_overdue = serves && is_overdue(&case.wanted, ledger, now);
+        let (dialect, id) = (case.wanted.dialect, &case.record.spec.id);
+        self.figures.rotation_blocked(dialect, id, is_blocked.then_some(is_overdue));
+        match (serves, is_overdue) {
+            (false, _) => Rotation::None,
+            (true, false) => Rotation::OnTime,
+            (true, true) => Rotation::Overdue(format!(
+                "the change of its login is overdue: {}. Shorten the life of pooled connections, end these sessions, or set \
+                 spec.databases.rotationDeadlinePolicy of {} {} to EndSessions",
+                why.unwrap_or("it is held up"),
+                case.record.spec.server.kind.word(),
+                case.record.spec.server.name
+            )),
+        }
+    }
+
     /// Nothing to do: the record says how it stands.
     async fn rest(
         &self,
@@ -425,8 +446,7 @@ impl Provider {
         until: Time,
         why: Option<String>,
     ) -> Result<Next, Trouble> {
-        let is_blocked = case.goal == Goal::Serve && is_due(&case.wanted, book.state.as_ref(), clock::now());
-        self.figures.rotation_blocked(case.wanted.dialect, &case.record.spec.id, is_blocked);
+        let rotation = self.judge_rotation(case, book, why.as_deref());
         let is_gone = case.wanted.was_made && !seen.has_database();
         let gone = || format!("the database is gone from the server{NOTHING_LEFT}");
         let (phase, reason, message) = match case.goal {
@@ -446,9 +466,12 @@ impl Provider {
             Some(unread) if case.goal == Goal::Serve => {
                 let message =
                     format!("{unread}; what is inside stays as it was, and logins change all the same");
-                Told { phase: None, reason: "Invalid", message }
+                Told { phase: None, reason: "Invalid", message, rotation: Some(rotation) }
             }
-            Some(_) | None => Told { phase: Some(phase), reason, message: why.unwrap_or(message) },
+            Some(_) | None => {
+                let message = why.unwrap_or(message);
+                Told { phase: Some(phase), reason, message, rotation: Some(rotation) }
+            }
         };
         record::tell(&self.desk, &case.record, told, book.state.as_ref()).await?;
         let ms = until.0.saturating_sub(clock::now().0);

@@ -23,6 +23,8 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// The condition that says whether its login changes in time.
+const IN_TIME: &str = "RotationInTime";
 /// Kept until everything that the record speaks of is gone.
 const FINALIZER: &str = "database.conductor.io/record";
 
@@ -31,6 +33,16 @@ pub(super) struct Told {
     pub phase: Option<DatabasePhase>,
     pub reason: &'static str,
     pub message: String,
+    /// Whether its login changes in time; not known where no pass came to its end.
+    pub rotation: Option<Rotation>,
+}
+
+/// Whether a login changes in time.
+pub(super) enum Rotation {
+    OnTime,
+    Overdue(String),
+    /// It has no login.
+    None,
 }
 
 /// What a database and everything about it is called.
@@ -139,7 +151,12 @@ pub(super) async fn start_quarantine(
 pub(super) async fn start_drop(desk: &Desk, record: &LogicalDatabase) -> Result<LogicalDatabase, Trouble> {
     let was = record.status.clone().unwrap_or_default();
     let message = "it is being dropped, and cannot be had back".to_owned();
-    let told = Told { phase: Some(DatabasePhase::Dropping), reason: "Dropping", message };
+    let told = Told {
+        phase: Some(DatabasePhase::Dropping),
+        reason: "Dropping",
+        message,
+        rotation: Some(Rotation::None),
+    };
     let change = serde_json::to_value(status(record, was, told, None)).unwrap_or_default();
     desk.merge_status_of(&desk.records(), record, change).await
 }
@@ -175,16 +192,29 @@ fn status(
     let names = names_of(&record.spec);
     let is_ready = told.phase == Some(DatabasePhase::Ready);
     let word = if is_ready { "True" } else { "False" };
-    let before = was.conditions.as_ref().and_then(|all| all.first());
-    let since = before.filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
-    let condition = Condition {
-        type_: "Ready".to_owned(),
-        status: word.to_owned(),
-        reason: told.reason.to_owned(),
-        message: told.message,
-        last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
-        observed_generation: None,
+    let before = |of: &str| was.conditions.as_ref().and_then(|all| all.iter().find(|c| c.type_ == of));
+    let condition = |of: &str, word: &str, reason: &str, message: String| {
+        let since = before(of).filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
+        Condition {
+            type_: of.to_owned(),
+            status: word.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
+            observed_generation: None,
+        }
     };
+    let in_time = match told.rotation {
+        None => before(IN_TIME).cloned(),
+        Some(Rotation::None) => None,
+        Some(Rotation::OnTime) => {
+            Some(condition(IN_TIME, "True", "OnTime", "its login changes in time".to_owned()))
+        }
+        Some(Rotation::Overdue(message)) => Some(condition(IN_TIME, "False", "Overdue", message)),
+    };
+    // First: commands read it there.
+    let conditions = [Some(condition("Ready", word, told.reason, told.message)), in_time];
+    let conditions = conditions.into_iter().flatten().collect();
     let user = ledger.and_then(|ledger| ledger.active).map(|user| names.user(user).to_string());
     LogicalDatabaseStatus {
         phase: told.phase.or(was.phase),
@@ -199,7 +229,7 @@ fn status(
             )
         }),
         rotation_done: ledger.and_then(|ledger| ledger.done.clone()),
-        conditions: Some(vec![condition]),
+        conditions: Some(conditions),
     }
 }
 

@@ -185,6 +185,13 @@ pub struct DatabaseRules {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 1440))]
     pub rotation_minutes: Option<i32>,
+    /// Minutes after a change of the login was due until it is overdue; absent, as many as between changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 525_600))]
+    pub rotation_deadline_minutes: Option<i32>,
+    /// What happens once a change is overdue because sessions still use the login before the last; absent is Report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_deadline_policy: Option<DeadlinePolicy>,
     /// Characters of a password; absent is 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 15, max = 99))]
@@ -215,6 +222,17 @@ pub struct DatabaseRules {
     #[schemars(length(max = 64), inner(length(min = 1, max = 63), regex(pattern = r"^[a-z][a-z0-9_-]*$")))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub allowed_extensions: Option<Vec<String>>,
+}
+
+/// What happens to sessions that hold up a change of the login beyond its deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, transform = leave_description_to_field)]
+pub enum DeadlinePolicy {
+    /// They go on; a condition, a metric and the message report it.
+    #[default]
+    Report,
+    /// They are ended; the application logs in again with the present login.
+    EndSessions,
 }
 
 /// How a server is offered to claims.

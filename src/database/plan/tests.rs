@@ -4,6 +4,7 @@
 use super::*;
 use crate::api::database::role::RoleAccess;
 use crate::database::names::Names;
+use crate::database::rules::Deadline;
 use crate::database::seen::Stranger;
 use crate::database::sql::Dialect;
 use proptest::prelude::*;
@@ -18,6 +19,7 @@ fn wanted(dialect: Dialect) -> Wanted {
         extensions: Vec::new(),
         connection_limit: None,
         rotation_ms: HOUR,
+        deadline: Deadline { after_ms: HOUR, ends_sessions: false },
         was_made: false,
         unread: None,
     }
@@ -377,6 +379,32 @@ fn the_end_of_a_database_by_policy() {
     assert_eq!(kept.steps, [Step::Restore { is_renamed: true }]);
     kept.settle(Goal::Serve);
     assert!(kept.login_works());
+}
+
+#[test]
+fn sessions_past_the_deadline_are_reported_or_ended() {
+    let mut lab = Lab::serving(Dialect::Postgresql);
+    let active = lab.ledger().active.expect("it has a login");
+    lab.user(active.other()).sessions = 2;
+    let due = lab.ledger().rotated_at.expect("it has a login").plus_ms(HOUR);
+    for (now, is_due, is_overdue) in
+        [(due.0 - 1, false, false), (due.0, true, false), (due.0 + HOUR, true, true)]
+    {
+        lab.now = Time(now);
+        assert_eq!(super::is_due(&lab.wanted, lab.ledger.as_ref(), lab.now), is_due);
+        assert_eq!(super::is_overdue(&lab.wanted, lab.ledger.as_ref(), lab.now), is_overdue);
+        assert!(matches!(lab.settle(Goal::Serve), Step::Wait { .. }));
+        assert_eq!(lab.steps, [], "they go on where nothing else was said");
+    }
+    lab.wanted.deadline.ends_sessions = true;
+    lab.now = Time(due.0 + HOUR - 1);
+    lab.settle(Goal::Serve);
+    assert_eq!(lab.steps, [], "not before the deadline");
+    lab.now = Time(due.0 + HOUR);
+    lab.settle(Goal::Serve);
+    assert_eq!(lab.steps.first(), Some(&Step::Revoke(active.other())));
+    assert_eq!(lab.ledger().active, Some(active.other()), "then the login changes");
+    assert!(lab.login_works());
 }
 
 #[test]

@@ -219,6 +219,7 @@ mod tests {
             extensions: Vec::new(),
             connection_limit: Some(9),
             rotation_ms: 0,
+            deadline: crate::database::rules::Deadline::default(),
             was_made: true,
             unread: None,
         };

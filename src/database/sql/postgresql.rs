@@ -249,6 +249,7 @@ mod tests {
             extensions: vec![Identifier::read_extension("uuid-ossp").expect("plain")],
             connection_limit: Some(9),
             rotation_ms: 0,
+            deadline: crate::database::rules::Deadline::default(),
             was_made: true,
             unread: None,
         };

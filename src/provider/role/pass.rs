@@ -155,7 +155,8 @@ impl Roles {
             None => server.rules.rotation_ms,
         };
         let id = role.uid().unwrap_or_default();
-        let wanted = WantedRole::new(&id, role.spec.access, names, server.dialect, rotation_ms);
+        let mut wanted = WantedRole::new(&id, role.spec.access, names, server.dialect, rotation_ms);
+        wanted.deadline = server.rules.deadline;
         let request = role.annotations().get(ROTATE).and_then(|text| Request::read(text));
         Ok(Case { role: role.clone(), serves, wanted, server, access, request, why })
     }
