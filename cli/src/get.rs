@@ -2,7 +2,8 @@
 //! that is not in the objects.
 
 use crate::args::{Format, GetArguments, Listed};
-use crate::{cluster, output, table};
+use crate::table::objects::{self, Column};
+use crate::{cluster, output};
 use anyhow::Result;
 use conductor::api::reasons;
 use conductor::live;
@@ -22,8 +23,8 @@ pub fn get(arguments: &GetArguments) -> Result<()> {
         }
         Format::Table if objects.is_empty() => output::complain("nothing found"),
         Format::Table => {
-            let rows = objects.iter().map(|object| row(arguments.what, object)).collect();
-            table::listed(&mut output::plain(&mut out), header(arguments.what), rows)?;
+            let rows: Vec<Vec<String>> = objects.iter().map(|object| row(arguments.what, object)).collect();
+            objects::write(&mut output::plain(&mut out), columns(arguments.what), &rows)?;
         }
     }
     Ok(out.flush()?)
@@ -60,12 +61,23 @@ fn kinds(what: Listed) -> Vec<Kind> {
     }
 }
 
-fn header(what: Listed) -> &'static [&'static str] {
+/// The columns, and which of them a narrow terminal does without first.
+fn columns(what: Listed) -> &'static [Column] {
     match what {
-        Listed::Claims => &["CLAIM", "PHASE", "RESOURCE", "CLASS", "AGE", "WHY"],
-        Listed::Resources => &["RESOURCE", "PHASE", "ENGINE", "VERSION", "CLASS", "AGE", "CLAIMS"],
-        Listed::Classes => &["CLASS", "RECLAIM", "DEFAULT", "AGE", "TEMPLATE"],
-        Listed::Quotas => &["QUOTA", "AGE", "USED"],
+        Listed::Claims => {
+            &[("CLAIM", 0), ("PHASE", 0), ("RESOURCE", 3), ("CLASS", 2), ("AGE", 1), ("WHY", 0)]
+        }
+        Listed::Resources => &[
+            ("RESOURCE", 0),
+            ("PHASE", 0),
+            ("ENGINE", 3),
+            ("VERSION", 4),
+            ("CLASS", 2),
+            ("AGE", 1),
+            ("CLAIMS", 0),
+        ],
+        Listed::Classes => &[("CLASS", 0), ("RECLAIM", 2), ("DEFAULT", 3), ("AGE", 1), ("TEMPLATE", 0)],
+        Listed::Quotas => &[("QUOTA", 0), ("AGE", 1), ("USED", 0)],
     }
 }
 
@@ -117,7 +129,7 @@ fn text(value: Option<&Value>) -> String {
 }
 
 /// Why a claim is where it is: by its condition `Bound`, and once it is bound by `Ready`.
-fn why(object: &Object) -> String {
+pub fn why(object: &Object) -> String {
     match condition(object, reasons::BOUND) {
         None => "not looked at yet: is a controller running?".to_owned(),
         Some(bound) if bound["status"] != "True" => told(bound),

@@ -1,6 +1,8 @@
 //! Tables for people: what needs attention first, a verdict last, 100 columns where nobody says how many.
 //! Long texts are cut here; `-o json` has them whole.
 
+pub mod objects;
+
 use crate::sim::{list, plural};
 use crate::{output, plain};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
@@ -224,7 +226,7 @@ fn explain_group(out: &mut impl Write, group: &[&ExplainedClaim]) -> io::Result<
     Ok(())
 }
 
-/// Objects of a cluster, one a row; the last column has the sentences.
+/// Rows of texts that are cut where they are long; the last column has the sentences.
 pub fn listed(out: &mut impl Write, header: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
     let mut table = table(header);
     for row in rows {
