@@ -170,6 +170,19 @@ Exit codes: 0 let go of; 2 usage, refused, not confirmed, or the cluster cannot 
         #[command(subcommand)]
         what: DiffWhat,
     },
+    /// Print the rights that Conductor needs in namespaces of applications, for `kubectl apply`
+    #[command(
+        arg_required_else_help = true,
+        after_help = "Examples:
+  conductor grant shop blog | kubectl apply -f -       connections are published in both
+  conductor grant shop --group shop-team | kubectl apply -f -
+                                                       and that team may read resources, for `conductor explain`
+  conductor grant shop | kubectl delete -f -           takes the right away
+
+Each namespace gets a RoleBinding to the ClusterRole conductor-namespace-publisher of deploy/publishing-roles.yaml.
+Nothing is sent to a cluster. Exit codes: 0 printed; 2 usage."
+    )]
+    Grant(GrantArguments),
     /// Turn the configuration file of a fleet of servers into DatabaseServers
     #[command(
         arg_required_else_help = true,
@@ -413,6 +426,23 @@ pub struct ExplainClaimArguments {
     /// A table for people, or JSON for scripts
     #[arg(long, short, value_enum, default_value_t = Format::Table)]
     pub output: Format,
+}
+
+/// Arguments of `grant`.
+#[derive(Args, Debug)]
+pub struct GrantArguments {
+    /// The namespaces in which claims get their connection
+    #[arg(value_name = "NAMESPACE", required = true)]
+    pub namespaces: Vec<String>,
+    /// Groups of application owners who may read resources
+    #[arg(long, value_name = "GROUP")]
+    pub group: Vec<String>,
+    /// Application owners who may read resources
+    #[arg(long, value_name = "USER")]
+    pub user: Vec<String>,
+    /// Where the controller's account, resources and classes live
+    #[arg(long, value_name = "NS", default_value = "conductor-system")]
+    pub system_namespace: String,
 }
 
 /// Arguments of `servers`.

@@ -14,9 +14,11 @@ mod demo;
 mod diff;
 mod explain;
 mod get;
+mod grant;
 mod import;
 mod output;
 mod plain;
+mod readable;
 mod run;
 mod servers;
 mod sim;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         args::Command::Crds(arguments) => crds::print(&arguments),
+        args::Command::Grant(arguments) => grant::print(&arguments),
         args::Command::Servers(arguments) => servers::print(&arguments),
         args::Command::Sim { command } => return exit(sim::run(&command)),
     };

@@ -100,9 +100,12 @@ impl Stage {
             "controller-roles.yaml",
             "implementation-roles.yaml",
             "publishing-roles.yaml",
+            "admission-policy.yaml",
             "database-roles.yaml",
+            "optional/publishing-in-a-namespace.yaml",
         ] {
             let text = fs::read_to_string(root("deploy").join(file)).unwrap();
+            let text = text.replace("namespace: shop", &format!("namespace: {NAMESPACE}"));
             run(&["apply", "-f", "-"], &text.replace("conductor-system", SYSTEM));
         }
         run(&["apply", "-f", "-"], &implementation_role().to_string());

@@ -132,7 +132,7 @@ impl Hands {
         self.governor.wait_turn().await;
         let reply = self.call(METRIC_PUBLISHED, request).await;
         if matches!(reply, Reply::Answered { status: StatusCode::FORBIDDEN, .. }) {
-            tracing::warn!(%key, "may not read this Secret: grant get on secrets to this user");
+            tracing::warn!(%key, "may not read this Secret: see conductor grant NAMESPACE");
             return told(PublishEvent::SecretRefused { claim, key });
         }
         match answer::found(reply) {
@@ -178,7 +178,8 @@ impl Hands {
         let key = ObjectKey::new(text("namespace"), text("name"));
         let route = route(slot);
         let path = route.object(&key).ok_or(Answer::Missing)?;
-        let found = self.side(slot, &key).await.map_err(Answer::Unknown)?;
+        let found =
+            self.side(slot, &key).await.map_err(|why| Answer::Unknown(advised(why, &key.namespace)))?;
         let create = |object| wire::post_request(&route.collection(Some(&key.namespace)), object);
         let (ask, request) = match meet(found.as_ref(), wanted, publication) {
             Meeting::Rest => return Ok(found.unwrap_or_default()),
@@ -190,23 +191,28 @@ impl Hands {
             // Whoever mounts it has to do without for as long as the second call takes: the API has no shorter way.
             Meeting::Remake { uid, wanted } => {
                 let gone = wire::delete_request(&path, &uid, Revision::default());
-                self.written(Ask::Delete, gone).await?;
+                self.written(Ask::Delete, gone, &key.namespace).await?;
                 (Ask::Create, create(&wanted))
             }
             Meeting::Replace(whole) => {
                 (Ask::Patch, wire::request(Method::PUT, &path, Some(("application/json", &whole))))
             }
         };
-        self.written(ask, request).await
+        self.written(ask, request, &key.namespace).await
     }
 
-    async fn written(&self, ask: Ask, request: Option<Request<Vec<u8>>>) -> Result<Value, Answer> {
+    async fn written(
+        &self,
+        ask: Ask,
+        request: Option<Request<Vec<u8>>>,
+        namespace: &str,
+    ) -> Result<Value, Answer> {
         let request = request.ok_or(Answer::Missing)?;
         match self.send(ask, METRIC_PUBLISHED, request).await {
             Err(why) => Err(Answer::Unknown(why)),
             Ok(Reply::Lost(why)) => Err(Answer::Unknown(why)),
             Ok(Reply::Answered { status, body, .. }) if status.is_success() => Ok(body),
-            Ok(Reply::Answered { status, body, .. }) => Err(refused(ask, status, &body)),
+            Ok(Reply::Answered { status, body, .. }) => Err(refused(ask, status, &body, namespace)),
         }
     }
 
@@ -214,7 +220,7 @@ impl Hands {
     pub(super) async fn withdraw(&self, slot: Slot, key: &ObjectKey, uid: &str) -> Answer {
         let path = route(slot).object(key);
         let request = path.and_then(|path| wire::delete_request(&path, uid, Revision::default()));
-        match self.written(Ask::Delete, request).await {
+        match self.written(Ask::Delete, request, &key.namespace).await {
             Ok(_) => Answer::Deleted,
             Err(answer) => answer,
         }
@@ -248,9 +254,23 @@ fn is_meant(secret: &Value, uid: &str, revision: Revision) -> bool {
     ["uid", "resourceVersion"].into_iter().all(|field| secret["metadata"][field] == meant[field])
 }
 
+/// A refusal for lack of rights, with the command that gives them.
+fn advised(why: String, namespace: &str) -> String {
+    if !why.to_lowercase().contains("forbidden") {
+        return why;
+    }
+    format!(
+        "{why}; give Conductor the right to publish in this namespace: conductor grant {namespace} | kubectl apply -f -"
+    )
+}
+
 /// A refusal in words that hold nothing of what was sent: the API may quote an object back.
-fn refused(ask: Ask, status: StatusCode, body: &Value) -> Answer {
+fn refused(ask: Ask, status: StatusCode, body: &Value, namespace: &str) -> Answer {
     let reason = body.get("reason").and_then(Value::as_str).unwrap_or_default();
+    if status == StatusCode::FORBIDDEN {
+        // Rights come and go, and a quota of Kubernetes answers alike: it is tried again.
+        return Answer::Unknown(advised(format!("the API answers {status}"), namespace));
+    }
     match answer::refusal(ask, status, body) {
         answer::Refusal::Conflict => Answer::Conflict,
         answer::Refusal::Missing => Answer::Missing,
@@ -267,6 +287,16 @@ fn refused(ask: Ask, status: StatusCode, body: &Value) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_namespace_without_rights_is_answered_with_the_command() {
+        let quoted = json!({"reason": "Forbidden", "message": "secrets is forbidden: hunter2"});
+        let Answer::Unknown(why) = refused(Ask::Create, StatusCode::FORBIDDEN, &quoted, "shop") else {
+            panic!("it is not tried again");
+        };
+        assert!(why.contains("conductor grant shop | kubectl apply -f -"), "{why}");
+        assert!(!why.contains("hunter2"), "{why}");
+    }
 
     #[test]
     fn what_is_in_the_way_is_answered_with_what_helps() {

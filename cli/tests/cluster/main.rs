@@ -2,6 +2,7 @@
 //! does in detail is tested in `tests/live`.
 
 mod administer;
+mod owner;
 
 use conductor_controlplane::ControlPlane;
 use serde_json::Value;
@@ -96,7 +97,7 @@ fn err(output: &Output) -> String {
 /// One control plane serves all of it: starting one costs more than everything below.
 #[test]
 fn the_binary_runs_on_a_cluster_tells_what_it_did_and_stops_when_asked() {
-    let cluster = Cluster::start();
+    let mut cluster = Cluster::start();
     says_how_to_install_the_kinds(&cluster);
     let crds = out(&cluster.conductor(&["crds"]));
     cluster.kubectl(&["apply", "-f", "-"], &crds);
@@ -113,6 +114,7 @@ fn the_binary_runs_on_a_cluster_tells_what_it_did_and_stops_when_asked() {
     serves_the_figures(&cluster);
     stops_when_asked(&cluster, &mut child);
     administer::administrators_import_compare_and_abandon(&cluster);
+    owner::owners_see_what_is_offered_and_why_they_wait(&mut cluster);
 }
 
 fn says_how_to_install_the_kinds(cluster: &Cluster) {

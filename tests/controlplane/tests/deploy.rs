@@ -3,13 +3,15 @@
 
 use conductor_controlplane::{ControlPlane, Part};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 const CONTROLLER: &str = "system:serviceaccount:conductor-system:conductor";
 const SYSTEM: &str = "conductor-system";
+/// A user of no other right than those of this group.
+const OWNER_GROUP: &str = "group:application-owners";
 const STORAGE: &str = "storage.conductor.io";
 const OURS: &str = "conductor.io";
 const CLAIMS: &str = "relationaldatabaseclaims";
@@ -78,7 +80,7 @@ fn no_role_shows_all_secrets_of_another_namespace() {
             }
         }
     }
-    assert_eq!(roles, 3, "for the cluster, for the system namespace, for one namespace");
+    assert_eq!(roles, 2, "for the system namespace, for each namespace that is granted");
 }
 
 #[test]
@@ -93,6 +95,99 @@ fn kustomize_lists_every_file_that_is_not_optional() {
     listed.sort();
     files.sort();
     assert_eq!(listed, files);
+}
+
+/// `(where, group/resource, verb)`: every right of the controller's account, as the manifests give it.
+fn given_rights() -> BTreeSet<(String, String, String)> {
+    let objects: Vec<Value> = manifests().into_iter().map(|(_, object)| object).collect();
+    let mut given = BTreeSet::new();
+    for binding in objects.iter().filter(|o| o["subjects"][0]["name"] == "conductor") {
+        let place = match binding["metadata"]["namespace"].as_str() {
+            Some(SYSTEM) => "system namespace",
+            Some(_) => "granted namespace",
+            // The option to grant every namespace at once has no rights of its own.
+            None if binding["metadata"]["name"] == "conductor-namespace-publisher" => continue,
+            None => "cluster",
+        };
+        let role = objects.iter().find(|o| {
+            o["kind"] == binding["roleRef"]["kind"]
+                && o["metadata"]["name"] == binding["roleRef"]["name"]
+                && (o["kind"] == "ClusterRole"
+                    || o["metadata"]["namespace"] == binding["metadata"]["namespace"])
+        });
+        let rules = role.expect("a binding names a role of deploy/")["rules"].as_array().cloned();
+        let texts = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(|v| Some(v.as_str()?.to_owned())).collect()
+        };
+        for rule in rules.into_iter().flatten() {
+            let name = texts(&rule["resourceNames"]).first().map(|n| format!(" {n}")).unwrap_or_default();
+            for (resource, verb) in texts(&rule["resources"])
+                .iter()
+                .flat_map(|r| texts(&rule["verbs"]).into_iter().map(move |v| (r.clone(), v)))
+            {
+                given.insert((place.to_owned(), format!("{resource}{name}"), verb));
+            }
+        }
+    }
+    given
+}
+
+/// The page lists every right and no other: who reads it knows what the controller's token can do.
+#[test]
+fn the_page_lists_every_right_of_the_controller() {
+    let page = fs::read_to_string(root("docs/install.md")).unwrap();
+    let table = page.split("\n| where | on | verbs | because |\n").nth(1).expect("the table of rights");
+    let mut listed = BTreeSet::new();
+    for line in table.lines().skip(1).take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        for resource in cells[1].split(", ") {
+            for verb in cells[2].split(' ') {
+                listed.insert((cells[0].to_owned(), resource.replace('`', ""), verb.to_owned()));
+            }
+        }
+    }
+    let given = given_rights();
+    let unlisted: Vec<_> = given.difference(&listed).collect();
+    let untrue: Vec<_> = listed.difference(&given).collect();
+    assert!(unlisted.is_empty() && untrue.is_empty(), "not listed: {unlisted:#?}\nnot given: {untrue:#?}");
+}
+
+/// `--allow-kinds` of the Deployment has every kind that an adapter knows, and nothing that is a wildcard.
+#[test]
+fn the_deployment_names_the_kinds_that_may_be_made() {
+    let deployment = manifests().into_iter().find(|(file, _)| file == "deployment.yaml").unwrap().1;
+    let arguments =
+        deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap().clone();
+    let allowed: BTreeSet<String> = arguments
+        .iter()
+        .filter_map(|argument| argument.as_str()?.strip_prefix("--allow-kinds=").map(str::to_owned))
+        .collect();
+    let mut known = BTreeSet::new();
+    for file in fs::read_dir(root("policies/adapters")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        let adapter: Value = serde_saphyr::from_str(&text).unwrap();
+        let groups = adapter["group"].as_array().cloned().unwrap_or_else(|| vec![adapter["group"].clone()]);
+        known.extend(
+            groups
+                .iter()
+                .map(|group| format!("{}.{}", adapter["kind"].as_str().unwrap(), group.as_str().unwrap())),
+        );
+    }
+    assert_eq!(allowed, known);
+}
+
+/// The port of metrics is open to namespaces that are labelled for it, and to no other.
+#[test]
+fn metrics_are_reached_from_labelled_namespaces_only() {
+    let policies: Vec<Value> =
+        manifests().into_iter().map(|(_, o)| o).filter(|o| o["kind"] == "NetworkPolicy").collect();
+    assert_eq!(policies.len(), 1);
+    for rule in policies[0]["spec"]["ingress"].as_array().unwrap() {
+        let from = rule["from"].as_array().expect("a rule without `from` lets everybody in");
+        let is_labelled =
+            |peer: &Value| peer["namespaceSelector"]["matchLabels"]["conductor.io/monitoring"] == "true";
+        assert!(!from.is_empty() && from.iter().all(is_labelled), "{rule}");
+    }
 }
 
 /// One control plane serves all of it.
@@ -110,12 +205,15 @@ fn a_real_api_server_takes_the_installation_and_gives_the_least_rights() {
     }
     rights(&plane, "the controller", &controller_rights());
     run(&plane, &["apply", "--server-side", "-f", &path("deploy/publishing-roles.yaml")]);
-    eventually(&plane, "the controller that publishes", &publishing_rights());
+    eventually(&plane, "the controller that may publish nowhere yet", &no_publishing_rights());
     bind_people(&plane);
     run(&plane, &["apply", "-f", &path("deploy/optional/publishing-in-a-namespace.yaml")]);
-    run(&plane, &["delete", "clusterrolebinding", "conductor-secret-publisher"]);
-    eventually(&plane, "the controller that publishes in one namespace", &narrow_publishing_rights());
+    eventually(&plane, "the controller that publishes in one namespace", &publishing_rights("other"));
     eventually(&plane, "people", &people_rights());
+    run(&plane, &["apply", "-f", &path("deploy/optional/application-owners.yaml")]);
+    eventually(&plane, "application owners who may read resources", &owner_rights());
+    run(&plane, &["apply", "-f", &path("deploy/optional/publishing-in-every-namespace.yaml")]);
+    eventually(&plane, "the controller that publishes everywhere", &publishing_rights(""));
     run(&plane, &["apply", "-f", &path("deploy/optional/implementation-cloudnative-pg.yaml")]);
     eventually(&plane, "an implementation that was added", &implementation_rights());
 }
@@ -272,6 +370,11 @@ fn people_rights() -> Vec<Right> {
         &[
             (READ, STORAGE, CLAIMS, "shop", "", true),
             (READ, OURS, "claimquotas claimlimits", "shop", "", true),
+            // What is offered, for `conductor get classes` and `conductor get quotas`.
+            (READ, STORAGE, CLASSES, SYSTEM, "", true),
+            (READ, OURS, "clusterclaimquotas schedulingprofiles", "", "", true),
+            (READ, STORAGE, RESOURCES, SYSTEM, "", false),
+            (WRITE, STORAGE, CLASSES, SYSTEM, "", false),
             (WRITE, STORAGE, CLAIMS, "shop", "", false),
             (READ, STORAGE, CLAIMS, "other", "", false),
         ],
@@ -285,7 +388,8 @@ fn people_rights() -> Vec<Right> {
                 // Its status is the controller's word; quotas and limits bind the writer.
                 ("update patch", STORAGE, "relationaldatabaseclaims/status", "shop", "", false),
                 (WRITE, OURS, "claimquotas claimlimits", "shop", "", false),
-                (EVERYTHING, STORAGE, "relationaldatabases relationaldatabaseclasses", "shop", "", false),
+                (EVERYTHING, STORAGE, RESOURCES, "shop", "", false),
+                (WRITE, STORAGE, CLASSES, "shop", "", false),
                 (WRITE, STORAGE, CLAIMS, "other", "", false),
             ],
         )
@@ -302,35 +406,59 @@ fn people_rights() -> Vec<Right> {
     viewer.into_iter().chain(writers).chain(administrator).collect()
 }
 
-fn publishing_rights() -> Vec<Right> {
+/// What it has before a namespace is granted: nothing of an application can be written, and no Secret read.
+fn no_publishing_rights() -> Vec<Right> {
     spread(
         CONTROLLER,
         &[
-            ("get list watch create update delete", "", "configmaps services", "shop", "", true),
-            // One Secret at a time, outside the system namespace.
-            ("get create update delete", "", "secrets", "shop", "", true),
-            ("list watch patch deletecollection", "", "secrets", "shop", "", false),
-            ("list watch patch deletecollection", "", "secrets", "kube-system", "", false),
-            ("list watch patch deletecollection", "", "secrets", "", "", false),
+            (READ, "", "configmaps services", "", "", true),
+            (READ, "discovery.k8s.io", "endpointslices", "", "", true),
+            (WRITE, "", "configmaps services", "shop", "", false),
+            (WRITE, "", "configmaps services", SYSTEM, "", false),
+            (WRITE, "discovery.k8s.io", "endpointslices", "shop", "", false),
+            (EVERYTHING, "", "secrets", "shop", "", false),
+            (EVERYTHING, "", "secrets", "kube-system", "", false),
             ("get list watch create update delete", "", "secrets", SYSTEM, "", true),
             ("patch deletecollection", "", "secrets", SYSTEM, "", false),
-            ("get list watch create update delete", "discovery.k8s.io", "endpointslices", "shop", "", true),
-            ("patch deletecollection", "", "configmaps services", "shop", "", false),
-            (EVERYTHING, "", "pods serviceaccounts endpoints", "shop", "", false),
-            ("create", "", "serviceaccounts/token pods/exec", "shop", "", false),
         ],
     )
 }
 
-fn narrow_publishing_rights() -> Vec<Right> {
+/// What it has in a namespace that is granted; `denied` is one that is not, where there is any.
+fn publishing_rights(denied: &'static str) -> Vec<Right> {
+    let mut rows = vec![
+        ("get list watch create update delete", "", "configmaps services", "shop", "", true),
+        // One Secret at a time, outside the system namespace.
+        ("get create update delete", "", "secrets", "shop", "", true),
+        ("list watch patch deletecollection", "", "secrets", "shop", "", false),
+        ("list watch patch deletecollection", "", "secrets", "kube-system", "", false),
+        ("list watch patch deletecollection", "", "secrets", "", "", false),
+        ("get list watch create update delete", "", "secrets", SYSTEM, "", true),
+        ("patch deletecollection", "", "secrets", SYSTEM, "", false),
+        ("get list watch create update delete", "discovery.k8s.io", "endpointslices", "shop", "", true),
+        ("patch deletecollection", "", "configmaps services", "shop", "", false),
+        (EVERYTHING, "", "pods serviceaccounts endpoints", "shop", "", false),
+        ("create", "", "serviceaccounts/token pods/exec", "shop", "", false),
+    ];
+    match denied {
+        "" => rows.push(("get create update delete", "", "secrets configmaps services", "", "", true)),
+        _ => {
+            rows.push((EVERYTHING, "", "secrets", denied, "", false));
+            rows.push((WRITE, "", "configmaps services", denied, "", false));
+        }
+    }
+    spread(CONTROLLER, &rows)
+}
+
+/// A member of the group that optional/application-owners.yaml names.
+fn owner_rights() -> Vec<Right> {
     spread(
-        CONTROLLER,
+        OWNER_GROUP,
         &[
-            ("get create update delete", "", "secrets", "shop", "", true),
-            ("list watch patch deletecollection", "", "secrets", "shop", "", false),
-            (EVERYTHING, "", "secrets", "other", "", false),
-            ("get list watch create update delete", "", "secrets", SYSTEM, "", true),
-            ("get list watch create update delete", "", "configmaps services", "shop", "", true),
+            (READ, STORAGE, RESOURCES, SYSTEM, "", true),
+            (WRITE, STORAGE, "relationaldatabases relationaldatabaseclasses", SYSTEM, "", false),
+            (READ, STORAGE, CLAIMS, "shop", "", false),
+            (READ, "", "secrets", SYSTEM, "", false),
         ],
     )
 }
@@ -395,7 +523,10 @@ fn review(right: &Right) -> Value {
             format!("system:serviceaccounts:{SYSTEM}"),
             "system:authenticated"
         ]),
-        None => json!(["system:authenticated"]),
+        None => match user.strip_prefix("group:") {
+            Some(group) => json!([group, "system:authenticated"]),
+            None => json!(["system:authenticated"]),
+        },
     };
     json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
