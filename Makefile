@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo capture test test-all bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds lint pure deny tools databases browser valgrind controlplane
+.PHONY: help demo install capture test test-all bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds lint pure deny tools databases browser valgrind controlplane
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -24,6 +24,13 @@ demo: tools ## See everything in a minute: an API of its own, three teams, and w
 	@scripts/install-packages databases || echo 'the demo goes on without a database server, and says what it leaves out' >&2
 	@$(CARGO) build --release --package conductor-cli
 	@"$(CARGO_TARGET_DIR)/release/conductor" demo
+
+BIN ?= $(HOME)/.local/bin
+install: tools ## Build conductor and link it into ~/.local/bin (BIN=DIR chooses another folder of your PATH)
+	@$(CARGO) build --release --package conductor-cli
+	@mkdir -p "$(BIN)" && ln -sf "$(CARGO_TARGET_DIR)/release/conductor" "$(BIN)/conductor"
+	@case ":$$PATH:" in *":$(BIN):"*) echo 'conductor is on your PATH: $(BIN)/conductor';; \
+	  *) echo '$(BIN) is not on your PATH: type export PATH="$(BIN):$$PATH"';; esac
 
 capture: tools ## Draw docs/demo.svg anew from what the demo prints
 	@$(CARGO) build --release --package conductor-cli

@@ -8,6 +8,7 @@ mod kubeconfig;
 pub mod manifests;
 mod stand_in;
 mod tell;
+mod welcome;
 
 use crate::args::UpArguments;
 use crate::run::{log, stop_on_signal};
@@ -22,7 +23,6 @@ use kube::api::ApiResource;
 use kubeconfig::Kubeconfig;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -62,7 +62,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         let address = web.local_addr()?;
         let controllers = control(client.clone(), options(arguments, web, address, &servers), stop.clone());
         let controllers = tokio::spawn(controllers);
-        welcome(arguments, kubeconfig.path(), served.address, address)?;
+        welcome::print(arguments, kubeconfig.path(), served.address, address)?;
         manifests::apply(&client, &manifests, &output::say).await?;
         let ended = controllers.await.context("the controllers ended")?;
         // Watches first: they are what would keep the server from ending.
@@ -149,35 +149,6 @@ fn options(
 fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address)
         .with_context(|| format!("--web {address}: cannot listen there; choose another port, or 0 for any"))
-}
-
-fn welcome(arguments: &UpArguments, kubeconfig: &Path, api: SocketAddr, web: SocketAddr) -> Result<()> {
-    let shown = kubeconfig.display();
-    let kept = match &arguments.data {
-        Some(folder) => format!("kept in {}", folder.display()),
-        None => "in memory: it ends with this process (--data DIR keeps it)".to_owned(),
-    };
-    let databases = databases::told();
-    output::say(&format!(
-        "conductor is up.
-
-  kubeconfig  {shown}
-  API         https://{api}  ({kept})
-  web         http://{web}  (/healthz, /readyz, /metrics)
-  databases   {databases}
-
-Type next, in another terminal:
-
-  export KUBECONFIG={shown}
-  kubectl apply -f examples/existing-database.yaml
-  kubectl create namespace shop && kubectl apply -f examples/claim.yaml
-  conductor get claims -A
-  conductor explain claim shop/shop-db
-  kubectl apply -f examples/local-claim.yaml           a database that works; its login is in the Secret shop/orders
-
-Ctrl-C ends it. What happens from here on:
-"
-    ))
 }
 
 /// Where a kind of ours is served.

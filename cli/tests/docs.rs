@@ -52,7 +52,8 @@ impl Up {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_conductor"), folder.join("bin/conductor")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_conductor"));
         command.arg("up").arg("--write-kubeconfig").arg(folder.join("kubeconfig")).args(more);
-        let child = command.current_dir(root()).stdout(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+        let printed = fs::File::create(folder.join("printed")).unwrap();
+        let child = command.current_dir(root()).stdout(printed).stdin(Stdio::null()).spawn().unwrap();
         let up = Up { child, folder };
         let end = Instant::now() + WITHIN;
         while up.run("kubectl -n conductor-system get rdbclass").is_err() {
@@ -60,6 +61,14 @@ impl Up {
             std::thread::sleep(Duration::from_millis(50));
         }
         up
+    }
+
+    /// The lines that it says to type next, as they would be typed.
+    fn lines_to_type(&self) -> Vec<String> {
+        let printed = fs::read_to_string(self.folder.join("printed")).unwrap();
+        let after = printed.split_once("Type next").expect("it says what to type").1;
+        let (lines, _) = after.split_once("\nCtrl-C ends it").expect("it says how to end it");
+        lines.lines().filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect()
     }
 
     /// What the commands printed, or what went wrong.
@@ -123,6 +132,65 @@ fn the_page_for_simulation_engineers_works() {
 #[test]
 fn the_page_for_operators_works() {
     try_page("operator", &[], 3);
+}
+
+#[test]
+fn the_page_about_databases_works() {
+    try_page("databases", &[], 1);
+}
+
+/// With and without `-f`; twice, as after a second start on the same data.
+#[test]
+fn every_line_that_up_prints_works_as_typed() {
+    for more in [&[][..], &["-f", "examples/demo/administrator.yaml"]] {
+        let up = Up::start(&format!("typed{}", more.len()), more);
+        let lines = up.lines_to_type();
+        assert!(lines.len() >= 6 && lines[0].starts_with("export KUBECONFIG="), "{lines:?}");
+        for _ in 0..2 {
+            let output =
+                up.run(&lines.join("\n")).unwrap_or_else(|error| panic!("{more:?}: {lines:#?}: {error}"));
+            let promised = ["my-team/my-db Bound", "username:", "uri:"];
+            promised.map(|text| assert!(squeeze(&output).contains(text), "{text} is not in\n{output}"));
+        }
+        let phase = "kubectl -n my-team get rdbc my-db -o jsonpath='{.status.phase}'";
+        assert_eq!(up.run(phase).unwrap(), "Bound");
+    }
+}
+
+/// What a machine without PostgreSQL is shown, on any machine.
+#[test]
+fn a_first_claim_without_a_server_is_bound_and_ready() {
+    let up = Up::start("address", &["-f", "examples/first-claim-address-only.yaml"]);
+    up.run("kubectl -n my-team wait rdbc/my-db --for=condition=Ready --timeout=60s").unwrap();
+    let host = up.run("kubectl -n my-team get secret my-db -o jsonpath='{.data.host}' | base64 -d").unwrap();
+    assert_eq!(host, "only-an-address.example.com");
+}
+
+/// Pages name placeholders for what a reader has; what they name of this repository must be there and must do.
+#[test]
+fn every_simulation_that_a_page_shows_on_examples_runs() {
+    let folder = std::env::temp_dir().join(format!("conductor-docs-sim-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(root().canonicalize().unwrap().join("examples"), folder.join("examples"))
+        .unwrap();
+    let mut questions = std::collections::BTreeSet::new();
+    for page in ["README.md", "docs/simulate.md", "docs/simulation-engineer.md", "docs/administrator.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        for line in
+            text.lines().filter(|line| line.starts_with("conductor sim ") && line.contains("examples/"))
+        {
+            let command = line.replacen("conductor", env!("CARGO_BIN_EXE_conductor"), 1);
+            let mut shell = Command::new("bash");
+            let output = shell.args(["-c", &command]).current_dir(&folder).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            // 1 says that something would change, or that a gate fails; a pipe has the code of its end.
+            let answered = matches!(output.status.code(), Some(0 | 1)) && !told.contains("error:");
+            assert!(answered || line.contains('|') || line.contains("/tmp/"), "{page}: {line}: {told}");
+            questions.extend(line.split_whitespace().nth(2).map(str::to_owned));
+        }
+    }
+    let _ = fs::remove_dir_all(&folder);
+    assert!(questions.contains("class-impact") && questions.len() >= 6, "{questions:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ Exit codes: 0 counted, be it none; 2 usage or input error.")]
     Size(SizeArguments),
     /// Hold an edited class against every claim
     #[command(after_help = "Examples:
-  conductor sim class-impact cluster.yaml -f edited-class.yaml
+  conductor sim class-impact examples/plan/teams.yaml -f examples/class-cloudnative-pg.yaml
   conductor sim class-impact cluster.yaml -f edited-class.yaml -o json | jq '.anew.claims[] | .cause'
 
 Two questions: what changes as soon as the class is applied, and what would change for the claims that it has
