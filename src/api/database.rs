@@ -34,6 +34,9 @@ pub const HELD: &str = "database.conductor.io/held-reclaim-policy";
 pub const PLACED_BY: &str = "database.conductor.io/placed-by";
 /// Annotation on a claim: the Secret beside it that its application reads in place of its own.
 pub const DELIVERED_IN: &str = "database.conductor.io/delivered-in";
+/// Annotation on a Secret in the system namespace: the hosts, with commas between them, whose administrator's password it
+/// holds. It is sent to no other. `host` is the engine's usual port there, `host:port` another; `*.example.com` is a domain.
+pub const ADMIN_HOSTS: &str = "database.conductor.io/admin-hosts";
 /// Annotation on a server: the version that claims on it ask for, where they come by the label of an instance.
 pub const ENGINE_VERSION: &str = "database.conductor.io/engine-version";
 /// Annotation on a server: the configuration that it comes from.

@@ -9,7 +9,7 @@ use crate::database::identity::Found;
 use crate::database::sql::mariadb::{FIND_MARKS, FIND_SERVER_MARK, PREPARE, rights};
 use crate::database::sql::{Dialect, Row};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, OptsBuilder, SslOpts, Value};
+use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts, Value};
 use std::time::Duration;
 
 /// How long opening a connection may take.
@@ -83,6 +83,8 @@ impl MariadbSession {
             .pass(Some(access.password.expose().to_owned()))
             .db_name(Some(access.database.clone()))
             .prefer_socket(false)
+            // A password in clear text is for no server to ask for.
+            .enable_cleartext_plugin(false)
             .ssl_opts(tls);
         let opened = tokio::time::timeout(CONNECT_WITHIN, Conn::new(options)).await;
         let conn = opened.map_err(|_| silent(&place, CONNECT_WITHIN))?;
@@ -230,6 +232,11 @@ fn silent(place: &str, within: Duration) -> Trouble {
 }
 
 fn trouble(place: &str, error: &Error) -> Trouble {
+    if matches!(error, Error::Driver(DriverError::CleartextPluginDisabled)) {
+        let fix =
+            "asks for the password in clear text and is not given it: give the administrator another plugin";
+        return Trouble::Invalid(format!("server {place} {fix}, for example mysql_native_password"));
+    }
     let Error::Server(said) = error else {
         return Trouble::Unreachable(format!("server {place} cannot be reached: {error}"));
     };

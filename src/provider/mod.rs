@@ -16,7 +16,9 @@
 //! Deliberately absent: decisions; retries of writes; anything that prints a password.
 
 mod access;
+mod admin_secret;
 mod book;
+mod clear_text;
 mod clock;
 pub mod command;
 mod crypt;

@@ -2,16 +2,19 @@
 //! under a time limit; what is not answered in time may have been done, and is looked at anew.
 
 use super::access::Access;
+use super::clear_text::{self, Plain, Watched};
 use super::pool::Health;
 use super::tls;
 use super::trouble::Trouble;
+use crate::api::database::server::SslMode;
 use crate::database::identity::Found;
 use crate::database::sql::{Row, postgresql::OPTIONS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::AbortHandle;
+use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Client, Config, SimpleQueryMessage, SimpleQueryRow};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long opening a connection may take.
@@ -73,16 +76,20 @@ impl PostgresSession {
             .keepalives_idle(Duration::from_secs(30));
         let place = access.place();
         let tls = tls::client_config(access.ssl_mode).map_err(Refusal::Other)?;
+        config.ssl_mode(DriverMode::Require);
         let opened = async {
-            match tls {
-                None => {
-                    let (client, connection) =
-                        config.ssl_mode(tokio_postgres::config::SslMode::Disable).connect(NoTls).await?;
+            match (tls, access.ssl_mode) {
+                (None, _) => {
+                    config.ssl_negotiation(SslNegotiation::Direct);
+                    let (client, connection) = config.connect(Plain).await?;
                     Ok((client, tokio::spawn(async move { drop(connection.await) }).abort_handle()))
                 }
-                Some(tls) => {
-                    config.ssl_mode(tokio_postgres::config::SslMode::Require);
+                (Some(tls), SslMode::VerifyFull) => {
                     let (client, connection) = config.connect(MakeRustlsConnect::new(tls)).await?;
+                    Ok((client, tokio::spawn(async move { drop(connection.await) }).abort_handle()))
+                }
+                (Some(tls), SslMode::Require | SslMode::Disable) => {
+                    let (client, connection) = config.connect(Watched(MakeRustlsConnect::new(tls))).await?;
                     Ok((client, tokio::spawn(async move { drop(connection.await) }).abort_handle()))
                 }
             }
@@ -209,6 +216,9 @@ fn silent(place: &str, within: Duration) -> Trouble {
 
 /// What the server said, with what to do where that is known. Its words never hold what was sent.
 fn trouble(place: &str, error: &tokio_postgres::Error) -> Trouble {
+    if clear_text::is_cause_of(error) {
+        return Trouble::Invalid(format!("server {place} {}", clear_text::FIX));
+    }
     let Some(said) = error.as_db_error() else {
         let why = match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),

@@ -1,11 +1,10 @@
 //! A server as its object says it: what it speaks, how it is reached, and the rules for databases on it.
 
 use super::access::Access;
-use super::book::text;
+use super::admin_secret;
 use super::desk::Desk;
 use super::identity;
 use super::pool::{Pool, Session};
-use super::secret::Password;
 use super::trouble::Trouble;
 use super::world::World;
 use crate::api::database::logical::{ServerKind, ServerRef};
@@ -119,7 +118,7 @@ pub(super) fn dialect(engine: ServerEngine) -> Dialect {
     }
 }
 
-fn default_port(dialect: Dialect) -> u16 {
+pub(super) fn default_port(dialect: Dialect) -> u16 {
     match dialect {
         Dialect::Postgresql => 5432,
         Dialect::Mariadb | Dialect::Mysql => 3306,
@@ -156,18 +155,14 @@ pub(super) async fn connect(pool: &Pool, server: &Server, access: &Access) -> Re
 /// How the administrator logs in.
 ///
 /// # Errors
-/// The Secret is not there, or lacks a key.
+/// The Secret is not there, lacks a key, or may not be used for this server.
 pub(super) async fn access(desk: &Desk, server: &Server) -> Result<Access, Trouble> {
     let Server { dialect, host, port, ssl_mode, admin, reference, .. } = server;
     let name = &admin.secret_name;
     let kind = reference.kind.word();
-    let lacks = |what: &str| Trouble::Credentials(format!("{kind} {}: Secret {name} {what}", reference.name));
-    let secret = desk.find(&desk.secrets(), name).await?.ok_or_else(|| lacks("is not there: make it"))?;
-    let key = admin.password_key.as_deref().unwrap_or("password");
-    let password = text(&secret, key).ok_or_else(|| lacks(&format!("has no key {key}")))?;
-    let username = admin.username.clone().or_else(|| text(&secret, "username"));
-    let username =
-        username.ok_or_else(|| lacks("has no key username, and spec.admin.username names none"))?;
+    let wrong = |what: &str| Trouble::Credentials(format!("{kind} {}: Secret {name} {what}", reference.name));
+    let secret = desk.find(&desk.secrets(), name).await?.ok_or_else(|| wrong("is not there: make it"))?;
+    let (username, password) = admin_secret::read(&secret, server).map_err(|why| wrong(&why))?;
     let home = match dialect {
         Dialect::Postgresql => "postgres",
         Dialect::Mariadb | Dialect::Mysql => "mysql",
@@ -178,7 +173,7 @@ pub(super) async fn access(desk: &Desk, server: &Server) -> Result<Access, Troub
         port: *port,
         ssl_mode: *ssl_mode,
         username,
-        password: Password::new(password),
+        password,
         database: admin.database.clone().unwrap_or_else(|| home.to_owned()),
     })
 }

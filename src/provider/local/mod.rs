@@ -16,9 +16,9 @@ use super::secret::Password;
 use super::server::{dialect, local_secret};
 use super::trouble::Trouble;
 use super::world;
-use crate::api::database::API_VERSION;
 use crate::api::database::logical::{ServerKind, ServerRef};
 use crate::api::database::server::{LocalServerSpec, ServerStatus};
+use crate::api::database::{ADMIN_HOSTS, API_VERSION};
 use crate::database::sql::Dialect;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -111,16 +111,17 @@ impl Keeper {
             .and_then(|s| serde_json::from_value(s.clone()).ok())
             .unwrap_or_default();
         let dialect = dialect(spec.engine);
-        let password = admin(&self.provider.desk, reference, object, dialect).await?;
         let folder = folder_of(&self.folder, uid);
         let left = folder.clone();
         // Before its port is asked for: applications hold the address with it.
         let _ = tokio::task::spawn_blocking(move || process::end_predecessor(dialect, &left)).await;
         let kept = status.port.and_then(|port| u16::try_from(port).ok()).filter(|port| is_free(*port));
+        let port = kept.or_else(free_port).ok_or_else(|| Trouble::Refused("no port is free".to_owned()))?;
+        let password = admin(&self.provider.desk, reference, object, (dialect, port)).await?;
         Ok(Plan {
             dialect,
             folder,
-            port: kept.or_else(free_port).ok_or_else(|| Trouble::Refused("no port is free".to_owned()))?,
+            port,
             password,
             max_connections: spec.max_connections.unwrap_or(100).clamp(10, 10_000),
             cache_mebibytes: spec.cache_mebibytes.unwrap_or(32).clamp(8, 65_536),
@@ -158,20 +159,26 @@ impl Keeper {
     }
 }
 
-/// The administrator's password: made once, kept in a Secret.
+/// The administrator's password: made once, kept in a Secret, which says where the server listens now.
 async fn admin(
     desk: &Desk,
     reference: &ServerRef,
     object: &DynamicObject,
-    dialect: Dialect,
+    (dialect, port): (Dialect, u16),
 ) -> Result<Password, Trouble> {
     let (api, name) = (desk.secrets(), local_secret(&reference.name));
-    if let Some(secret) = desk.find(&api, &name).await? {
+    let hosts = (ADMIN_HOSTS.to_owned(), format!("127.0.0.1:{port}"));
+    if let Some(mut secret) = desk.find(&api, &name).await? {
         let is_ours = secret.owner_references().iter().any(|owner| Some(&owner.uid) == object.uid().as_ref());
-        return match (is_ours, text(&secret, "password")) {
-            (true, Some(password)) => Ok(Password::new(password)),
-            _ => Err(Trouble::Invalid(format!("Secret {name} exists and is not this server's: remove it"))),
+        let Some(password) = text(&secret, "password").filter(|_| is_ours) else {
+            let why = format!("Secret {name} exists and is not this server's: remove it");
+            return Err(Trouble::Invalid(why));
         };
+        if secret.annotations().get(ADMIN_HOSTS) != Some(&hosts.1) {
+            secret.annotations_mut().insert(hosts.0, hosts.1);
+            desk.replace(&api, &secret).await?;
+        }
+        return Ok(Password::new(password));
     }
     let password = Password::make(32);
     let username = match dialect {
@@ -186,8 +193,12 @@ async fn admin(
         uid: object.uid().unwrap_or_default(),
         ..OwnerReference::default()
     };
-    let metadata =
-        ObjectMeta { name: Some(name), owner_references: Some(vec![owner]), ..ObjectMeta::default() };
+    let metadata = ObjectMeta {
+        name: Some(name),
+        annotations: Some(BTreeMap::from([hosts])),
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    };
     let data = BTreeMap::from([entry("username", username), entry("password", password.expose())]);
     let secret = Secret { metadata, data: Some(data), ..Secret::default() };
     desk.create(&api, &secret).await?;

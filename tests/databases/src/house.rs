@@ -3,7 +3,7 @@
 use crate::login::Login;
 use crate::server::RealServer;
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
-use conductor::api::database::{DATABASE_ID, ROTATE};
+use conductor::api::database::{ADMIN_HOSTS, DATABASE_ID, ROTATE};
 use conductor::api::names::PUBLISHED;
 use conductor::database::sql::Dialect;
 use conductor::live::Options;
@@ -104,13 +104,7 @@ impl House {
     /// Registers a server that is reached by another port than its own.
     pub async fn register_at(&self, name: &str, server: &RealServer, port: u16, rules: Value) {
         let access = server.access();
-        self.turn
-            .put(json!({
-                "apiVersion": "v1", "kind": "Secret",
-                "metadata": {"name": format!("{name}-admin"), "namespace": SYSTEM},
-                "stringData": {"username": access.username, "password": access.password.expose()},
-            }))
-            .await;
+        self.administrator(name, port, (&access.username, access.password.expose())).await;
         let engine = match server.plan.dialect {
             Dialect::Postgresql => "postgresql",
             Dialect::Mariadb => "mariadb",
@@ -125,6 +119,18 @@ impl House {
                     "admin": {"secretName": format!("{name}-admin")},
                     "databases": rules, "offer": {"labels": {"server": name}},
                 },
+            }))
+            .await;
+    }
+
+    /// Writes who administers the server behind a port of this machine.
+    pub async fn administrator(&self, server: &str, port: u16, (username, password): (&str, &str)) {
+        self.turn
+            .put(json!({
+                "apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": format!("{server}-admin"), "namespace": SYSTEM,
+                    "annotations": {ADMIN_HOSTS: format!("127.0.0.1:{port}")}},
+                "stringData": {"username": username, "password": password},
             }))
             .await;
     }

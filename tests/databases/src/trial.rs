@@ -3,6 +3,7 @@
 //! what must hold afterwards is the test's to say.
 
 use crate::{Cut, House, Login, RealServer, Said, Tap};
+use conductor::api::database::ADMIN_HOSTS;
 use conductor::database::sql::Dialect;
 use conductor::live::Options;
 use conductor_live::fault::{Call, Fault, Wire};
@@ -138,7 +139,8 @@ impl Place {
         house.turn.namespace(&self.namespace).await;
         house.turn.namespace(&self.system).await;
         let objects = [
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "admin", "namespace": self.system},
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "admin", "namespace": self.system,
+                    "annotations": {ADMIN_HOSTS: format!("127.0.0.1:{port}")}},
                 "stringData": {"username": access.username, "password": access.password.expose()}}),
             json!({"apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseServer",
                 "metadata": {"name": "main", "namespace": self.system},

@@ -93,17 +93,12 @@ async fn a_missing_right_is_named_with_the_statement_that_gives_it() {
         admin.run(statement).await.expect("the administrator may");
     }
     house.register("main", &server, json!({})).await;
-    let credentials = |password: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "main-admin", "namespace": SYSTEM},
-            "stringData": {"username": "clerk", "password": password}})
-    };
-    house.turn.put(credentials("wrong")).await;
+    house.administrator("main", server.plan.port, ("clerk", "wrong")).await;
     let controller = house.controller();
     let told = house.server_tells("main", "authentication failed").await;
     assert!(told.contains("clerk") && !told.contains("wrong"), "{told}");
     assert!(told.contains("Secret main-admin"), "{told}");
-    house.turn.put(credentials("weak-but-mine")).await;
+    house.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
     let told = house.server_tells("main", "lacks CREATEROLE").await;
     assert!(told.contains("ALTER ROLE \"clerk\" CREATEROLE") && told.contains("CREATEDB"), "{told}");
     // With these two and no more, everything works: made, changed, reclaimed.

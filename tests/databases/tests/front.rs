@@ -1,6 +1,7 @@
 //! The second front on a real API server with real servers: a fleet's configuration becomes servers, a DatabaseClaim
 //! becomes a claim on the one that its label leads to, and the connection string in its Secret logs in.
 
+use conductor::api::database::ADMIN_HOSTS;
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
 use conductor::database::sql::Dialect;
 use conductor::live::Options;
@@ -91,6 +92,8 @@ async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_
             "host=hostapp.example.com\n      port=5432",
             &format!("host=127.0.0.1\n      port={}", hostapp.plan.port),
         )
+        .replace("athena.example.com:5432", &format!("127.0.0.1:{}", athena.plan.port))
+        .replace("hostapp.example.com:5432", &format!("127.0.0.1:{}", hostapp.plan.port))
         .replace("sslMode: require", "sslMode: disable")
         .replace("root", &admin.username);
     let passwords = [athena.access().password, admin.password.clone()];
@@ -267,12 +270,13 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
     let access = server.access();
     house
         .turn
-        .put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "root", "namespace": SYSTEM},
-            "stringData": {"key": access.password.expose()}}))
+        .put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "root", "namespace": SYSTEM,
+                "annotations": {ADMIN_HOSTS: format!("127.0.0.1:{}", server.plan.port)}},
+            "stringData": {"root-password": access.password.expose()}}))
         .await;
     let instance = |label: &str, more: &str| {
         format!(
-            "{label}:\n  username: {}\n  host: 127.0.0.1\n  port: {}\n  passwordSecretRef: root\n  passwordSecretKey: key\n{more}",
+            "{label}:\n  username: {}\n  host: 127.0.0.1\n  port: {}\n  passwordSecretRef: root\n  passwordSecretKey: root-password\n{more}",
             access.username, server.plan.port
         )
     };

@@ -4,7 +4,7 @@
 
 use conductor::database::sql::Dialect;
 use conductor_databases::server::new_folder;
-use conductor_databases::{House, Login, RealServer, SYSTEM, Tap};
+use conductor_databases::{House, Login, RealServer, Tap};
 use conductor_live::until;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -145,12 +145,7 @@ async fn a_missing_right_on_mariadb_is_named_with_the_grant_that_gives_it() {
         .await
         .expect("a user");
     house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-    house
-        .turn
-        .put(json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "main-admin", "namespace": SYSTEM},
-            "stringData": {"username": "clerk", "password": "weak-but-mine"}}))
-        .await;
+    house.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
     let controller = house.controller();
     let told = house.server_tells("main", "lacks CREATE USER").await;
     assert!(told.contains("GRANT CREATE USER ON *.* TO 'clerk'@'%'"), "{told}");

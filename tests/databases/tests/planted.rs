@@ -37,14 +37,9 @@ async fn role(house: &House, name: &str, claim: &str, access: &str) -> Login {
 }
 
 /// An administrator with what the page says that it needs, and no more.
-async fn make_clerk(house: &House, admin: &Login, server: &str) {
+async fn make_clerk(house: &House, admin: &Login, (server, port): (&str, u16)) {
     admin.run("CREATE ROLE clerk LOGIN CREATEROLE CREATEDB PASSWORD 'weak-but-mine'").await.expect("a role");
-    house
-        .turn
-        .put(json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": format!("{server}-admin"), "namespace": SYSTEM},
-            "stringData": {"username": "clerk", "password": "weak-but-mine"}}))
-        .await;
+    house.administrator(server, port, ("clerk", "weak-but-mine")).await;
 }
 
 /// Functions, an operator and a type in the way of the server's, each of which makes its owner a member of the victim and
@@ -88,7 +83,7 @@ async fn try_to_seize(is_superuser: bool, is_pooled: bool) {
     let admin = Login::admin(&server.access());
     house.register_at("main", &server, port, json!({"allowedExtensions": ["hstore"]})).await;
     if !is_superuser {
-        make_clerk(&house, &admin, "main").await;
+        make_clerk(&house, &admin, ("main", port)).await;
     }
     let controller = house.controller();
     let mut owners = Vec::new();
@@ -237,7 +232,7 @@ async fn what_neighbours_give_a_role_does_not_keep_it_for_ever_and_what_does_is_
     let house = House::enter().await;
     let admin = Login::admin(&server.access());
     house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-    make_clerk(&house, &admin, "main").await;
+    make_clerk(&house, &admin, ("main", server.plan.port)).await;
     let controller = house.controller();
     let id = house.claim("app", "orders", "main", json!({})).await;
     let names = Names::new(&id, None);
