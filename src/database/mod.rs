@@ -44,4 +44,4 @@ pub use names::{Identifier, Mark, Names, User};
 pub use plan::{Step, next_step};
 pub use refusal::{Holder, Refusal};
 pub use rules::{Rules, Wanted};
-pub use seen::{Place, Seen, SeenDatabase, SeenUser, Stranger};
+pub use seen::{OpenGrant, Place, Seen, SeenDatabase, SeenUser, Stranger};

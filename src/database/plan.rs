@@ -164,6 +164,10 @@ fn serve(
     if wanted.was_made && !seen.has_database() {
         return Step::Refuse(Refusal::Gone);
     }
+    // One that is there goes on: its data would be no safer without its login. The server's status reports the grant.
+    if let Some(grant) = seen.open.clone().filter(|_| !wanted.was_made && seen.database == Place::Free) {
+        return Step::Refuse(Refusal::Open { name: wanted.names.database.clone(), grant });
+    }
     if seen.owner == Place::Free {
         return Step::CreateOwner;
     }

@@ -2,7 +2,7 @@
 //! they may know, and what they can choose instead. Nobody is ever advised to remove what is another claim's.
 
 use super::names::Identifier;
-use super::seen::{Place, Stranger};
+use super::seen::{OpenGrant, Place, Stranger};
 use std::fmt;
 
 /// Why it cannot go on by itself.
@@ -16,6 +16,13 @@ pub enum Refusal {
         name: Identifier,
         /// Whose it is.
         by: Stranger,
+    },
+    /// A grant of the server would let others into a database of that name.
+    Open {
+        /// What the database would be called.
+        name: Identifier,
+        /// The grant.
+        grant: OpenGrant,
     },
     /// The database was there and is gone.
     Gone,
@@ -81,7 +88,10 @@ impl Refusal {
     pub fn marked_by(&self) -> Option<&str> {
         match self {
             Refusal::Taken { by: Stranger::Another(id), .. } => Some(id),
-            Refusal::Taken { by: Stranger::Unmarked, .. } | Refusal::Gone | Refusal::Elsewhere { .. } => None,
+            Refusal::Taken { by: Stranger::Unmarked, .. }
+            | Refusal::Open { .. }
+            | Refusal::Gone
+            | Refusal::Elsewhere { .. } => None,
         }
     }
 
@@ -128,6 +138,20 @@ impl fmt::Display for Refusal {
                 "the database that was restored for this claim is on {server}, and the claim is bound to another server; no \
                  empty database takes its place: select the resource of {server}, or claim under another name"
             ),
+            Refusal::Open { name, grant } => {
+                let choice = Thing::Database.choice(name).map(|choice| format!("{choice}, or ")).unwrap_or_default();
+                // Which accounts an administrator has is none of a claim's business.
+                let (whom, fix) = match grant.is_for_all() {
+                    true => ("every login of the server", grant.remedy()),
+                    false => ("another account", "revoke that grant".to_owned()),
+                };
+                write!(
+                    f,
+                    "database {name} would be open to {whom}, by the server's grant on `{}`: {choice}ask an administrator \
+                     of the server: {fix}",
+                    grant.pattern
+                )
+            }
             Refusal::Gone => f.write_str(
                 "the database was there and is gone; it is not replaced by an empty one: restore it on the server, or make a new claim",
             ),
@@ -143,6 +167,23 @@ mod tests {
         let by = by.map_or(Stranger::Unmarked, |id| Stranger::Another(id.to_owned()));
         let name = Identifier::read(name).expect("plain");
         Refusal::Taken { what, name, by }.told_to(("shop", "orders"), holder)
+    }
+
+    #[test]
+    fn a_name_that_the_servers_grants_open_is_refused_with_the_fix() {
+        let name = Identifier::read("test_tenant").expect("plain");
+        let open = |user: &str| {
+            let grant =
+                OpenGrant { pattern: "test\\_%".to_owned(), user: user.to_owned(), host: "%".to_owned() };
+            Refusal::Open { name: name.clone(), grant }.told_to(("shop", "orders"), None)
+        };
+        assert_eq!(
+            open("PUBLIC"),
+            "database test_tenant would be open to every login of the server, by the server's grant on `test\\_%`: choose \
+             another parameters.databaseName, or ask an administrator of the server: REVOKE ALL PRIVILEGES ON \
+             `test\\_%`.* FROM PUBLIC"
+        );
+        assert!(!open("secretive").contains("secretive"), "{}", open("secretive"));
     }
 
     #[test]

@@ -74,6 +74,44 @@ pub struct SeenDatabase {
     pub sessions: u64,
 }
 
+/// A grant on databases by a pattern of their names, as servers of MySQL's family have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenGrant {
+    /// The pattern: `_` is any character and `%` any text, unless a backslash stands before it.
+    pub pattern: String,
+    /// The user that it is for: `PUBLIC`, or empty for every one.
+    pub user: String,
+    /// Where that user comes from.
+    pub host: String,
+}
+
+impl OpenGrant {
+    /// Whether it is for every login of the server.
+    pub fn is_for_all(&self) -> bool {
+        self.user.is_empty() || self.user == "PUBLIC"
+    }
+
+    /// Whether it opens a database that it matches to others than an administrator meant: it is for every login, or for
+    /// a family of names. One on exactly this name was meant, and one on every name is an administrator's.
+    pub fn is_open(&self) -> bool {
+        let plain = self.pattern.replace("\\_", "").replace("\\%", "");
+        let is_family = plain.contains(['_', '%']) && !self.pattern.chars().all(|c| c == '%');
+        self.is_for_all() || is_family
+    }
+
+    /// The statement that ends it. A server takes an account without a name out of its table only.
+    pub fn remedy(&self) -> String {
+        let OpenGrant { pattern, user, host } = self;
+        match user.as_str() {
+            "PUBLIC" => format!("REVOKE ALL PRIVILEGES ON `{pattern}`.* FROM PUBLIC"),
+            "" => {
+                format!("DROP USER ''@'{host}' or DELETE FROM mysql.db WHERE User = '', and FLUSH PRIVILEGES")
+            }
+            user => format!("REVOKE ALL PRIVILEGES ON `{pattern}`.* FROM '{user}'@'{host}'"),
+        }
+    }
+}
+
 /// Everything of one database that a server shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -87,12 +125,14 @@ pub struct Seen {
     pub database: Place<SeenDatabase>,
     /// The database under its name in quarantine; free where the engine cannot rename.
     pub quarantined: Place<SeenDatabase>,
+    /// A grant of the server that would let others into a database of this name.
+    pub open: Option<OpenGrant>,
 }
 
 impl Seen {
     /// Whether the server shows nothing that carries our mark.
     pub fn has_nothing_of_ours(&self) -> bool {
-        let Seen { owner, groups, users, database, quarantined } = self;
+        let Seen { owner, groups, users, database, quarantined, open: _ } = self;
         let roles = owner.ours().is_some() || groups.iter().any(|group| group.ours().is_some());
         let users = users.iter().any(|user| user.ours().is_some());
         !roles && !users && database.ours().is_none() && quarantined.ours().is_none()
@@ -117,5 +157,33 @@ impl Seen {
             User::A => &self.users[0],
             User::B => &self.users[1],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_by_a_pattern_is_open_unless_it_was_meant() {
+        let grant = |pattern: &str, user: &str| OpenGrant {
+            pattern: pattern.to_owned(),
+            user: user.to_owned(),
+            host: "%".to_owned(),
+        };
+        for (pattern, user, is_open) in [
+            ("test\\_%", "PUBLIC", true),
+            ("test", "PUBLIC", true),
+            ("test\\_%", "", true),
+            ("%", "", true),
+            ("app\\_%", "dev", true),
+            ("app_x", "dev", true),
+            ("app\\_x", "dev", false),
+            ("100\\%", "dev", false),
+            ("%", "backup", false),
+        ] {
+            assert_eq!(grant(pattern, user).is_open(), is_open, "{pattern} {user}");
+        }
+        assert_eq!(grant("test\\_%", "PUBLIC").remedy(), "REVOKE ALL PRIVILEGES ON `test\\_%`.* FROM PUBLIC");
     }
 }

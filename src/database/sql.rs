@@ -5,7 +5,7 @@ pub mod postgresql;
 pub mod role;
 mod survey;
 
-pub use survey::{Row, read_survey, survey};
+pub use survey::{OPEN_GRANTS, Row, read_open_grants, read_survey, survey};
 
 use super::names::Identifier;
 use super::plan::Step;

@@ -34,6 +34,8 @@ const STAND_BY: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_secs(30);
 /// The same while it is not well.
 const EVERY_WHILE_ILL: Duration = Duration::from_secs(3);
+/// The condition that reports whether a server's own grants keep tenants apart.
+const ISOLATED: &str = "Isolated";
 /// Claims on an offered server where its offer does not say.
 const CLAIMS_DEFAULT: i32 = 100;
 
@@ -190,18 +192,36 @@ async fn tell(
         Ok(health) => ("False", "RightsMissing", health.missing.join("; ")),
         Err(trouble) => ("False", trouble.reason(), trouble.to_string()),
     };
-    let before = was.conditions.as_ref().and_then(|all| all.iter().find(|c| c.type_ == "Ready"));
-    let since = before.filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
-    let condition = Condition {
-        type_: "Ready".to_owned(),
-        status: word.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
-        observed_generation: object.metadata.generation,
+    let condition = |type_: &str, word: &str, reason: &str, message: String| {
+        let before = was.conditions.as_ref().and_then(|all| all.iter().find(|c| c.type_ == type_));
+        let since = before.filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
+        Condition {
+            type_: type_.to_owned(),
+            status: word.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
+            observed_generation: object.metadata.generation,
+        }
     };
+    let mut conditions = vec![condition("Ready", word, reason, message)];
+    // What is not known now is as it was known last.
+    let known = asked.ok().filter(|health| health.missing.is_empty()).map(|health| health.open.as_deref());
+    match known {
+        None => conditions.extend(was.conditions.iter().flatten().filter(|c| c.type_ == ISOLATED).cloned()),
+        Some(None) => {}
+        Some(Some([])) => {
+            let message = "no grant of the server lets every login into databases".to_owned();
+            conditions.push(condition(ISOLATED, "True", "NoOpenGrants", message));
+        }
+        Some(Some(open)) => {
+            let message =
+                format!("every login of the server gets into databases by its grants on {}", open.join("; "));
+            conditions.push(condition(ISOLATED, "False", "OpenGrants", message));
+        }
+    }
     let mut status = ServerStatus {
-        conditions: Some(vec![condition]),
+        conditions: Some(conditions),
         observed_generation: object.metadata.generation,
         ..was.clone()
     };

@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 use crate::api::database::server::SslMode;
 use crate::database::identity::Found;
 use crate::database::sql::mariadb::{FIND_MARKS, FIND_SERVER_MARK, PREPARE, rights};
-use crate::database::sql::{Dialect, Row};
+use crate::database::sql::{Dialect, OPEN_GRANTS, Row, read_open_grants};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts, Value};
 use std::time::Duration;
@@ -148,6 +148,8 @@ impl MariadbSession {
             return Ok(Health { version, missing, ..Health::default() });
         }
         self.prepare().await?;
+        let open = read_open_grants(&self.send(OPEN_GRANTS).await?);
+        let open = open.iter().map(|grant| format!("`{}`: run {}", grant.pattern, grant.remedy())).collect();
         let asked = "SELECT (SELECT CAST(COUNT(*) AS CHAR) FROM `conductor`.`marks` WHERE kind = 'database'), \
             (SELECT CAST(CAST(COALESCE(SUM(data_length + index_length), 0) / 1048576 AS SIGNED) AS CHAR) \
              FROM information_schema.tables), \
@@ -162,6 +164,7 @@ impl MariadbSession {
             connections_max: number(3),
             is_superuser: true,
             missing,
+            open: Some(open),
         })
     }
 

@@ -38,6 +38,9 @@ pub struct Health {
     pub is_superuser: bool,
     /// What the administrator lacks, each with what gives it.
     pub missing: Vec<String>,
+    /// Grants of the server that open databases to every login, each with what ends it; nothing is known of them where
+    /// the engine has none.
+    pub open: Option<Vec<String>>,
 }
 
 #[derive(Debug)]

@@ -177,6 +177,7 @@ impl PostgresSession {
             connections_max: number(4),
             is_superuser: rights.contains(&"SUPERUSER"),
             missing,
+            open: None,
         })
     }
 }

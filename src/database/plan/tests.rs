@@ -5,7 +5,7 @@ use super::*;
 use crate::api::database::role::RoleAccess;
 use crate::database::names::Names;
 use crate::database::rules::Deadline;
-use crate::database::seen::Stranger;
+use crate::database::seen::{OpenGrant, Stranger};
 use crate::database::sql::Dialect;
 use proptest::prelude::*;
 
@@ -479,8 +479,25 @@ fn any_seen() -> impl Strategy<Value = Seen> {
             users: [a, b],
             database,
             quarantined,
+            open: None,
         },
     )
+}
+
+#[test]
+fn a_name_that_the_servers_grants_open_is_not_taken() {
+    let grant = OpenGrant { pattern: "test\\_%".to_owned(), user: "PUBLIC".to_owned(), host: String::new() };
+    let mut lab = Lab::new(Dialect::Mariadb);
+    lab.seen.open = Some(grant.clone());
+    let name = lab.wanted.names.database.clone();
+    assert_eq!(lab.settle(Goal::Serve), Step::Refuse(Refusal::Open { name, grant: grant.clone() }));
+    assert!(lab.seen.has_nothing_of_ours(), "nothing is made");
+    // A database that is there keeps its logins.
+    let mut lab = Lab::new(Dialect::Mariadb);
+    lab.settle(Goal::Serve);
+    lab.seen.open = Some(grant);
+    lab.settle(Goal::Serve);
+    assert!(lab.login_works());
 }
 
 proptest! {

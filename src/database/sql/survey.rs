@@ -4,7 +4,7 @@
 use super::Dialect;
 use crate::api::database::role::RoleAccess;
 use crate::database::names::{Identifier, Mark, Names, User};
-use crate::database::seen::{Place, Seen, SeenDatabase, SeenUser, Stranger};
+use crate::database::seen::{OpenGrant, Place, Seen, SeenDatabase, SeenUser, Stranger};
 
 /// One row of the answer, as text.
 pub type Row = [Option<String>; 6];
@@ -47,7 +47,9 @@ pub fn survey(dialect: Dialect, names: &Names) -> String {
                  UNION ALL SELECT 'database', CAST(s.schema_name AS CHAR), 'true', {of_database}, '0', NULL \
                  FROM information_schema.schemata s WHERE s.schema_name = {database} \
                  UNION ALL SELECT 'role', {owner}, 'false', m.mark, '0', NULL \
-                 FROM `conductor`.`marks` m WHERE m.kind = 'database' AND m.name = {database}"
+                 FROM `conductor`.`marks` m WHERE m.kind = 'database' AND m.name = {database} \
+                 UNION ALL SELECT 'grant', CAST(d.db AS CHAR), NULL, CAST(d.user AS CHAR), NULL, CAST(d.host AS CHAR) \
+                 FROM mysql.db d WHERE {database} LIKE d.db AND d.user NOT IN ({users})"
             )
         }
     }
@@ -106,13 +108,30 @@ pub fn read_survey(names: &Names, rows: &[Row]) -> Seen {
         }
     };
     let (database, quarantined) = (database(&names.database), database(&names.quarantined));
+    let grants = rows.iter().filter(|row| row[0].as_deref() == Some("grant")).map(open_grant);
     Seen {
+        open: grants.filter(OpenGrant::is_open).max_by_key(OpenGrant::is_for_all),
         users: [user(User::A), user(User::B)],
         groups: RoleAccess::BOTH.map(group),
         database,
         quarantined,
         owner,
     }
+}
+
+/// A row of the server's grants: pattern, user, host.
+fn open_grant(row: &Row) -> OpenGrant {
+    let text = |at: usize| row[at].clone().unwrap_or_default();
+    OpenGrant { pattern: text(1), user: text(3), host: text(5) }
+}
+
+/// The question for every grant by a pattern that is for every login of a server of MySQL's family.
+pub const OPEN_GRANTS: &str = "SELECT 'grant', CAST(d.db AS CHAR), NULL, CAST(d.user AS CHAR), NULL, CAST(d.host AS CHAR) \
+                               FROM mysql.db d WHERE d.user IN ('', 'PUBLIC') ORDER BY 2, 4, 6";
+
+/// Reads the answer.
+pub fn read_open_grants(rows: &[Row]) -> Vec<OpenGrant> {
+    rows.iter().map(open_grant).collect()
 }
 
 pub(super) fn is_true(text: &Option<String>) -> bool {
