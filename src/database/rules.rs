@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Counted up whenever the set-up of databases changes, so that those that exist are set up anew.
-const SET_UP_FORM: u32 = 1;
+const SET_UP_FORM: u32 = 2;
 /// Most names in a list that a claim gives.
 const LIST_MAX: usize = 32;
 

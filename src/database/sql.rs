@@ -85,6 +85,11 @@ pub enum At {
     EachRow,
     /// The administrator's own database; what comes back are databases, and what is sent inside each.
     Elsewhere,
+    /// The administrator's own database. A tenant can keep it waiting; while it does, the batches after this one are sent
+    /// again and again on another connection, for they end what it waits for. They are sent once more after it.
+    Contested,
+    /// The claim's database, where that is possible now: a failure changes nothing, and a later step tries again.
+    Attempt,
 }
 
 /// Statements that are sent together: on PostgreSQL all of them happen or none.
@@ -99,6 +104,13 @@ pub struct Batch {
 impl Batch {
     fn server(statements: &[String]) -> Batch {
         Batch { at: At::Server, text: statements.join("; ") }
+    }
+
+    /// In the claim's database, if no tenant's lock is in the way for longer than a moment.
+    fn attempt(statements: &[String]) -> Batch {
+        let moment = "SET LOCAL lock_timeout = '2s'".to_owned();
+        let statements: Vec<String> = [moment].into_iter().chain(statements.iter().cloned()).collect();
+        Batch { at: At::Attempt, ..Batch::inside(&statements) }
     }
 
     /// Its owner chooses what sessions in a database begin with: it is put right first, also where a pooler took no

@@ -21,6 +21,9 @@ pub(super) const SESSIONS_MAX: usize = 4;
 /// How long a look at a few rows may take; it comes first in every pass, so a server that hangs is known by it.
 const LOOK_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long a statement that tenants can keep waiting waits before they are ended.
+const CONTESTED_AFTER: Duration = Duration::from_millis(300);
+
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
@@ -189,28 +192,21 @@ impl Session {
     /// # Errors
     /// The first that was not carried out, or of which nobody knows.
     pub async fn carry_out(&mut self, batches: &[Batch], names: &Names) -> Result<(), Trouble> {
-        for batch in batches {
+        let access = self.access.clone();
+        let line = self.prepared().await?;
+        for (at, batch) in batches.iter().enumerate() {
             match batch.at {
-                At::Server => drop(self.send(&batch.text).await?),
-                At::EachRow => {
-                    for row in self.send(&batch.text).await? {
-                        drop(self.send(row[0].as_deref().unwrap_or_default()).await?);
+                At::Contested => {
+                    let rivals = end_rivals(&access, &batches[at + 1..], names);
+                    tokio::select! {
+                        done = line.send(&batch.text) => drop(done?),
+                        () = rivals => {}
                     }
                 }
-                At::Inside => self.send_inside(names.database.as_str(), &batch.text).await?,
-                At::Elsewhere => {
-                    for [database, text, ..] in self.send(&batch.text).await? {
-                        let (database, text) = (database.unwrap_or_default(), text.unwrap_or_default());
-                        self.send_inside(&database, &text).await?;
-                    }
-                }
+                _ => send_batch(line, &access, batch, names).await?,
             }
         }
         Ok(())
-    }
-
-    async fn send_inside(&self, database: &str, text: &str) -> Result<(), Trouble> {
-        Line::open(&self.access.inside(database)).await?.send(text).await.map(drop)
     }
 
     /// What the server speaks, now that it has been spoken to.
@@ -292,6 +288,46 @@ impl Session {
             session.prepare().await?;
         }
         Ok(line)
+    }
+}
+
+async fn send_batch(line: &mut Line, access: &Access, batch: &Batch, names: &Names) -> Result<(), Trouble> {
+    match batch.at {
+        At::Server | At::Contested => drop(line.send(&batch.text).await?),
+        At::EachRow => {
+            for row in line.send(&batch.text).await? {
+                drop(line.send(row[0].as_deref().unwrap_or_default()).await?);
+            }
+        }
+        At::Inside => send_inside(access, names.database.as_str(), &batch.text).await?,
+        At::Attempt => {
+            if let Err(trouble) = send_inside(access, names.database.as_str(), &batch.text).await {
+                tracing::debug!(database = names.id, %trouble, "it is tried again with the next change");
+            }
+        }
+        At::Elsewhere => {
+            for [database, text, ..] in line.send(&batch.text).await? {
+                let (database, text) = (database.unwrap_or_default(), text.unwrap_or_default());
+                send_inside(access, &database, &text).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn send_inside(access: &Access, database: &str, text: &str) -> Result<(), Trouble> {
+    Line::open(&access.inside(database)).await?.send(text).await.map(drop)
+}
+
+/// Ends those who keep a statement waiting, again and again: they may come back.
+async fn end_rivals(access: &Access, batches: &[Batch], names: &Names) {
+    loop {
+        tokio::time::sleep(CONTESTED_AFTER).await;
+        let Ok(mut line) = Line::open(access).await else { continue };
+        for batch in batches {
+            // What cannot be ended now may be with the next look.
+            let _ = send_batch(&mut line, access, batch, names).await;
+        }
     }
 }
 

@@ -86,6 +86,9 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             ]
         }
         Step::Revoke(user) => revoke(wanted.dialect, names.user(*user)),
+        Step::EndRights { .. } => {
+            vec![disable_events(&names.database), end_proxies(&[names.user(User::A), names.user(User::B)])]
+        }
         Step::DropDatabase { .. } => vec![one(format!("DROP DATABASE {database}"))],
         Step::DropUser(user) => vec![one(format!("DROP USER {}", account(names.user(*user))))],
         Step::DropOwner => {
@@ -103,8 +106,6 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         | Step::Publish { .. }
         | Step::Promote { .. }
         | Step::CloseRequest { .. }
-        // Nobody can grant there what was given without the right to.
-        | Step::EndRights { .. }
         | Step::StartQuarantine
         | Step::ForgetLogins
         | Step::Forget
@@ -185,6 +186,30 @@ pub(super) fn revoke(dialect: Dialect, user: &Identifier) -> Vec<Batch> {
         Dialect::Mariadb | Dialect::Postgresql => one(format!("KILL HARD USER {}", account(user))),
     };
     vec![lock, end]
+}
+
+/// The one right that a login can grant there is to stand in for it. An administrator takes it back that has it itself;
+/// without that, no login that Conductor makes can use it, because none has a plugin that lets it.
+fn end_proxies(users: &[&Identifier]) -> Batch {
+    let users = users.iter().map(|user| text(user.as_str())).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "SELECT CONCAT('REVOKE PROXY ON ', QUOTE(p.proxied_user), '@', QUOTE(p.proxied_host), ' FROM ', QUOTE(p.user), '@', \
+         QUOTE(p.host)) FROM mysql.proxies_priv p WHERE p.proxied_user IN ({users}) AND EXISTS (SELECT 1 FROM \
+         mysql.proxies_priv a WHERE a.proxied_user = '' AND a.with_grant = 1 AND CONCAT(a.user, '@', a.host) = CURRENT_USER())"
+    );
+    Batch { at: At::EachRow, text }
+}
+
+/// Otherwise a login there cannot grant what it holds. But an event of its own runs with its rights when nobody is logged in, and may
+/// give the login a password that its maker knows: after a leak the events of the database stop until their owner
+/// enables them again.
+fn disable_events(database: &Identifier) -> Batch {
+    let text = format!(
+        "SELECT CONCAT('ALTER EVENT `', REPLACE(e.event_schema, '`', '``'), '`.`', REPLACE(e.event_name, '`', '``'), \
+         '` DISABLE') FROM information_schema.events e WHERE e.event_schema = {} AND e.status = 'ENABLED'",
+        text(database.as_str())
+    );
+    Batch { at: At::EachRow, text }
 }
 
 /// The name of a database in a grant: an underscore stands for any character there.

@@ -37,15 +37,17 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         Step::SetUp { is_first } => set_up(wanted, *is_first),
         Step::SetPassword { user, generation } => {
             let user = names.user(*user);
-            vec![Batch::server(&[
-                set_password(user, extras),
-                comment("ROLE", user, &names.mark(&generation.to_string())),
-            ])]
+            let set =
+                [set_password(user, extras), comment("ROLE", user, &names.mark(&generation.to_string()))];
+            // With the first there is nothing yet.
+            let more = (*generation > 1).then(|| take_over(names));
+            [Batch::server(&set)].into_iter().chain(more).collect()
         }
         Step::Revoke(user) => revoke(names.user(*user)),
         Step::EndRights { .. } => {
             let mut all = end_memberships(&[&names.owner, names.user(User::A), names.user(User::B)]);
             all.extend(end_rights_on_database(names));
+            all.push(take_over(names));
             all
         }
         Step::Seal => {
@@ -107,6 +109,77 @@ fn create_user(wanted: &Wanted, user: &Identifier, extras: Extras<'_>) -> Batch 
     Batch::server(&all)
 }
 
+/// What a user made after it left the role of the owner (`SET ROLE NONE`, or a pooler's `DISCARD ALL`) is its own, and the
+/// next user could not use it; a function of its own would run with its rights, also to change its password. So it
+/// becomes the owner's. Nothing depends on it: locks of the application can be in the way, and the next change tries again.
+fn take_over(names: &Names) -> Batch {
+    let users = User::BOTH.map(|user| name(names.user(user))).join(", ");
+    Batch::attempt(&[format!("REASSIGN OWNED BY {users} TO {}", name(&names.owner))])
+}
+
+/// Who reads only cannot make large objects, which every login may on a stock server. An administrator that is no superuser
+/// cannot change that; the statements are without effect then.
+fn keep_large_objects(names: &Names) -> String {
+    const MAKES: &str =
+        "pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea)";
+    let (owner, writers) = (name(&names.owner), names.group(RoleAccess::ReadWrite));
+    format!(
+        "DO $$ BEGIN REVOKE EXECUTE ON FUNCTION {MAKES} FROM PUBLIC; GRANT EXECUTE ON FUNCTION {MAKES} TO {owner}; \
+         IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {}) THEN GRANT EXECUTE ON FUNCTION {MAKES} TO {}; \
+         END IF; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$",
+        Dialect::Postgresql.text(writers.as_str()),
+        name(writers)
+    )
+}
+
+/// The same for a group that may write, which is made after its database was set up.
+pub(super) fn allow_large_objects(group: &Identifier) -> String {
+    format!(
+        "DO $$ BEGIN GRANT EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), \
+         pg_catalog.lo_from_bytea(oid, bytea) TO {}; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$",
+        name(group)
+    )
+}
+
+/// A session is that of the user who logged in, and works as the owner: the owner is no member of its users, so a server
+/// shows it neither their statements nor lets it cancel them. These functions do, for the users of this database and nobody
+/// else's. They run with the administrator's rights, name everything by its schema and take nothing but a number.
+fn own_sessions(names: &Names) -> Vec<String> {
+    let owner = name(&names.owner);
+    let users = User::BOTH.map(|user| Dialect::Postgresql.text(names.user(user).as_str())).join(", ");
+    let own = format!("s.usename IN ({users}) AND s.datname = pg_catalog.current_database()");
+    let safe = "LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp";
+    let signal = |function: &str, of_server: &str| {
+        (
+            format!("{function}(integer)"),
+            format!(
+                "CREATE FUNCTION conductor.{function}(process integer) RETURNS boolean {safe} AS $f$ SELECT \
+                 pg_catalog.{of_server}(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.pid = process AND {own} $f$"
+            ),
+        )
+    };
+    let sessions = (
+        "sessions()".to_owned(),
+        format!(
+            "CREATE FUNCTION conductor.sessions() RETURNS SETOF pg_catalog.pg_stat_activity {safe} AS $f$ SELECT s.* \
+             FROM pg_catalog.pg_stat_activity s WHERE {own} $f$"
+        ),
+    );
+    let functions =
+        [sessions, signal("cancel", "pg_cancel_backend"), signal("terminate", "pg_terminate_backend")];
+    let schema = "CREATE SCHEMA IF NOT EXISTS conductor".to_owned();
+    let usage = format!("GRANT USAGE ON SCHEMA conductor TO {owner}");
+    let functions = functions.map(|(signature, create)| {
+        // One that is there stays: who made it, owns it.
+        format!(
+            "DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.{signature}') IS NULL THEN {create}; \
+             REVOKE ALL ON FUNCTION conductor.{signature} FROM PUBLIC; \
+             GRANT EXECUTE ON FUNCTION conductor.{signature} TO {owner}; END IF; END $do$"
+        )
+    });
+    [schema, usage].into_iter().chain(functions).collect()
+}
+
 fn set_up(wanted: &Wanted, is_first: bool) -> Vec<Batch> {
     let (database, owner) = (name(&wanted.names.database), name(&wanted.names.owner));
     let limit = wanted.connection_limit.map_or(-1, i64::from);
@@ -121,6 +194,15 @@ fn set_up(wanted: &Wanted, is_first: bool) -> Vec<Batch> {
         inside.push(format!("GRANT ALL ON SCHEMA public TO {owner}"));
     }
     inside.push(format!("ALTER DEFAULT PRIVILEGES FOR ROLE {owner} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"));
+    // Until what a user made for itself becomes the owner's, the next user can work with it.
+    let users = User::BOTH.map(|user| name(wanted.names.user(user))).join(", ");
+    inside.extend(
+        ["TABLES", "SEQUENCES", "FUNCTIONS", "SCHEMAS"].map(|things| {
+            format!("ALTER DEFAULT PRIVILEGES FOR ROLE {users} GRANT ALL ON {things} TO {owner}")
+        }),
+    );
+    inside.push(keep_large_objects(&wanted.names));
+    inside.extend(own_sessions(&wanted.names));
     let schema =
         |schema: &Identifier| format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {owner}", name(schema));
     inside.extend(wanted.schemas.iter().map(schema));
@@ -139,9 +221,20 @@ pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> String {
     format!("ALTER ROLE {} LOGIN PASSWORD {verifier}", name(user))
 }
 
-/// First the right, then the sessions: the other way round, one could come in between.
+/// First the right, then the sessions: the other way round, one could come in between. A session that changes its own role
+/// and leaves its transaction open, or prepared, keeps the first statement waiting: such sessions and transactions end.
+/// Another's prepared transaction is a superuser's to end.
 pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
-    vec![Batch::server(&[format!("ALTER ROLE {} NOLOGIN", name(user))]), end_sessions("usename", user)]
+    let prepared = format!(
+        "SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p \
+         WHERE p.owner = {} AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)",
+        Dialect::Postgresql.text(user.as_str())
+    );
+    vec![
+        Batch { at: At::Contested, text: format!("ALTER ROLE {} NOLOGIN", name(user)) },
+        end_sessions("usename", user),
+        Batch { at: At::Elsewhere, text: prepared },
+    ]
 }
 
 fn end_sessions(of: &str, whose: &Identifier) -> Batch {

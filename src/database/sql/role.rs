@@ -116,6 +116,9 @@ fn set_up_group(wanted: &WantedRole) -> Vec<Batch> {
             &format!("GRANT EXECUTE ON ROUTINE %s TO {group}"),
         ));
     }
+    if wanted.access == RoleAccess::ReadWrite {
+        inside.insert(0, postgresql::allow_large_objects(wanted.group()));
+    }
     let outside = format!("GRANT {database} ON DATABASE {} TO {group}", name(&wanted.database.database));
     let done = comment("ROLE", wanted.group(), &wanted.group_mark());
     vec![Batch::server(&[outside]), Batch::inside(&inside), Batch::server(&[done])]

@@ -3,7 +3,7 @@
 
 use conductor::database::sql::Dialect;
 use conductor::provider::command;
-use conductor_databases::{House, Login, RealServer, SYSTEM};
+use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -97,6 +97,98 @@ async fn a_hard_change_that_no_controller_carries_out_fails() {
     command::wait_until_rotated(&house.client, &asked, WITHIN).await.expect("the request stayed");
     leaked.run("SELECT 1").await.expect_err("now it is dead");
     controller.stop().await.expect("it stops when asked to");
+}
+
+/// An open transaction that changes the login's own role keeps the server from taking its right to log in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_that_locks_its_own_role_is_shut_out() {
+    let server = RealServer::start_with(Dialect::Postgresql, 50, &["max_prepared_transactions=5"]).await;
+    let house = House::enter().await;
+    house.register("main", &server, json!({})).await;
+    let controller = house.controller();
+    for case in ["open", "prepared"] {
+        let id = house.claim("app", case, "main", json!({})).await;
+        let leaked = house.login(Dialect::Postgresql, "app", case).await;
+        house.record_in(&id, "Ready").await;
+        let begin = format!("BEGIN; SET ROLE NONE; ALTER ROLE {} PASSWORD 'x'", leaked.get("username"));
+        let holder = match case {
+            "prepared" => {
+                leaked.run(&format!("{begin}; PREPARE TRANSACTION 'kept'")).await.expect("it may");
+                None
+            }
+            _ => {
+                let text = format!("{begin}; SELECT pg_sleep(600)");
+                let leaked = leaked.clone();
+                // It comes again as often as it is thrown out.
+                Some(tokio::spawn(async move {
+                    loop {
+                        let _ = leaked.run(&text).await;
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }))
+            }
+        };
+        if holder.is_some() {
+            let locked = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()";
+            let admin = Login::admin(&server.access());
+            until("the lock is held", async || admin.run(locked).await.ok()?.into_iter().next()).await;
+        }
+        let asked =
+            command::rotate(&house.client, SYSTEM, ("app", case), true).await.expect("it can be asked");
+        command::wait_until_rotated(&house.client, &asked, WITHIN).await.expect(case);
+        leaked.run("SELECT 1").await.expect_err(case);
+        next(&house, case, &leaked).await.run("SELECT 1").await.expect("the new login works");
+        if let Some(holder) = holder {
+            holder.abort();
+        }
+    }
+    controller.stop().await.expect("it stops when asked to");
+}
+
+/// A login of MySQL's family can grant nothing; an event of its own could give it a known password again.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_grant_and_no_event_of_the_holder_outlives_a_leak() {
+    for dialect in engines().into_iter().filter(|dialect| *dialect != Dialect::Postgresql) {
+        let server = RealServer::start_with(dialect, 50, &["--event-scheduler=ON"]).await;
+        let house = House::enter().await;
+        house.register("main", &server, json!({})).await;
+        let controller = house.controller();
+        house.claim("thief", "own", "main", json!({})).await;
+        let thief = house.login(dialect, "thief", "own").await;
+        let id = house.claim("app", "orders", "main", json!({})).await;
+        let leaked = house.login(dialect, "app", "orders").await;
+        house.record_in(&id, "Ready").await;
+        let (database, other) = (leaked.get("database"), format!("'{}'@'%'", thief.get("username")));
+        leaked.run("CREATE TABLE t (x INT); INSERT INTO t VALUES (7)").await.expect("it may");
+        leaked.run("CREATE PROCEDURE p() SQL SECURITY DEFINER SELECT x FROM t").await.expect("it may");
+        for grant in [
+            format!("GRANT SELECT ON `{database}`.* TO {other}"),
+            format!("GRANT SELECT ON `{database}`.t TO {other}"),
+            format!("GRANT EXECUTE ON PROCEDURE `{database}`.p TO {other}"),
+            "CREATE ROLE friends".to_owned(),
+        ] {
+            leaked.run(&grant).await.expect_err(&grant);
+        }
+        let known = match dialect {
+            Dialect::Mariadb => "SET PASSWORD = PASSWORD('known-to-the-thief')",
+            _ => "SET PASSWORD = 'known-to-the-thief'",
+        };
+        leaked
+            .run(&format!("CREATE EVENT again ON SCHEDULE EVERY 1 SECOND STARTS '2100-01-01' DO {known}"))
+            .await
+            .expect("it may");
+        let asked =
+            command::rotate(&house.client, SYSTEM, ("app", "orders"), true).await.expect("it can be asked");
+        command::wait_until_rotated(&house.client, &asked, WITHIN).await.expect("it is carried out");
+        leaked.run("SELECT 1").await.expect_err("the old login is dead");
+        let enabled = "SELECT event_name FROM information_schema.events WHERE status = 'ENABLED'";
+        assert_eq!(Login::admin(&server.access()).run(enabled).await, Ok(Vec::new()), "no event runs on");
+        for read in [format!("SELECT x FROM `{database}`.t"), format!("CALL `{database}`.p()")] {
+            thief.run(&read).await.expect_err("it was granted nothing");
+        }
+        next(&house, "orders", &leaked).await.run("SELECT x FROM t").await.expect("the new login works");
+        controller.stop().await.expect("it stops when asked to");
+    }
 }
 
 async fn edit(house: &House, name: &str, patch: Value) {
