@@ -6,6 +6,7 @@ use super::call::{Reply, call, message};
 use super::chance;
 use super::error::Error;
 use super::gate::Gate;
+use super::health::{Health, LeaseView};
 use super::options::LeaseOptions;
 use super::wire;
 use crate::model::ObjectKey;
@@ -14,7 +15,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Keeps the Lease while its namespace is being deleted and still has resources: without a leader nothing that claims
+/// hold could be looked after, and nobody can create a Lease there any more.
+const FINALIZER: &str = "conductor.io/leader";
 
 /// What a Lease says.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +30,25 @@ pub(super) struct Record {
     /// Changes with every renewal.
     revision: String,
     whole: Value,
+}
+
+/// Whether somebody has asked for its deletion.
+fn is_marked(lease: &Value) -> bool {
+    lease.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+}
+
+fn set_finalizer(lease: &mut Value, wanted: bool) {
+    let all = lease.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let has = all.iter().any(|one| one == FINALIZER);
+    // None can be added once the deletion has begun.
+    if has == wanted || (wanted && is_marked(lease)) {
+        return;
+    }
+    let mut all: Vec<Value> = all.into_iter().filter(|one| one != FINALIZER).collect();
+    if wanted {
+        all.push(FINALIZER.into());
+    }
+    lease["metadata"]["finalizers"] = Value::Array(all);
 }
 
 impl Record {
@@ -119,13 +144,23 @@ pub(super) struct Elector {
     reader: LeaseReader,
     options: LeaseOptions,
     gate: Gate,
+    health: Arc<Health>,
     held: Option<Record>,
+    /// Whether the Lease was marked for deletion at the last renewal too.
+    was_marked: bool,
     /// When the last renewal that succeeded was sent; our time counts from there.
     renewed: Instant,
 }
 
 impl Elector {
-    pub fn new(client: Client, me: &str, options: LeaseOptions, gate: Gate, within: Duration) -> Elector {
+    pub fn new(
+        client: Client,
+        me: &str,
+        options: LeaseOptions,
+        gate: Gate,
+        health: Arc<Health>,
+        within: Duration,
+    ) -> Elector {
         let route = wire::Route {
             base: "/apis/coordination.k8s.io/v1".to_owned(),
             plural: "leases".to_owned(),
@@ -136,7 +171,7 @@ impl Elector {
         let collection = route.collection(Some(&options.namespace));
         let within = within.min(options.renew_deadline / 2);
         let reader = LeaseReader { client, path, collection, me: me.to_owned(), within };
-        Elector { reader, options, gate, held: None, renewed: Instant::now() }
+        Elector { reader, options, gate, health, held: None, was_marked: false, renewed: Instant::now() }
     }
 
     pub fn reader(&self) -> LeaseReader {
@@ -154,9 +189,13 @@ impl Elector {
         let mut holder = String::new();
         loop {
             match self.try_acquire(&mut candidate).await {
-                Try::Held => return,
+                Try::Held => {
+                    self.health.set_lease(LeaseView::Held);
+                    return;
+                }
                 Try::Lost(by) => {
                     failures = 0;
+                    self.health.set_lease(LeaseView::StandingBy);
                     if by != holder {
                         tracing::info!(lease = self.name(), holder = by, "standing by");
                         holder = by;
@@ -164,6 +203,7 @@ impl Elector {
                 }
                 Try::Failed(why) => {
                     failures += 1;
+                    self.health.set_lease(LeaseView::Failed(format!("it cannot be taken: {why}")));
                     if failures.is_power_of_two() {
                         tracing::error!(
                             lease = self.name(),
@@ -202,16 +242,41 @@ impl Elector {
             }
             tokio::time::sleep(self.options.retry.min(left)).await;
             match tokio::time::timeout(self.reader.within, self.renew()).await {
-                Ok(Try::Held) => {}
+                Ok(Try::Held) => {
+                    self.health.set_lease(LeaseView::Held);
+                    self.let_go_if_marked().await;
+                    continue;
+                }
                 Ok(Try::Lost(holder)) => return self.lost(format!("it is held by {holder:?}")),
                 Ok(Try::Failed(why)) => trouble = why,
                 Err(_) => "no answer in time".clone_into(&mut trouble),
             }
+            self.health.set_lease(LeaseView::Failed(format!("it was not renewed: {trouble}")));
+        }
+    }
+
+    /// Lets a Lease end whose deletion was asked for, so that the next renewal creates it anew; not while its namespace
+    /// is being deleted with resources in it. Decided at the second sight: by then the watch has shown the namespace.
+    async fn let_go_if_marked(&mut self) {
+        let Some(record) = self.held.as_ref().filter(|record| is_marked(&record.whole)) else {
+            self.was_marked = false;
+            return;
+        };
+        if !std::mem::replace(&mut self.was_marked, true) || self.health.keeps_lease() {
+            return;
+        }
+        let mut lease = record.whole.clone();
+        set_finalizer(&mut lease, false);
+        let request = wire::request(Method::PUT, &self.reader.path, Some(("application/json", &lease)));
+        if let Some(request) = request {
+            // Whatever comes of it, the next renewal sees.
+            let _ = call(&self.reader.client, request, self.reader.within).await;
         }
     }
 
     fn lost(&self, why: String) -> Error {
         self.gate.shut();
+        self.health.set_lease(LeaseView::Failed(why.clone()));
         Error::LeaseLost { lease: self.name(), why }
     }
 
@@ -266,6 +331,7 @@ impl Elector {
                 "metadata": {"name": self.options.name, "namespace": self.options.namespace},
             }),
         };
+        set_finalizer(&mut lease, true);
         let spec = &mut lease["spec"];
         if record.is_none_or(|record| record.holder != self.reader.me) {
             let transitions = spec["leaseTransitions"].as_i64().unwrap_or(0);
@@ -286,6 +352,9 @@ impl Elector {
         let mut lease = self.claimed(Some(&record));
         lease["spec"]["holderIdentity"] = Value::from("");
         lease["spec"]["leaseDurationSeconds"] = Value::from(1);
+        // Without a leader the Lease must hold up no deletion, but that of a namespace with resources.
+        let stays = is_marked(&lease) && self.health.keeps_lease();
+        set_finalizer(&mut lease, stays);
         let request = wire::request(Method::PUT, &self.reader.path, Some(("application/json", &lease)));
         if let Some(request) = request {
             match call(&self.reader.client, request, self.reader.within).await {

@@ -152,6 +152,7 @@ fn watch<R: Reader>(
         label: None,
         inbox,
         metrics: Arc::new(Metrics::new()),
+        health: None,
         timeout: options.watch_timeout,
         page_size: options.page_size,
     }

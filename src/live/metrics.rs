@@ -42,6 +42,11 @@ struct PredicateLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CheckLabels {
+    check: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabels {
     kind: &'static str,
 }
@@ -74,6 +79,7 @@ pub(super) struct Metrics {
     unreadable: Family<KindLabels, Counter>,
     events_dropped: Counter,
     leader: Gauge,
+    ready: Family<CheckLabels, Gauge>,
     writes_waiting: Gauge,
     writes_flying: Gauge,
     /// What is counted where databases are made.
@@ -100,6 +106,7 @@ impl Metrics {
             unreadable: Family::default(),
             events_dropped: Counter::default(),
             leader: Gauge::default(),
+            ready: Family::default(),
             writes_waiting: Gauge::default(),
             writes_flying: Gauge::default(),
             databases: Figures::default(),
@@ -119,7 +126,7 @@ impl Metrics {
         let Metrics {
             registry: r, queue, decisions, decision_seconds, bound, bind_seconds, bound_after_flush, refusals,
             conflicts, batches_given_up, withheld_losses, calls, call_seconds, watch_restarts, unreadable, events_dropped,
-            leader, writes_waiting, writes_flying, databases,
+            leader, ready, writes_waiting, writes_flying, databases,
         } = self;
         r.register("queue_claims", "Claims that wait: active, backoff, parked, in_flight", queue.clone());
         r.register("decisions", "Decisions made", decisions.clone());
@@ -137,6 +144,7 @@ impl Metrics {
         r.register("unreadable_objects", "Objects served without readable metadata", unreadable.clone());
         r.register("events_dropped", "Kubernetes Events not sent because too many waited", events_dropped.clone());
         r.register("leader", "1 while this process leads", leader.clone());
+        r.register("ready", "1 where a check of /readyz holds, 0 where it fails", ready.clone());
         r.register("writes_waiting", "Calls that wait for their turn", writes_waiting.clone());
         r.register("writes_in_flight", "Calls on their way", writes_flying.clone());
         databases.register(r);
@@ -210,6 +218,10 @@ impl Metrics {
 
     pub fn leads(&self, leads: bool) {
         self.leader.set(i64::from(leads));
+    }
+
+    pub fn ready(&self, check: &'static str, holds: bool) {
+        self.ready.get_or_create(&CheckLabels { check }).set(i64::from(holds));
     }
 
     pub fn writes(&self, waiting: usize, flying: usize) {

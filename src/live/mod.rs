@@ -19,6 +19,8 @@ mod databases;
 mod desk;
 mod error;
 mod gate;
+mod health;
+mod home;
 mod lanes;
 mod lease;
 mod look;
@@ -37,13 +39,14 @@ pub use connect::{connect, find_cluster};
 pub use desk::Desk;
 pub use error::Error;
 pub use look::{Followed, follow_all, list, list_all};
-pub use options::{LeaseOptions, Options};
+pub use options::{Check, LeaseOptions, Options};
 pub use wire::kinds;
 
 use crate::api::names;
 use crate::engine::Config;
 use crate::model::{Name, Slot};
 use gate::Gate;
+use health::{Health, LeaseView};
 use kube::Client;
 use lease::Elector;
 use metrics::Metrics;
@@ -51,7 +54,6 @@ use notes::{Postman, Teller};
 use owner::{Message, Owner};
 use parts::{Followers, Routes};
 use publish::{PublishedReader, SourceReader};
-use serve::Health;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -108,8 +110,13 @@ struct Controller {
 impl Controller {
     async fn start(client: Client, options: Options, gate: Gate) -> Result<Controller, Error> {
         let (inbox, events) = mpsc::channel(INBOX);
+        let kinds = wire::kinds().into_iter().map(|kind| kind.name()).collect();
+        let lease = if options.lease.is_some() { LeaseView::Unread } else { LeaseView::Unneeded };
+        let health = Arc::new(Health::new(kinds, lease, gate.clone(), options.checks.clone()));
         let elector = options.lease.clone().map(|lease| {
-            Elector::new(client.clone(), &options.identity, lease, gate.clone(), options.request_timeout)
+            let within = options.request_timeout;
+            let health = Arc::clone(&health);
+            Elector::new(client.clone(), &options.identity, lease, gate.clone(), health, within)
         });
         let mut controller = Controller {
             tasks: JoinSet::new(),
@@ -117,7 +124,7 @@ impl Controller {
             inbox,
             gate,
             metrics: Arc::new(Metrics::new()),
-            health: Arc::new(Health::new(wire::kinds().into_iter().map(|kind| kind.name()).collect())),
+            health,
             halt: CancellationToken::new(),
             client,
             options,
@@ -190,6 +197,7 @@ impl Controller {
                 label: None,
                 inbox: self.inbox.clone(),
                 metrics: Arc::clone(&self.metrics),
+                health: Some(Arc::clone(&self.health)),
                 timeout: self.options.watch_timeout,
                 page_size: self.options.page_size,
             };
@@ -236,6 +244,7 @@ impl Controller {
             label,
             inbox: self.inbox.clone(),
             metrics: Arc::clone(&self.metrics),
+            health: Some(Arc::clone(&self.health)),
             timeout: self.options.watch_timeout,
             page_size: self.options.page_size,
         }

@@ -3,6 +3,7 @@
 use super::chance;
 use crate::model::AllowedKinds;
 use crate::template::Adapters;
+use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// A socket that is open already, to serve health and metrics on instead.
     pub listener: Option<Arc<TcpListener>>,
+    /// What readiness depends on beside the controller itself.
+    pub checks: Vec<Check>,
     /// How long calls on their way are waited for when asked to stop.
     pub drain: Duration,
     /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
@@ -51,6 +54,21 @@ pub struct Options {
     pub database_config: Option<String>,
     /// What is known of well-known kinds of implementation.
     pub adapters: Arc<Adapters>,
+}
+
+/// Something outside the controller that its readiness depends on, such as the disk of an embedded API.
+#[derive(Clone)]
+pub struct Check {
+    /// What it is called in `/readyz` and in the metrics.
+    pub name: &'static str,
+    /// What is wrong with it now, if anything. Called at each probe: it must not wait.
+    pub ask: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
@@ -70,6 +88,7 @@ impl Default for Options {
             recheck: Duration::from_secs(600),
             listen: None,
             listener: None,
+            checks: Vec::new(),
             drain: Duration::from_secs(5),
             allowed_kinds: AllowedKinds::default(),
             lost_at_once_max: 2,

@@ -2,9 +2,10 @@
 //! It never waits for a call, so it never stands still while the API does.
 
 use super::clock::Clock;
+use super::health::Health;
+use super::home::Home;
 use super::metrics::Metrics;
 use super::notes::Teller;
-use super::serve::Health;
 use super::wire;
 use super::writer::Job;
 use crate::action::Action;
@@ -46,6 +47,7 @@ pub(super) struct Owner {
     teller: Teller,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    home: Home,
     clock: Clock,
     wake: Option<Time>,
     /// Kinds that have not been listed yet.
@@ -67,6 +69,7 @@ impl Owner {
         metrics: Arc<Metrics>,
         health: Arc<Health>,
     ) -> Owner {
+        let home = Home::new(&config.system_namespace);
         Owner {
             engine: Engine::new(config),
             inbox,
@@ -75,6 +78,7 @@ impl Owner {
             teller,
             metrics,
             health,
+            home,
             clock: Clock::new(),
             wake: None,
             unlisted: wire::kinds().into_iter().collect(),
@@ -104,6 +108,8 @@ impl Owner {
                 self.handle(Event::Tick);
             }
             self.metrics.follow(&self.engine, &mut self.told);
+            let holds = self.home.is_terminating() && self.engine.state().resources().next().is_some();
+            self.health.set_namespace(self.home.trouble(), holds);
             self.health.beat();
         }
     }
@@ -131,6 +137,9 @@ impl Owner {
                     | Event::Tick => None,
                 };
                 self.follow_claims(&event);
+                if let Some(note) = self.home.follow(&event) {
+                    self.teller.tell(note);
+                }
                 self.handle(event);
                 if listed.is_some_and(|kind| self.unlisted.remove(&kind)) {
                     self.health.set_unlisted(self.unlisted.iter().map(|kind| kind.name()).collect());

@@ -169,6 +169,7 @@ impl Followers {
             namespace: Some(options.system_namespace.clone()),
             label: Some(names::PART),
             inbox: inbox.clone(),
+            health: None,
             metrics: Arc::clone(metrics),
             timeout: options.watch_timeout,
             page_size: options.page_size,

@@ -3,6 +3,7 @@
 
 use super::call::{Reply, call, message, one_line};
 use super::chance;
+use super::health::Health;
 use super::metrics::{EXPIRED, FAILED, Metrics};
 use super::owner::Message;
 use super::wire::{self, Route};
@@ -104,6 +105,8 @@ pub(super) struct Watch<R> {
     pub label: Option<&'static str>,
     pub inbox: mpsc::Sender<Message>,
     pub metrics: Arc<Metrics>,
+    /// Where it is reported whether the watch is current, if anywhere.
+    pub health: Option<Arc<Health>>,
     pub timeout: Duration,
     pub page_size: u32,
 }
@@ -138,6 +141,8 @@ impl<R: Reader> Watch<R> {
             if trouble.status == Some(StatusCode::FORBIDDEN)
                 && let Some(event) = self.reader.refused()
             {
+                // The engine can do without this list where it is denied on purpose.
+                self.report(None);
                 self.tell(event).await;
             }
             tokio::time::sleep(chance::backoff(failures, PAUSE_FIRST, PAUSE_MAX)).await;
@@ -153,6 +158,7 @@ impl<R: Reader> Watch<R> {
                 Err(trouble) => return trouble,
             };
             *failures = 0;
+            self.report(None);
             tracing::debug!(kind = self.reader.name(), objects = items.len(), revision, "listed");
             let read = Revision::read(Some(&revision));
             if !self.tell(self.reader.listed(items, read)).await {
@@ -166,7 +172,14 @@ impl<R: Reader> Watch<R> {
         self.inbox.send(Message::Event(event)).await.is_ok()
     }
 
+    fn report(&self, trouble: Option<&str>) {
+        if let Some(health) = &self.health {
+            health.set_watch(self.reader.name(), trouble);
+        }
+    }
+
     async fn tell_lost(&self, why: Option<&str>) {
+        self.report(why);
         if let Some(message) = self.reader.lost(why) {
             // Nobody listens any more: the next event finds that out.
             let _ = self.inbox.send(message).await;

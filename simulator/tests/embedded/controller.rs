@@ -1,6 +1,6 @@
 //! The live controller on the embedded API: the job of the seed, from manifests to a bound claim.
 
-use super::ask::{get, merge, post};
+use super::ask::{delete, get, merge, post};
 use conductor::live;
 use conductor_simulator::embedded::Embedded;
 use serde_json::{Value, json};
@@ -138,4 +138,96 @@ async fn a_claim_names_no_secret_that_could_never_be_made() {
             "spec": {"connection": {"secretName": name}}});
         assert_eq!(post(&api, &path, claim).await.code, code, "{name}");
     }
+}
+
+/// The body of one plain request, whatever its status.
+async fn ask_web(address: std::net::SocketAddr, path: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it is answered");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_system_namespace_keeps_what_is_bound() {
+    let api = prepared().await;
+    let stop = CancellationToken::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let lease = live::LeaseOptions { retry: Duration::from_millis(50), ..live::LeaseOptions::default() };
+    let options = live::Options {
+        lease: Some(lease),
+        listen: Some(address),
+        listener: Some(std::sync::Arc::new(listener)),
+        ..live::Options::default()
+    };
+    let controller = tokio::spawn(live::run(api.client(), options, stop.clone()));
+    let kinds = "storage.conductor.io/v1alpha1";
+    apply(
+        &api,
+        json!({"apiVersion": kinds, "kind": "RelationalDatabase",
+            "metadata": {"name": "r", "namespace": "conductor-system"}, "spec": {"engine": "postgresql"}}),
+    )
+    .await;
+    apply(
+        &api,
+        json!({"apiVersion": kinds, "kind": "RelationalDatabaseClaim",
+            "metadata": {"name": "c", "namespace": "wordpress"}, "spec": {"engine": "postgresql"}}),
+    )
+    .await;
+    let claim = format!("/apis/{kinds}/namespaces/wordpress/relationaldatabaseclaims/c");
+    let resource = format!("/apis/{kinds}/namespaces/conductor-system/relationaldatabases/r");
+    until(&api, &claim, |claim| claim["status"]["phase"] == "Bound").await;
+    until(&api, &resource, |resource| resource["status"]["phase"] == "Bound").await;
+
+    let home = "/api/v1/namespaces/conductor-system";
+    assert_eq!(delete(&api, home).await.code, 200);
+    let events = "/apis/events.k8s.io/v1/namespaces/default/events";
+    until(&api, events, |events| events.to_string().contains("SystemNamespaceTerminating")).await;
+    let ready = ask_web(address, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    assert!(ready.contains("[-]system_namespace: namespace conductor-system is being deleted"), "{ready}");
+    let metrics = ask_web(address, "/metrics").await;
+    assert!(metrics.contains("conductor_ready{check=\"system_namespace\"} 0"), "{metrics}");
+
+    // It leads on: the Lease is marked, kept and renewed.
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/conductor-system/leases/conductor";
+    for _ in 0..5 {
+        let before = get(&api, lease).await.body["metadata"]["resourceVersion"].clone();
+        let renewed = until(&api, lease, |lease| lease["metadata"]["resourceVersion"] != before).await;
+        assert!(renewed["metadata"]["deletionTimestamp"].is_string(), "{renewed}");
+    }
+    assert_eq!(get(&api, &claim).await.body["status"]["phase"], "Bound");
+    let held = get(&api, &resource).await.body;
+    assert_eq!(held["spec"]["claimRefs"][0]["name"], "c", "{held}");
+
+    // And the way out works: without claims everything in it goes, and the namespace with it.
+    assert_eq!(delete(&api, &claim).await.code, 200);
+    until(&api, home, |namespace| namespace["reason"] == "NotFound").await;
+    stop.cancel();
+    // Without the namespace there is no Lease to hold: how it ends is not the matter here.
+    let _ = controller.await.expect("it does not panic");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_lease_is_created_anew_by_its_leader() {
+    let api = prepared().await;
+    let stop = CancellationToken::new();
+    let lease = live::LeaseOptions { retry: Duration::from_millis(50), ..live::LeaseOptions::default() };
+    let options = live::Options { lease: Some(lease), ..live::Options::default() };
+    let controller = tokio::spawn(live::run(api.client(), options, stop.clone()));
+    let path = "/apis/coordination.k8s.io/v1/namespaces/conductor-system/leases/conductor";
+    let first = until(&api, path, |lease| lease["metadata"]["finalizers"].is_array()).await;
+    assert_eq!(delete(&api, path).await.code, 200);
+    until(&api, path, |lease| {
+        lease["metadata"]["uid"].is_string() && lease["metadata"]["uid"] != first["metadata"]["uid"]
+    })
+    .await;
+    stop.cancel();
+    controller.await.expect("it does not panic").expect("it ends as asked");
+    let released = get(&api, path).await.body;
+    assert_eq!(released["metadata"].get("finalizers"), None, "a Lease that is given back holds up nothing");
 }
