@@ -2,7 +2,7 @@
 //! process or over a socket, is not known here.
 
 use super::absent;
-use super::answer::{Answer, Body};
+use super::answer::{Answer, Body, Content};
 use super::call::Call;
 use super::clock::{Clock, stamp};
 use super::registry::{CRD_TABLE, NAMESPACE_TABLE, Registry};
@@ -10,8 +10,8 @@ use super::route::{Route, Target};
 use super::scope::Scope;
 use super::status::Status;
 use super::store::Store;
-use super::{discovery, openapi, review, verbs};
-use http::{Method, Response};
+use super::{Options, discovery, openapi, review, verbs};
+use http::{Method, Response, StatusCode};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub(super) struct Api {
 }
 
 impl Api {
-    pub fn new(store: Store, clock: Clock) -> Api {
+    pub fn new(store: Store, options: &Options) -> Api {
+        let clock = options.clock.clone();
         let registry = RwLock::new(Arc::new(Registry::new()));
         let api = Api { store, clock, registry, closing: CancellationToken::new() };
         api.refresh();
@@ -75,6 +76,11 @@ impl Api {
         Ok(())
     }
 
+    /// Why nothing can be written at present, if so.
+    pub fn trouble(&self) -> Option<String> {
+        self.store.trouble()?.borrow().clone()
+    }
+
     /// Answers a request.
     pub async fn handle(&self, call: Call) -> Response<Body> {
         let encoding = call.wanted_plain().encoding;
@@ -92,7 +98,13 @@ impl Api {
         }
         let registry = self.registry();
         match route {
-            Route::Health => Ok(Answer::text("ok")),
+            Route::Health { writes } => Ok(match self.trouble().filter(|_| writes) {
+                Some(why) => Answer::of(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    Content::Text(format!("[-]store failed: {why}\n")),
+                ),
+                None => Answer::text("ok"),
+            }),
             Route::Version => Ok(Answer::value(discovery::version())),
             Route::Index => Ok(Answer::value(discovery::index(&registry))),
             Route::Legacy => discovery::legacy(call, &registry),

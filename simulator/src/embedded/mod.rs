@@ -70,13 +70,16 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use store::Store;
+use store::{LogLimits, Store};
 
 /// How an embedded API behaves.
 #[derive(Clone)]
 pub struct Options {
     /// How many changes each resource remembers, for watches that resume and lists that go on.
     pub log_max: usize,
+    /// How much memory those changes take at most, about, for each resource. A watch that would go on from an older
+    /// revision is answered with 410 and lists anew.
+    pub log_bytes_max: usize,
     /// Tells the time that objects carry.
     pub clock: Clock,
     /// Serve addresses other than loopback too.
@@ -91,6 +94,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             log_max: 10_000,
+            log_bytes_max: 32 << 20,
             clock: Clock::system(),
             listen_anywhere: false,
             token: None,
@@ -99,12 +103,19 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    fn log_limits(&self) -> LogLimits {
+        LogLimits { count: self.log_max, bytes: self.log_bytes_max }
+    }
+}
+
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tokens are secrets.
-        let Options { log_max, clock: _, listen_anywhere, token: _, tokens } = self;
+        let Options { log_max, log_bytes_max, clock: _, listen_anywhere, token: _, tokens } = self;
         f.debug_struct("Options")
             .field("log_max", log_max)
+            .field("log_bytes_max", log_bytes_max)
             .field("listen_anywhere", listen_anywhere)
             .field("tokens", &tokens.len())
             .finish()
@@ -148,7 +159,7 @@ impl Embedded {
 
     /// As [`Embedded::in_memory`], with options.
     pub fn in_memory_with(options: Options) -> Embedded {
-        let api = Api::new(Store::in_memory(options.log_max), options.clock.clone());
+        let api = Api::new(Store::in_memory(options.log_limits()), &options);
         // Nothing in memory waits, so the first writes are done when they are first asked about.
         let seeded = futures::executor::block_on(api.seed());
         debug_assert!(seeded.is_ok(), "an empty store takes the first namespaces: {seeded:?}");
@@ -171,8 +182,8 @@ impl Embedded {
     /// # Errors
     /// As [`Embedded::open`].
     pub fn open_with(folder: impl AsRef<Path>, options: Options) -> Result<Embedded, Error> {
-        let store = Store::open(folder.as_ref(), options.log_max).map_err(Error::Data)?;
-        let api = Api::new(store, options.clock.clone());
+        let store = Store::open(folder.as_ref(), options.log_limits()).map_err(Error::Data)?;
+        let api = Api::new(store, &options);
         // The store answers from a thread of its own, so this needs no runtime.
         futures::executor::block_on(async {
             api.seed().await?;
@@ -206,6 +217,17 @@ impl Embedded {
     /// Forgets every change before now: whoever would go on from an older revision must list anew.
     pub fn compact(&self) {
         self.api.store.compact();
+    }
+
+    /// Why no write can be made durable at present, such as a full disk; none while writes are accepted. It changes by
+    /// itself when the disk can be written again.
+    pub fn trouble(&self) -> Option<String> {
+        self.api.trouble()
+    }
+
+    /// As [`Embedded::trouble`], to be followed; none where nothing is kept on disk.
+    pub fn follow_trouble(&self) -> Option<tokio::sync::watch::Receiver<Option<String>>> {
+        self.api.store.trouble()
     }
 
     /// Ends every watch, as a server that goes away would.

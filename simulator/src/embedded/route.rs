@@ -6,7 +6,10 @@ use percent_encoding::percent_decode_str;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// Liveness and its kin.
-    Health,
+    /// Whether it lives; where `writes` is set, whether it can also write.
+    Health {
+        writes: bool,
+    },
     Version,
     /// The list of paths.
     Index,
@@ -48,7 +51,8 @@ impl Route {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
             [""] => Route::Index,
-            ["healthz" | "readyz" | "livez", ..] => Route::Health,
+            ["healthz" | "readyz", ..] => Route::Health { writes: true },
+            ["livez", ..] => Route::Health { writes: false },
             ["version"] => Route::Version,
             ["openapi", "v2"] => Route::OpenApi2,
             ["openapi", "v3"] => Route::OpenApi3(None),

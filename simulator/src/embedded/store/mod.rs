@@ -6,18 +6,21 @@
 //! ```
 
 mod disk;
+mod journal;
 mod state;
 mod table;
 
 pub(super) use state::State;
-pub(super) use table::{Change, Gone, Table};
+pub(super) use table::{Change, Gone, LogLimits, Table};
 
 use bytes::Bytes;
-use disk::{Disk, Journal};
+use disk::Disk;
+use journal::Journal;
 use parking_lot::{RwLock, RwLockReadGuard};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use tokio::sync::watch;
 
 /// One object as it is kept. It never changes; a write puts another in its place.
 #[derive(Debug)]
@@ -93,9 +96,9 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// A store that ends with the process. Each resource remembers its last `log_max` changes.
-    pub fn in_memory(log_max: usize) -> Store {
-        Store { state: Arc::new(RwLock::new(State::new(log_max))), disk: None }
+    /// A store that ends with the process. Each resource remembers its last changes, within the limits.
+    pub fn in_memory(limits: LogLimits) -> Store {
+        Store { state: Arc::new(RwLock::new(State::new(limits))), disk: None }
     }
 
     /// A store that is kept in a folder.
@@ -105,9 +108,9 @@ impl Store {
     ///
     /// # Errors
     /// When the folder cannot be used, or what it holds cannot be read.
-    pub fn open(folder: &Path, log_max: usize) -> Result<Store, String> {
+    pub fn open(folder: &Path, limits: LogLimits) -> Result<Store, String> {
         let (journal, kept) = Journal::open(folder)?;
-        let mut state = State::new(log_max);
+        let mut state = State::new(limits);
         state.restore(kept)?;
         let state = Arc::new(RwLock::new(state));
         let disk = Disk::start(journal, Arc::clone(&state))?;
@@ -135,6 +138,11 @@ impl Store {
             None => self.state.write().commit(write),
             Some(disk) => disk.commit(write).await,
         }
+    }
+
+    /// Why nothing can be written at present; none of it in memory.
+    pub fn trouble(&self) -> Option<watch::Receiver<Option<String>>> {
+        self.disk.as_ref().map(Disk::trouble)
     }
 
     /// Makes sure that a resource has a place, so that it can be watched before it has objects.

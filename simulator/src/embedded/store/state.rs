@@ -1,6 +1,6 @@
 //! Everything at one revision: the tables, and who owns what. Checks what a write expects; knows no disk.
 
-use super::table::Table;
+use super::table::{LogLimits, Table};
 use super::{Expect, Leave, Refusal, Stored, Write};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -16,15 +16,15 @@ pub(crate) struct State {
     revision: u64,
     /// Nothing is remembered of what happened up to here.
     base: u64,
-    log_max: usize,
+    limits: LogLimits,
     tables: BTreeMap<Arc<str>, Table>,
     /// The dependents of each owner's UID. Never walked as a whole.
     owned: FxHashMap<Box<str>, BTreeSet<Owned>>,
 }
 
 impl State {
-    pub(super) fn new(log_max: usize) -> State {
-        State { revision: 1, base: 0, log_max, tables: BTreeMap::new(), owned: FxHashMap::default() }
+    pub(super) fn new(limits: LogLimits) -> State {
+        State { revision: 1, base: 0, limits, tables: BTreeMap::new(), owned: FxHashMap::default() }
     }
 
     pub fn revision(&self) -> u64 {
@@ -49,8 +49,8 @@ impl State {
     }
 
     pub(super) fn ensure(&mut self, table: &Arc<str>) -> &mut Table {
-        let (log_max, floor) = (self.log_max, self.base);
-        self.tables.entry(Arc::clone(table)).or_insert_with(|| Table::new(log_max, floor))
+        let (limits, floor) = (self.limits, self.base);
+        self.tables.entry(Arc::clone(table)).or_insert_with(|| Table::new(limits, floor))
     }
 
     pub(super) fn compact(&mut self) {
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// What was on disk. Nothing is remembered of how it came about, so the logs begin here.
-    pub(super) fn restore(&mut self, kept: super::disk::Kept) -> Result<(), String> {
+    pub(super) fn restore(&mut self, kept: super::journal::Kept) -> Result<(), String> {
         self.revision = kept.revision.max(1);
         for (table, key, bytes) in kept.objects {
             let failed = |error| format!("{table} {key}: what is kept of it cannot be read: {error}");

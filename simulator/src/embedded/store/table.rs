@@ -2,10 +2,20 @@
 //! earlier revision by taking back what came later.
 
 use super::Stored;
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// How much of its history a resource remembers. The older changes are forgotten as soon as either is exceeded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogLimits {
+    /// Changes.
+    pub count: usize,
+    /// Bytes of memory, about.
+    pub bytes: usize,
+}
 
 /// What happened to one object.
 #[derive(Clone, Debug)]
@@ -16,6 +26,8 @@ pub(crate) struct Change {
     /// The new state; of a deleted object the last one, under the revision of its end.
     pub after: Arc<Stored>,
     pub deleted: bool,
+    /// About how much memory `after` takes; `before` is the `after` of an earlier change, or of none that is kept.
+    bytes: usize,
 }
 
 /// The log no longer reaches back that far.
@@ -30,16 +42,18 @@ pub(crate) struct Gone {
 pub(crate) struct Table {
     objects: BTreeMap<Arc<str>, Arc<Stored>>,
     log: VecDeque<Change>,
-    log_max: usize,
+    limits: LogLimits,
+    /// About how much memory the states in the log take.
+    log_bytes: usize,
     /// Changes up to this revision are forgotten.
     floor: u64,
     news: watch::Sender<u64>,
 }
 
 impl Table {
-    pub(super) fn new(log_max: usize, floor: u64) -> Table {
+    pub(super) fn new(limits: LogLimits, floor: u64) -> Table {
         let news = watch::Sender::new(floor);
-        Table { objects: BTreeMap::new(), log: VecDeque::new(), log_max, floor, news }
+        Table { objects: BTreeMap::new(), log: VecDeque::new(), limits, log_bytes: 0, floor, news }
     }
 
     pub fn find(&self, key: &str) -> Option<&Arc<Stored>> {
@@ -110,17 +124,71 @@ impl Table {
             true => self.objects.remove(key),
             false => self.objects.insert(Arc::clone(&shared), Arc::clone(&after)),
         };
-        self.log.push_back(Change { revision, key: shared, before: before.clone(), after, deleted });
-        if self.log.len() > self.log_max {
-            self.floor = self.log.pop_front().map_or(self.floor, |change| change.revision);
-        }
+        let bytes = memory(&after.value);
+        self.log_bytes += bytes;
+        self.log.push_back(Change { revision, key: shared, before: before.clone(), after, deleted, bytes });
+        self.forget();
         self.news.send_replace(revision);
         before
     }
 
+    /// Forgets the oldest changes until the limits hold; the last one stays, or it would be missed by every watch.
+    fn forget(&mut self) {
+        while self.log.len() > 1
+            && (self.log.len() > self.limits.count || self.log_bytes > self.limits.bytes)
+            && let Some(change) = self.log.pop_front()
+        {
+            self.floor = change.revision;
+            self.log_bytes -= change.bytes;
+        }
+    }
+
     pub(super) fn compact(&mut self, revision: u64) {
         self.log.clear();
+        self.log_bytes = 0;
         self.floor = revision;
         self.news.send_replace(revision);
+    }
+}
+
+/// About how much memory a value takes: itself, its text, and the nodes of its lists and maps.
+fn memory(value: &Value) -> usize {
+    const NODE: usize = size_of::<Value>();
+    /// A key's own String beside its text, and its share of the map's nodes.
+    const KEY: usize = 2 * size_of::<String>();
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
+        Value::String(text) => NODE + text.len(),
+        Value::Array(items) => NODE + items.iter().map(memory).sum::<usize>(),
+        Value::Object(fields) => {
+            NODE + fields.iter().map(|(key, value)| KEY + key.len() + memory(value)).sum::<usize>()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn written(limits: LogLimits, padding: usize) -> Table {
+        let mut table = Table::new(limits, 0);
+        for revision in 1..=100 {
+            let value = json!({"data": "x".repeat(padding)});
+            table.record("a", Arc::new(Stored::new(value, revision)), false);
+        }
+        table
+    }
+
+    #[test]
+    fn the_log_is_bounded_by_memory_as_well_as_by_count() {
+        let one = memory(&json!({"data": "x".repeat(1_000)}));
+        let limits = LogLimits { count: 50, bytes: 10 * one };
+        let large = written(limits, 1_000);
+        assert_eq!((large.log.len(), large.log_bytes), (10, 10 * one));
+        assert_eq!(large.since(89).map(|_| ()), Err(Gone { oldest: 90 }), "an older watch lists anew");
+        assert_eq!(large.since(90).map(|later| later.len()), Ok(10));
+        assert_eq!(written(limits, 1).log.len(), 50);
+        assert_eq!(written(limits, 1 << 20).log.len(), 1, "the last change is there, however large");
     }
 }
