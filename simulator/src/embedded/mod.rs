@@ -34,6 +34,7 @@ mod answer;
 mod api;
 mod call;
 mod clock;
+mod connections;
 mod decode;
 mod discovery;
 mod fields;
@@ -70,6 +71,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{LogLimits, Store};
 
 /// How an embedded API behaves.
@@ -80,6 +82,14 @@ pub struct Options {
     /// How much memory those changes take at most, about, for each resource. A watch that would go on from an older
     /// revision is answered with 410 and lists anew.
     pub log_bytes_max: usize,
+    /// Connections at a time; more are refused.
+    pub connections_max: usize,
+    /// Connections at a time that have not shown a known token yet; the oldest of them makes room for the next.
+    pub strangers_max: usize,
+    /// How long a connection may take for its TLS handshake and its first request.
+    pub greet_within: Duration,
+    /// How long a connection without a request stays open. A watch is a request for as long as it lasts.
+    pub idle_max: Duration,
     /// Tells the time that objects carry.
     pub clock: Clock,
     /// Serve addresses other than loopback too.
@@ -95,6 +105,11 @@ impl Default for Options {
         Options {
             log_max: 10_000,
             log_bytes_max: 32 << 20,
+            // Half of the descriptors that a process usually has: the rest is the controllers' and the databases'.
+            connections_max: 512,
+            strangers_max: 64,
+            greet_within: Duration::from_secs(20),
+            idle_max: Duration::from_secs(120),
             clock: Clock::system(),
             listen_anywhere: false,
             token: None,
@@ -112,10 +127,25 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tokens are secrets.
-        let Options { log_max, log_bytes_max, clock: _, listen_anywhere, token: _, tokens } = self;
+        let Options {
+            log_max,
+            log_bytes_max,
+            connections_max,
+            strangers_max,
+            greet_within,
+            idle_max,
+            clock: _,
+            listen_anywhere,
+            token: _,
+            tokens,
+        } = self;
         f.debug_struct("Options")
             .field("log_max", log_max)
             .field("log_bytes_max", log_bytes_max)
+            .field("connections_max", connections_max)
+            .field("strangers_max", strangers_max)
+            .field("greet_within", greet_within)
+            .field("idle_max", idle_max)
             .field("listen_anywhere", listen_anywhere)
             .field("tokens", &tokens.len())
             .finish()

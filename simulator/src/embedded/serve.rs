@@ -1,21 +1,21 @@
-//! The API on a socket: HTTPS with a certificate made for this start, HTTP/1.1 and HTTP/2. Loopback only, unless told
-//! otherwise.
+//! The API on a socket: HTTPS with a certificate made for this start, HTTP/1.1 and HTTP/2. Loopback only, unless an
+//! option allows others. How long a connection may do nothing is the matter of `connections.rs`.
 
 use super::api::Api;
+use super::connections::{Connections, Guest};
 use super::keepsake::Keepsake;
 use super::service::Service;
 use super::token::Tokens;
 use super::{Error, Options, User};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +76,8 @@ pub(super) async fn serve(
     let acceptor = identity.acceptor().map_err(Error::Certificate)?;
     let stop = CancellationToken::new();
     let service = Service::guarded(api, tokens);
-    let task = tokio::spawn(accept(listener, acceptor, service, stop.clone()));
+    let connections = Connections::new(options);
+    let task = tokio::spawn(accept(listener, acceptor, service, connections, stop.clone()));
     Ok(Served { address, kubeconfig, stop, task: Some(task) })
 }
 
@@ -90,7 +91,14 @@ async fn bind(listen: SocketAddr, last: Option<u16>) -> std::io::Result<TcpListe
     TcpListener::bind(listen).await
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, service: Service, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    service: Service,
+    connections: Connections,
+    stop: CancellationToken,
+) {
+    let mut id = 0;
     loop {
         let stream = tokio::select! {
             () = stop.cancelled() => return,
@@ -103,21 +111,41 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, service: Service, 
                 }
             },
         };
-        // Watches are many small lines; waiting to fill a packet delays each.
-        let _ = stream.set_nodelay(true);
+        id += 1;
+        // Closed at once where every place is taken: a client that tries again later is better off than one that waits.
+        let Some(guest) = connections.enter(id) else { continue };
         let (acceptor, service, stop) = (acceptor.clone(), service.clone(), stop.clone());
+        let within = connections.greet_within;
         tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let builder = Builder::new(TokioExecutor::new());
-            let connection = builder
-                .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
             tokio::select! {
                 () = stop.cancelled() => {}
-                // A client that goes away is its own affair.
-                _ = connection => {}
+                () = guest.expires() => {}
+                () = converse(stream, acceptor, service, &guest, within) => {}
             }
         });
     }
+}
+
+/// Serves one connection until its client goes away.
+async fn converse(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    service: Service,
+    guest: &Guest,
+    within: std::time::Duration,
+) {
+    let Some(_place) = guest.sit().await else { return };
+    // Watches are many small lines; waiting to fill a packet delays each.
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(within, acceptor.accept(stream)).await else { return };
+    let builder = Builder::new(TokioExecutor::new());
+    // By what was agreed on in the handshake: to find out by reading would be another wait.
+    let builder = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => builder.http2_only(),
+        _ => builder.http1_only(),
+    };
+    // A client that goes away is its own affair.
+    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), guest.serve(service)).await;
 }
 
 /// A certificate and who signed it.

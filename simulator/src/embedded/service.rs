@@ -9,10 +9,16 @@ use super::token::Tokens;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Collected, Limited};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How long the body of a request may take that comes over a connection.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers requests.
 #[derive(Clone, Debug)]
@@ -63,7 +69,7 @@ fn refuse_impersonation(request: &http::request::Parts) -> Result<(), Status> {
     }
 }
 
-fn is_public(path: &str) -> bool {
+pub(super) fn is_public(path: &str) -> bool {
     let first = path.trim_matches('/').split('/').next().unwrap_or_default();
     matches!(first, "healthz" | "livez" | "readyz" | "version")
 }
@@ -99,12 +105,29 @@ impl Service {
             Ok(user) => user,
             Err(status) => return refuse(status),
         };
-        match Limited::new(body, BODY_MAX).collect().await {
+        let collected = match self.collect(body).await {
+            Some(collected) => collected,
+            None => return refuse(Status::request_timeout(BODY_WITHIN.as_secs())),
+        };
+        match collected {
             Ok(collected) => self.carry_out(Call::new(parts, collected.to_bytes(), user)).await,
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
                 refuse(Status::too_large(&format!("limit is {BODY_MAX}")))
             }
             Err(error) => refuse(Status::bad_request(format!("the body could not be read: {error}"))),
+        }
+    }
+
+    /// The body. A connection may send it slowly, but not for ever; none where it did not come in time.
+    async fn collect<B>(&self, body: B) -> Option<Result<Collected<Bytes>, BoxError>>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let all = Limited::new(body, BODY_MAX).collect();
+        match &self.door {
+            Door::Open => Some(all.await),
+            Door::Guarded(_) => tokio::time::timeout(BODY_WITHIN, all).await.ok(),
         }
     }
 

@@ -220,6 +220,11 @@ impl Status {
         status
     }
 
+    pub fn request_timeout(seconds: u64) -> Status {
+        let message = format!("the body of the request did not arrive within {seconds} s");
+        Status::new(408, "Timeout", message)
+    }
+
     pub fn internal(message: &str) -> Status {
         let mut status = Status::new(500, "InternalError", format!("Internal error occurred: {message}"));
         status.details.insert("causes".to_owned(), json!([{ "message": message }]));

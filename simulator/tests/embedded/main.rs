@@ -3,6 +3,7 @@
 
 mod ask;
 mod basics;
+mod connections;
 mod controller;
 mod custom;
 mod durable;
