@@ -25,6 +25,8 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 pub(super) struct Api {
     pub store: Store,
     pub clock: Clock,
+    /// The namespace that cannot be deleted, where there is one.
+    pub system_namespace: Option<String>,
     registry: RwLock<Arc<Registry>>,
     /// Ends every watch.
     pub closing: CancellationToken,
@@ -32,9 +34,9 @@ pub(super) struct Api {
 
 impl Api {
     pub fn new(store: Store, options: &Options) -> Api {
-        let clock = options.clock.clone();
+        let (clock, system_namespace) = (options.clock.clone(), options.system_namespace.clone());
         let registry = RwLock::new(Arc::new(Registry::new()));
-        let api = Api { store, clock, registry, closing: CancellationToken::new() };
+        let api = Api { store, clock, system_namespace, registry, closing: CancellationToken::new() };
         api.refresh();
         api
     }

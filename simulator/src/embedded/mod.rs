@@ -82,6 +82,9 @@ pub struct Options {
     /// How much memory those changes take at most, about, for each resource. A watch that would go on from an older
     /// revision is answered with 410 and lists anew.
     pub log_bytes_max: usize,
+    /// A namespace that cannot be deleted, and that is Active again at the next start where an earlier version let its
+    /// deletion begin: whoever runs on this API cannot do without it.
+    pub system_namespace: Option<String>,
     /// Connections at a time; more are refused.
     pub connections_max: usize,
     /// Connections at a time that have not shown a known token yet; the oldest of them makes room for the next.
@@ -105,6 +108,7 @@ impl Default for Options {
         Options {
             log_max: 10_000,
             log_bytes_max: 32 << 20,
+            system_namespace: None,
             // Half of the descriptors that a process usually has: the rest is the controllers' and the databases'.
             connections_max: 512,
             strangers_max: 64,
@@ -130,6 +134,7 @@ impl fmt::Debug for Options {
         let Options {
             log_max,
             log_bytes_max,
+            system_namespace,
             connections_max,
             strangers_max,
             greet_within,
@@ -142,6 +147,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("log_max", log_max)
             .field("log_bytes_max", log_bytes_max)
+            .field("system_namespace", system_namespace)
             .field("connections_max", connections_max)
             .field("strangers_max", strangers_max)
             .field("greet_within", greet_within)
@@ -176,6 +182,8 @@ pub struct Embedded {
     options: Arc<Options>,
     /// Where it is kept, if anywhere.
     folder: Option<Arc<Path>>,
+    /// Whether the system namespace was on its way out when it was opened.
+    restored: bool,
 }
 
 /// The embedded API by another name, for those who think of it as a server.
@@ -193,7 +201,7 @@ impl Embedded {
         // Nothing in memory waits, so the first writes are done when they are first asked about.
         let seeded = futures::executor::block_on(api.seed());
         debug_assert!(seeded.is_ok(), "an empty store takes the first namespaces: {seeded:?}");
-        Embedded { api: Arc::new(api), options: Arc::new(options), folder: None }
+        Embedded { api: Arc::new(api), options: Arc::new(options), folder: None, restored: false }
     }
 
     /// An API whose objects are kept in a folder.
@@ -215,14 +223,16 @@ impl Embedded {
         let store = Store::open(folder.as_ref(), options.log_limits()).map_err(Error::Data)?;
         let api = Api::new(store, &options);
         // The store answers from a thread of its own, so this needs no runtime.
-        futures::executor::block_on(async {
+        let restored = futures::executor::block_on(async {
             api.seed().await?;
+            // Before the sweep, which would go on emptying it.
+            let restored = verbs::restore::system_namespace(&api).await?;
             verbs::sweep::everything(&api).await;
-            Ok(())
+            Ok(restored)
         })
         .map_err(Error::Data)?;
         let folder = Some(Arc::from(folder.as_ref()));
-        Ok(Embedded { api: Arc::new(api), options: Arc::new(options), folder })
+        Ok(Embedded { api: Arc::new(api), options: Arc::new(options), folder, restored })
     }
 
     /// The API as a tower service, for whoever is in this process and trusted.
@@ -247,6 +257,11 @@ impl Embedded {
     /// Forgets every change before now: whoever would go on from an older revision must list anew.
     pub fn compact(&self) {
         self.api.store.compact();
+    }
+
+    /// Whether the system namespace was being deleted when this was opened, and was made Active again.
+    pub fn restored_system_namespace(&self) -> bool {
+        self.restored
     }
 
     /// Why no write can be made durable at present, such as a full disk; none while writes are accepted. It changes by

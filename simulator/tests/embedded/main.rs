@@ -12,4 +12,5 @@ mod fuzz;
 mod memory;
 mod owners;
 mod served;
+mod system_namespace;
 mod watches;

@@ -1,6 +1,6 @@
 //! Ends of objects: at once, or marked until finalizers are gone and grace is over.
 
-use super::{ATTEMPTS, broken, sweep};
+use super::{ATTEMPTS, broken, restore, sweep};
 use crate::embedded::answer::{Answer, Content};
 use crate::embedded::api::Api;
 use crate::embedded::call::Call;
@@ -149,7 +149,7 @@ pub(super) async fn delete(api: &Api, scope: &Scope, options: &DeleteOptions) ->
             return Err(scope.not_found());
         };
         match_preconditions(&kept, scope, options)?;
-        refuse_immortal(scope)?;
+        refuse_immortal(api, scope)?;
         let plan = plan(api, &kept.value, scope, options);
         let (leave, is_end) = match plan {
             Plan::Nothing => return Ok(Deleted::Later(kept)),
@@ -203,8 +203,12 @@ fn match_preconditions(kept: &Stored, scope: &Scope, options: &DeleteOptions) ->
 }
 
 /// Namespaces that a cluster cannot do without.
-fn refuse_immortal(scope: &Scope) -> Result<(), Status> {
+fn refuse_immortal(api: &Api, scope: &Scope) -> Result<(), Status> {
     let is_namespace = scope.served.resource.common() == Some(Common::Namespace);
+    if is_namespace && api.system_namespace.as_ref() == Some(&scope.name) {
+        let why = restore::why_kept(api, &scope.name);
+        return Err(Status::forbidden(&scope.served.resource.named(), &scope.name, &why));
+    }
     match is_namespace && matches!(scope.name.as_str(), "default" | "kube-public" | "kube-system") {
         true => Err(Status::forbidden(
             &scope.served.resource.named(),

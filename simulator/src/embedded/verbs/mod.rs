@@ -6,6 +6,7 @@ mod delete;
 mod list;
 mod patch;
 mod read;
+pub(super) mod restore;
 pub(super) mod scale;
 pub(super) mod sweep;
 mod update;
