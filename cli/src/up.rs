@@ -56,13 +56,23 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         let kubeconfig = Kubeconfig::write(arguments, &served.kubeconfig)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(tell::follow(client.clone(), arguments.system_namespace.clone()));
+        tasks.spawn(tell::follow_store(api.clone()));
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
         let address = web.local_addr()?;
-        let controllers = control(client.clone(), options(arguments, web, address, &servers), stop.clone());
+        let options =
+            live::Options { checks: vec![store(&api)], ..options(arguments, web, address, &servers) };
+        let controllers = control(client.clone(), options, stop.clone());
         let controllers = tokio::spawn(controllers);
         welcome::print(arguments, kubeconfig.path(), served.address, address)?;
+        if api.restored_system_namespace() {
+            let name = &arguments.system_namespace;
+            output::say(&format!(
+                "up        namespace {name} was being deleted and is Active again: resources in it that are marked for \
+                 deletion stay until their claims are deleted (kubectl -n {name} get rdb)"
+            ))?;
+        }
         manifests::apply(&client, &manifests, &output::say).await?;
         let ended = controllers.await.context("the controllers ended")?;
         // Watches first: they are what would keep the server from ending.
@@ -75,7 +85,12 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
 }
 
 fn open(arguments: &UpArguments) -> Result<Embedded> {
-    let options = Options { listen_anywhere: arguments.listen_anywhere, ..Options::default() };
+    let options = Options {
+        listen_anywhere: arguments.listen_anywhere,
+        // Everything that claims hold is on record there, and the controllers cannot lead without it.
+        system_namespace: Some(arguments.system_namespace.clone()),
+        ..Options::default()
+    };
     Ok(match &arguments.data {
         Some(folder) => {
             let failed = || format!("--data {}", folder.display());
@@ -143,6 +158,12 @@ fn options(
         database_config: arguments.database_config.clone(),
         ..live::Options::default()
     }
+}
+
+/// Whether writes are kept, for readiness.
+fn store(api: &Embedded) -> live::Check {
+    let api = api.clone();
+    live::Check { name: "store", ask: Arc::new(move || api.trouble()) }
 }
 
 /// The socket of health and metrics.

@@ -387,3 +387,114 @@ fn a_kind_that_somebody_defined_gets_no_stand_in() {
     assert!(!up.printed().contains("stand-in"), "{}", up.printed());
     assert_eq!(up.interrupt(), Some(0));
 }
+
+/// A status and a body, by one plain request.
+fn ask(address: &str, path: &str) -> Option<(u16, String)> {
+    use std::io::Read;
+    let mut stream = std::net::TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(WITHIN)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+/// The address of health and metrics, as printed.
+fn web(up: &Up) -> String {
+    up.until_printed("Ctrl-C ends it");
+    let printed = up.printed();
+    let line = printed.lines().find_map(|line| line.trim().strip_prefix("web ")).unwrap_or_default();
+    let address = line.trim().trim_start_matches("http://");
+    address.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn until_ready(address: &str, status: u16) -> String {
+    let end = Instant::now() + WITHIN;
+    loop {
+        match ask(address, "/readyz") {
+            Some((found, body)) if found == status => return body,
+            other => assert!(Instant::now() < end, "/readyz is not {status}: {other:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_system_namespace_is_not_deleted_with_what_is_bound() {
+    let folder = Folder::new("namespace");
+    let config = folder.path("kubeconfig");
+    let arguments = ["--write-kubeconfig", &config, "--web", "127.0.0.1:0", "--data", &folder.path("data")];
+    let up = Up::start(&arguments);
+    let address = web(&up);
+    kubectl(&folder, &["apply", "-f", &root("examples/existing-database.yaml")]);
+    kubectl(&folder, &["create", "namespace", "shop"]);
+    kubectl(&folder, &["apply", "-f", &root("examples/claim.yaml")]);
+    up.until_printed("shop/shop-db                 Bound");
+    let program = find_kubectl().unwrap();
+    let delete = ["delete", "namespace", "conductor-system", "--timeout=30s"];
+    let refused = run_kubectl(&program, &folder.0.join("kubeconfig"), &folder.0, &delete, "").unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("claim shop/shop-db holds a resource in it"),
+        "{said}"
+    );
+    until_ready(&address, 200);
+    assert_eq!(up.interrupt(), Some(0));
+    let again = Up::start(&arguments);
+    until_ready(&web(&again), 200);
+}
+
+/// A small file system, unmounted with the test. Needs root.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(folder: &Folder) -> Option<Small> {
+        let path = folder.0.join("small");
+        fs::create_dir_all(&path).ok()?;
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=24m", "conductor-test"]).arg(&path).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Small(path))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_not_ready_and_space_makes_it_so_again() {
+    let folder = Folder::new("full");
+    let Some(small) = Small::mount(&folder) else {
+        println!("skipped: a tmpfs cannot be mounted here (root is needed)");
+        return;
+    };
+    let (config, data) = (folder.path("kubeconfig"), small.0.join("data").display().to_string());
+    let up = Up::start(&["--write-kubeconfig", &config, "--web", "127.0.0.1:0", "--data", &data]);
+    let address = web(&up);
+    until_ready(&address, 200);
+    // What the file has spare would take renewals of the Lease for long: larger writes use it up.
+    let filler = small.0.join("filler");
+    let mut file = fs::File::create(&filler).unwrap();
+    let mut size = 1 << 20;
+    while size > 0 {
+        if file.write(&vec![0_u8; size]).is_err() {
+            size /= 2;
+        }
+    }
+    let large = format!("--from-literal=padding={}", "x".repeat(100_000));
+    let program = find_kubectl().unwrap();
+    let refused = (0..200).any(|n| {
+        let create = ["create", "configmap", &format!("full-{n}"), &large];
+        let output = run_kubectl(&program, &folder.0.join("kubeconfig"), &folder.0, &create, "").unwrap();
+        !output.status.success()
+    });
+    assert!(refused, "a full disk refuses");
+    fs::remove_file(&filler).unwrap();
+    drop(file);
+    until_ready(&address, 200);
+    kubectl(&folder, &["create", "configmap", "after", &large]);
+    assert_eq!(up.interrupt(), Some(0));
+}

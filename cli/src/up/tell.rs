@@ -5,6 +5,7 @@ use super::resource_of;
 use crate::output;
 use conductor::api::reasons;
 use conductor::model::{Kind, TypeId};
+use conductor_simulator::embedded::Embedded;
 use futures::TryStreamExt;
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
@@ -13,6 +14,24 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// Says when writes cannot be kept, and when they can again, until it is dropped.
+pub async fn follow_store(api: Embedded) {
+    let Some(mut trouble) = api.follow_trouble() else { return };
+    let mut failed = false;
+    while trouble.changed().await.is_ok() {
+        let now = trouble.borrow_and_update().clone();
+        if now.is_some() == failed {
+            continue;
+        }
+        failed = now.is_some();
+        let text = match now {
+            Some(why) => format!("no write can be kept: {why}"),
+            None => "writes are kept again".to_owned(),
+        };
+        let _ = output::say(&format!("up        {text}"));
+    }
+}
 
 /// Follows every claim and every resource until it is dropped.
 pub async fn follow(client: Client, system_namespace: String) {
