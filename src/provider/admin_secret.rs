@@ -117,6 +117,7 @@ mod tests {
             admin: AdminRef { password_key: key.map(str::to_owned), ..AdminRef::default() },
             rules: Rules::read(None).expect("no rules"),
             offer: None,
+            identity: None,
         }
     }
 
