@@ -3,7 +3,7 @@
 
 use crate::record::{Change, made_for};
 use conductor::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
-use conductor::model::{Kind, Object};
+use conductor::model::{Kind, Object, ObjectKey, ReclaimPolicy};
 use serde_json::Value;
 
 /// The object without what the engine wrote.
@@ -87,6 +87,43 @@ pub(super) fn is_deleting(recorded: &Value) -> bool {
     recorded.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null())
 }
 
+/// Why a recorded object goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// A user asked for it: finalizers are kept, as the API keeps them.
+    Requested,
+    /// The live engine reclaimed it after its last claim: whether the replay does is its own decision.
+    Reclaimed,
+    /// It went while a claim held it: its finalizers were removed by hand, or the store lost it.
+    Forced,
+}
+
+/// Why a recorded object goes. `lives` says whether a claim is in the recording then and is not being deleted.
+pub(super) fn ending(kind: Kind, recorded: &Value, lives: impl Fn(&ObjectKey, &str) -> bool) -> Ending {
+    let Kind::Resource(_) = kind else { return Ending::Requested };
+    let text = |r: &Value, field: &str| r.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let refs = recorded.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
+    let holders: Vec<&Value> = refs.filter(|r| !text(r, "uid").is_empty()).collect();
+    let is_held =
+        |r: &&Value| lives(&ObjectKey::new(text(r, "namespace"), text(r, "name")), text(r, "uid").as_str());
+    let is_deleted_after_use =
+        recorded.pointer("/spec/reclaimPolicy").is_some_and(|p| p == ReclaimPolicy::Delete.name());
+    match (holders.is_empty(), holders.iter().any(is_held)) {
+        (_, true) => Ending::Forced,
+        (false, false) if is_deleted_after_use => Ending::Reclaimed,
+        (_, false) => Ending::Requested,
+    }
+}
+
+/// Leaves an object only the finalizers that the engine sets: others are gone once the object is.
+pub(super) fn keep_own_finalizers(object: &mut Object) {
+    let ours = [CLAIM_PROTECTION, RESOURCE_PROTECTION, CLASS_PROTECTION];
+    if let Some(finalizers) = &mut object.metadata.finalizers {
+        finalizers.retain(|f| ours.contains(&f.as_str()));
+    }
+    object.metadata.finalizers = object.metadata.finalizers.take().filter(|left| !left.is_empty());
+}
+
 /// Puts the wishes of `new` into an object of the replay, beside what the replay's engine wrote there.
 pub(super) fn wish(object: &mut Object, new: &Object) {
     let status = object.body.get("status").cloned();
@@ -95,6 +132,10 @@ pub(super) fn wish(object: &mut Object, new: &Object) {
     let changed = object.body.get("spec") != new.body.get("spec");
     object.metadata.labels = new.metadata.labels.clone();
     object.metadata.annotations = new.metadata.annotations.clone();
+    keep_own_finalizers(object);
+    if let Some(others) = &new.metadata.finalizers {
+        object.metadata.finalizers.get_or_insert_default().extend(others.iter().cloned());
+    }
     object.body = new.body.clone();
     if let (Some(body), Some(status)) = (object.body.as_object_mut(), status) {
         body.insert("status".to_owned(), status);
@@ -130,6 +171,21 @@ mod tests {
         assert_eq!(wishes(Kind::Claim(TYPE), claim), wished);
         let named = json!({"metadata": {"name": "x"}, "spec": {"resourceName": "db"}});
         assert_eq!(wishes(Kind::Claim(TYPE), named.clone()), named, "the author's own word stays");
+    }
+
+    #[test]
+    fn why_a_resource_goes_is_read_off_its_holders() {
+        let resource =
+            |policy: &str, refs: Value| json!({"spec": {"reclaimPolicy": policy, "claimRefs": refs}});
+        let held = json!([{"namespace": "a", "name": "x", "uid": "u"}]);
+        let kind = Kind::Resource(TYPE);
+        let lives = |_: &ObjectKey, uid: &str| uid == "u";
+        let left = |_: &ObjectKey, _: &str| false;
+        assert_eq!(ending(kind, &resource("Delete", held.clone()), lives), Ending::Forced);
+        assert_eq!(ending(kind, &resource("Delete", held.clone()), left), Ending::Reclaimed);
+        assert_eq!(ending(kind, &resource("Retain", held), left), Ending::Requested);
+        let reserved = json!([{"namespace": "a", "name": "x"}]);
+        assert_eq!(ending(kind, &resource("Delete", reserved), lives), Ending::Requested);
     }
 
     #[test]

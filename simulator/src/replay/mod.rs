@@ -11,6 +11,7 @@
 //! really happened, so that one difference is counted once. *Closed*: it goes on from its own decision, and making a
 //! resource takes as long as it usually took; that is the mode for "what would have happened".
 
+mod causes;
 mod document;
 mod feed;
 mod input;
@@ -28,20 +29,22 @@ use crate::record::{
     Change, Decision, Followed, Glance, Line, ReadError, Reader, Recorded, Report, Verdict, into_object,
 };
 use crate::world::Telling;
+use causes::Wish;
 use conductor::engine::Config;
 use conductor::model::{Kind, Lookup, Name, Object, ObjectKey, Time, TypeId, Uid};
 use feed::Feed;
+use input::Ending;
 use order::Group;
 use serde_json::Value;
 use stage::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use verify::{Verifier, elapsed};
+use verify::{Played, Verifier, elapsed};
 
 /// How often the state is looked at.
 const SAMPLES: u64 = 60;
 /// A replay that had to be set right so often is another history: it goes on by itself.
-const CORRECTIONS_MAX: usize = 200;
+const CORRECTIONS_MAX: usize = 1_000;
 /// How long making a resource takes where nothing was recorded.
 const LATENCY_MS: i64 = 30_000;
 
@@ -208,7 +211,7 @@ impl<'a> Player<'a> {
             first,
             truth,
             stage,
-            verifier: Verifier::new(other_version),
+            verifier: Verifier::new(other_version, header.began),
             options,
             overlaid: options.overlay.iter().map(|o| ((o.kind, crate::world::key_of(o)), o)).collect(),
             began: header.began,
@@ -255,6 +258,9 @@ impl<'a> Player<'a> {
                 Line::Gap { kind, open, .. } => self.lose(at, &kind, open),
                 Line::Ext(outcome) => {
                     if let Some(kind) = find_resource_kind(&outcome.kind) {
+                        let (key, uid) = (self.stage.resource_key(&outcome.resource), outcome.uid.clone());
+                        let (comes, ends, leaves) = (false, false, None);
+                        self.verifier.wished(Wish { at, kind, key, uid, comes, ends, leaves });
                         self.stage.making.retain(|(_, name), _| **name != *outcome.resource);
                         self.stage.made(kind, &outcome.resource, &outcome.phase);
                     }
@@ -311,20 +317,59 @@ impl<'a> Player<'a> {
         let is_report = input::is_report(&change);
         let followed = self.truth.follow(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
         let Followed { kind, key, old, new } = followed;
+        let uid = new.as_ref().or(old.as_ref()).and_then(|o| o.pointer("/metadata/uid")?.as_str());
+        let uid = uid.unwrap_or_default().to_owned();
+        let leaves = match (kind, self.stage.verdict(&Uid::from(uid.as_str()))) {
+            (Kind::Claim(_), Some(Verdict::Bind { resource })) => Some(resource),
+            _ => None,
+        };
         let is_overlaid = !self.overlaid.is_empty() && self.overlaid.contains_key(&(kind, key.clone()));
         let wish = match (old, new) {
             // What takes the place of a recorded object is not undone by what is recorded of it.
             _ if is_report || is_overlaid => None,
             (None, None) => None,
-            (Some(_), None) => gone(&mut self.stage, kind, &key),
+            (Some(old), None) => self.gone(kind, &key, &old),
             (None, Some(new)) => arrive(&mut self.stage, &mut self.came, kind, new, at),
-            (Some(old), Some(new)) => edited(&mut self.stage, kind, &key, old, new),
+            (Some(old), Some(new)) => {
+                let is_doomed = input::is_deleting(&new) && !input::is_deleting(&old);
+                // Its own engine reclaims, or does not, where the replay goes on from its own decisions.
+                let is_asked = is_doomed && !self.is_left_to_engine(kind, &old);
+                edited(&mut self.stage, kind, &key, old, new, is_asked)
+            }
         };
         let Some(what) = wish else { return Ok(String::new()) };
         let name = format!("{} {}/{}", kind.name(), key.namespace, key.name);
         self.inputs += 1;
-        self.verifier.wished(at, name.clone(), what == "comes");
+        let ends = matches!(what, "is gone" | "is to be deleted");
+        let leaves = leaves.filter(|_| ends);
+        self.verifier.wished(Wish { at, kind, key, uid, comes: what == "comes", ends, leaves });
         Ok(format!("{name} {what}"))
+    }
+
+    fn gone(&mut self, kind: Kind, key: &ObjectKey, old: &Value) -> Option<&'static str> {
+        self.stage.world.get(kind, key)?;
+        match self.ending(kind, old) {
+            Ending::Forced => self.stage.remove(kind, key),
+            Ending::Reclaimed if self.options.closed => return None,
+            Ending::Requested | Ending::Reclaimed => self.stage.release(kind, key),
+        }
+        Some("is gone")
+    }
+
+    /// Why a recorded object goes.
+    fn ending(&self, kind: Kind, old: &Value) -> Ending {
+        let Kind::Resource(ty) = kind else { return Ending::Requested };
+        input::ending(kind, old, |key, uid| {
+            let claim = self.truth.get(Kind::Claim(ty), key);
+            claim.is_some_and(|c| {
+                c.pointer("/metadata/uid").is_some_and(|known| known == uid) && !input::is_deleting(&c)
+            })
+        })
+    }
+
+    /// Whether a recorded deletion was the live engine's own, and this one decides for itself.
+    fn is_left_to_engine(&self, kind: Kind, old: &Value) -> bool {
+        self.options.closed && self.ending(kind, old) == Ending::Reclaimed
     }
 
     fn note_served(&mut self, decision: &Decision) {
@@ -335,7 +380,8 @@ impl<'a> Player<'a> {
     }
 
     fn decided(&mut self, live: &Decision) -> bool {
-        let agrees = self.verifier.check(live, &self.stage);
+        let played = Played { stage: &self.stage, truth: &self.truth, came: &self.came };
+        let agrees = self.verifier.check(live, played);
         let is_bind =
             matches!(live.verdict, Verdict::Bind { .. } | Verdict::Provision { .. } | Verdict::Lost { .. });
         if !agrees && is_bind && !self.options.closed && self.corrections < CORRECTIONS_MAX {
@@ -388,6 +434,7 @@ impl<'a> Player<'a> {
 
     /// As it was recorded, or gone; without a word to the engine, which is started anew after.
     fn set_right(&mut self, kind: Kind, key: &ObjectKey) {
+        self.stage.forget_waiting(kind, key);
         match self.truth.get(kind, key).and_then(|value| into_object(kind, value).ok()) {
             Some(object) => {
                 let overlay = self.overlaid.get(&(kind, key.clone())).copied();
@@ -406,12 +453,13 @@ impl<'a> Player<'a> {
     fn finish(mut self, end: Option<&mut Vec<Object>>) -> Replay {
         self.series.push(series::sample(&self.stage, self.last));
         let live: BTreeMap<Uid, Verdict> = self.truth_at_end();
-        // What is not asked again makes room for the plan.
-        self.truth = Recorded::default();
         for claim in self.stage.engine.state().claims() {
             let live = live.get(&claim.meta.uid);
-            self.verifier.check_end(claim, live, &self.stage, self.last, self.began);
+            let played = Played { stage: &self.stage, truth: &self.truth, came: &self.came };
+            self.verifier.check_end(claim, live, played, self.last);
         }
+        // What is not asked again makes room for the plan.
+        self.truth = Recorded::default();
         let waiting = Waiting {
             simulated: Percentiles::of(self.served()),
             live: Percentiles::of(std::mem::take(&mut self.served_live)),
@@ -482,9 +530,16 @@ fn arrive(
     Some("comes")
 }
 
-fn edited(stage: &mut Stage, kind: Kind, key: &ObjectKey, old: Value, new: Value) -> Option<&'static str> {
+/// Somebody changed an object; `is_doomed` where its deletion was asked for with it.
+fn edited(
+    stage: &mut Stage,
+    kind: Kind,
+    key: &ObjectKey,
+    old: Value,
+    new: Value,
+    is_doomed: bool,
+) -> Option<&'static str> {
     let mut wished = None;
-    let is_doomed = input::is_deleting(&new) && !input::is_deleting(&old);
     let (mut was, mut is) = (input::wishes(kind, old), input::wishes(kind, new));
     for wishes in [&mut was, &mut is] {
         if let Some(metadata) = wishes.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -501,12 +556,6 @@ fn edited(stage: &mut Stage, kind: Kind, key: &ObjectKey, old: Value, new: Value
         wished = Some("is to be deleted");
     }
     wished
-}
-
-fn gone(stage: &mut Stage, kind: Kind, key: &ObjectKey) -> Option<&'static str> {
-    stage.world.get(kind, key)?;
-    stage.remove(kind, key);
-    Some("is gone")
 }
 
 /// A recorded object with another in its place: what the cluster wrote of it stays.

@@ -1,6 +1,7 @@
 //! The cluster and the engine of a replay: wishes go in, the engine's writes land at once, time is virtual. What the
 //! engine decides is read off its writes, in the same words as the recording's.
 
+use super::input;
 use super::series::Holdings;
 use crate::plan::{Options as PlanOptions, Plan, Planned};
 use crate::record::Verdict;
@@ -39,6 +40,8 @@ pub(super) struct Stage {
     pub decided: Lookup<Uid, Vec<(Verdict, Time)>>,
     /// Resources that were made and are not ready yet, with the time at which they will be.
     pub making: BTreeMap<(Time, Name), Kind>,
+    /// Objects whose name an earlier life still has: created once that one is gone.
+    waiting: BTreeMap<(Kind, ObjectKey), Object>,
     /// How long making takes where the recording does not say; never where it is not to be made up.
     pub latency_ms: Option<i64>,
     /// What was written without a look at it, since that was last checked.
@@ -64,6 +67,7 @@ impl Stage {
             holdings: Holdings::default(),
             decided: Lookup::default(),
             making: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             latency_ms: None,
             #[cfg(test)]
             unseen: Vec::new(),
@@ -132,7 +136,7 @@ impl Stage {
 
     /// A resource's implementation says how it ended.
     pub fn made(&mut self, kind: Kind, name: &str, phase: &str) {
-        let key = ObjectKey::new(self.config.system_namespace.clone(), name);
+        let key = self.resource_key(name);
         let event = self.world.edit(kind, &key, |object| {
             if object.body.pointer("/status/phase").is_none_or(|p| p == "Creating" || p == "Pending") {
                 object.body["status"]["phase"] = Value::from(phase);
@@ -141,19 +145,46 @@ impl Stage {
         self.deliver(event.into_iter().collect());
     }
 
+    /// Creates an object. Where one of an earlier life still has its name, the API refuses: then it is created once that
+    /// one is gone.
     pub fn put(&mut self, object: Object) {
+        let place = (object.kind, crate::world::key_of(&object));
+        let earlier = self.world.get(place.0, &place.1);
+        if earlier.is_some_and(|known| known.metadata.uid != object.metadata.uid) {
+            self.waiting.insert(place, object);
+            return;
+        }
         let event = self.world.put(object);
         self.deliver(vec![event]);
     }
 
     pub fn edit(&mut self, kind: Kind, key: &ObjectKey, edit: impl FnOnce(&mut Object)) {
+        if let Some(waiting) = self.waiting.get_mut(&(kind, key.clone())) {
+            return edit(waiting);
+        }
         let event = self.world.edit(kind, key, edit);
         self.deliver(event.into_iter().collect());
     }
 
+    /// A user asks for a deletion: finalizers keep the object until they are gone, as the API does it.
     pub fn delete(&mut self, kind: Kind, key: &ObjectKey) {
+        if self.waiting.remove(&(kind, key.clone())).is_some() {
+            return;
+        }
         let event = self.world.delete(kind, key);
         self.deliver(event.into_iter().collect());
+    }
+
+    /// It is gone in the recording. Here it stays while our engine's finalizer holds it: this engine may have given it
+    /// to a claim that the live one did not, and a cluster would keep it for that claim.
+    pub fn release(&mut self, kind: Kind, key: &ObjectKey) {
+        let is_waiting = self.waiting.contains_key(&(kind, key.clone()));
+        let has_others = self.world.get(kind, key).is_some_and(|o| o.metadata.finalizers.is_some());
+        if has_others && !is_waiting {
+            let event = self.world.edit(kind, key, input::keep_own_finalizers);
+            self.deliver(event.into_iter().collect());
+        }
+        self.delete(kind, key);
     }
 
     /// It is gone, whatever protects it.
@@ -167,6 +198,11 @@ impl Stage {
         self.delete(kind, key);
     }
 
+    /// Drops what waits for a name: the caller puts the object there that the recording has.
+    pub fn forget_waiting(&mut self, kind: Kind, key: &ObjectKey) {
+        self.waiting.remove(&(kind, key.clone()));
+    }
+
     fn deliver(&mut self, events: Vec<Event>) {
         let mut pending: VecDeque<News> = events.into_iter().map(News::Event).collect();
         while let Some(news) = pending.pop_front() {
@@ -178,9 +214,18 @@ impl Stage {
             for action in actions {
                 self.carry_out(action, &mut pending);
             }
+            self.create_waiting(&mut pending);
         }
         #[cfg(test)]
         self.check_views();
+    }
+
+    /// Creates what waited for a name that is free by now.
+    fn create_waiting(&mut self, news: &mut VecDeque<News>) {
+        let free = self.waiting.keys().find(|(kind, key)| self.world.get(*kind, key).is_none()).cloned();
+        if let Some(object) = free.and_then(|place| self.waiting.remove(&place)) {
+            news.push_back(News::Event(self.world.put(object)));
+        }
     }
 
     /// Keeps count of the resources that are held.
@@ -330,6 +375,16 @@ impl Stage {
         if decided.last().is_none_or(|(last, _)| *last != verdict) {
             decided.push((verdict, now));
         }
+    }
+
+    /// Where resources live.
+    pub fn system(&self) -> &Name {
+        &self.config.system_namespace
+    }
+
+    /// Where a resource of a name is.
+    pub fn resource_key(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.config.system_namespace.clone(), name)
     }
 
     /// What the engine holds of a claim, in the recording's words; nothing where it has not decided.

@@ -1,5 +1,8 @@
 //! Recordings: what is written is read, what is not allowed is not written, and a history played again decides alike.
 
+mod busy;
+mod deletions;
+
 use conductor::engine::Config;
 use conductor::event::{Event, Gone};
 use conductor::model::{Kind, Object, ObjectKey, Revision, Time, TypeId};
@@ -86,8 +89,13 @@ impl Live {
 
     /// Something happens, and the watch shows what became of it.
     fn happen(&mut self, happens: impl FnOnce(&mut Lab)) {
-        self.at += 10_000;
-        self.lab.advance(10_000);
+        self.happen_after(10_000, happens);
+    }
+
+    /// As [`Live::happen`], so many milliseconds after the last.
+    fn happen_after(&mut self, ms: u64, happens: impl FnOnce(&mut Lab)) {
+        self.at += ms;
+        self.lab.advance(i64::try_from(ms).expect("a short time"));
         happens(&mut self.lab);
         for event in self.lab.take_shown() {
             self.recorder.take(event, self.at).expect("it records");
@@ -246,6 +254,19 @@ fn a_gap_excuses_what_was_decided_in_it_and_nothing_later() {
         let path = against_best_fit(&folder(&format!("gap-{name}")), |_| lines.clone());
         assert_eq!(explanation(&path), expected, "{name}");
     }
+}
+
+#[test]
+fn a_gap_of_another_type_excuses_nothing() {
+    let other = TypeId::all().find(|ty| *ty != TYPE).expect("there are several types");
+    let lines = [gap(0, true)].map(|line| match line {
+        Line::Gap { at, why, open, .. } => {
+            Line::Gap { at, kind: other.rules().resource.to_owned(), why, open }
+        }
+        line => line,
+    });
+    let path = against_best_fit(&folder("gap-of-another-type"), |_| lines.to_vec());
+    assert_eq!(explanation(&path), "Rule");
 }
 
 #[test]
@@ -655,8 +676,9 @@ fn what_is_gone_was_changed_before_though_another_watch_lags() {
     }
     recorder.finish(40).expect("it records");
     let played = replay(&path, &Options::default()).expect("it plays");
-    // By revisions the claim came first and was bound, then its database was cordoned, then it went.
-    assert_eq!((played.events, played.end.claims, played.end.lost), (3, 1, 1));
+    // By revisions the claim came first and was bound, then its database was cordoned, then its deletion was asked for;
+    // it stays while the claim holds it.
+    assert_eq!((played.events, played.end.claims, played.end.bound, played.end.lost), (3, 1, 1, 0));
 }
 
 #[test]

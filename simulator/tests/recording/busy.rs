@@ -1,0 +1,185 @@
+//! A busy cluster: what changes all the time excuses no decision that it does not concern, and an honest recording of
+//! one is found to be honest.
+
+use super::*;
+use conductor_simulator::replay::{Divergence, Explanation, Replay};
+
+const CLAIMS: usize = 30;
+
+fn named(at: usize) -> String {
+    format!("claim-{at:02}")
+}
+
+fn wants(gib: usize) -> Value {
+    json!({"engine": "mysql", "resources": {"requests": {"storage": format!("{gib}Gi")}}})
+}
+
+fn offers(engine: &str, gib: usize) -> Value {
+    json!({"engine": engine, "capacity": {"storage": format!("{gib}Gi")}})
+}
+
+/// Databases that fit exactly, others that are far too large, and others of another engine.
+fn databases() -> Vec<Object> {
+    let of = |at: usize| {
+        [
+            database(&format!("right-{at:02}"), offers("mysql", 1 + at)),
+            database(&format!("vast-{at:02}"), offers("mysql", 500 + at)),
+            database(&format!("other-{at:02}"), offers("postgresql", 500 + at)),
+        ]
+    };
+    (0..CLAIMS).flat_map(of).collect()
+}
+
+/// What changes beside the claims, every tenth of a second: nothing that they depend on.
+fn noise(at: usize) -> Object {
+    let labels = json!({"labels": {"seen": at.to_string()}});
+    match at % 3 {
+        0 => object(Kind::Quota, "elsewhere", "q", json!({}), json!({"spec": {"limits": [{"claims": at}]}})),
+        1 => object(Kind::Claim(TYPE), "elsewhere", "waits", labels, json!({"spec": {"engine": "oracle"}})),
+        _ => object(Kind::Resource(TYPE), SYSTEM, "spare", labels, json!({"spec": {"engine": "sqlite"}})),
+    }
+}
+
+fn honest(path: &Path) {
+    let mut live = Live::start(databases(), path, Redaction::fields_only());
+    for at in 0..CLAIMS {
+        live.happen_after(100, |lab| {
+            lab.put(noise(at));
+            lab.put(claim(&named(at), wants(1 + at)));
+        });
+    }
+    live.finish();
+}
+
+/// What a replay says of the decisions about these claims.
+fn of_claims(found: &Replay) -> Vec<&Divergence> {
+    found.divergences.iter().filter(|d| d.claim.starts_with("team/claim-") && d.live.is_some()).collect()
+}
+
+#[test]
+fn every_forged_decision_of_a_busy_recording_is_found() {
+    let folder = folder("forged");
+    let (good, bad) = (folder.join("good.rec"), folder.join("bad.rec"));
+    honest(&good);
+    assert_eq!(replay(&good, &Options::default()).expect("it plays").divergences, []);
+    let forgeries: [&dyn Fn(usize) -> Verdict; 6] = [
+        &|at| Verdict::Bind { resource: format!("vast-{at:02}") },
+        &|at| Verdict::Bind { resource: format!("right-{:02}", (at + 7) % CLAIMS) },
+        &|at| Verdict::Bind { resource: format!("other-{at:02}") },
+        &|_| Verdict::Refuse { reason: "NoMatch".to_owned() },
+        &|_| Verdict::Lost { reason: "Lost".to_owned() },
+        &|_| Verdict::Provision { class: "none".to_owned() },
+    ];
+    for forged in 0..CLAIMS {
+        let verdict = forgeries[forged % forgeries.len()](forged);
+        rewritten(&good, &bad, |line| match line {
+            Line::Dec(mut decision) if decision.name == named(forged) => {
+                decision.verdict = verdict.clone();
+                vec![Line::Dec(decision)]
+            }
+            line => vec![line],
+        });
+        let found = replay(&bad, &Options::default()).expect("it plays");
+        let of_forged = of_claims(&found);
+        assert_eq!(of_forged.len(), 1, "{verdict:?}: {:?}", found.divergences);
+        assert_eq!(of_forged[0].explanation, Explanation::Rule, "{verdict:?}: {}", of_forged[0].message);
+    }
+}
+
+/// A history without an engine: each claim is given what a hand chooses, and the objects say so too.
+fn chosen_by_hand(path: &Path, choose: impl Fn(usize) -> String) {
+    let mut world = World::new();
+    databases().into_iter().for_each(|o| drop(world.put(o)));
+    let subject = Subject {
+        began: BEGAN,
+        system_namespace: SYSTEM.to_owned(),
+        recorder: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let file = File::create(path).expect("a file can be made");
+    let mut recorder = Recorder::new(file, subject, Redaction::fields_only());
+    let kind = Kind::Resource(TYPE);
+    let (objects, revision) = (world.of(kind).cloned().collect(), Revision(world.revision()));
+    recorder.take(Event::Listed { kind, objects, revision }, 0).expect("it records");
+    recorder.begin().expect("it records");
+    for at in 0..CLAIMS {
+        let ms = 100 * (at as u64 + 1);
+        let (name, id) = (named(at), uid(Kind::Claim(TYPE), "team", &named(at)));
+        let given = ObjectKey::new(SYSTEM, choose(at));
+        let events = [
+            Some(world.put(noise(at))),
+            Some(world.put(claim(&name, wants(1 + at)))),
+            world.edit(kind, &given, |resource| {
+                let refs =
+                    json!({"namespace": "team", "name": name, "uid": id, "requests": {"storage": "1Gi"}});
+                let mut all = resource.body["spec"]["claimRefs"].as_array().cloned().unwrap_or_default();
+                all.push(refs);
+                resource.body["spec"]["claimRefs"] = json!(all);
+            }),
+        ];
+        events.into_iter().flatten().for_each(|event| recorder.take(event, ms).expect("it records"));
+    }
+    recorder.finish(60_000).expect("it records");
+}
+
+#[test]
+fn no_wrong_choice_is_excused_because_the_cluster_is_busy() {
+    let path = folder("by-hand").join("x.rec");
+    for (what, choose) in [
+        ("too large", &(|at| format!("vast-{at:02}")) as &dyn Fn(usize) -> String),
+        ("another engine", &|at| format!("other-{at:02}")),
+        ("taken", &|_| "vast-00".to_owned()),
+    ] {
+        chosen_by_hand(&path, choose);
+        let found = replay(&path, &Options::default()).expect("it plays");
+        let wrong = of_claims(&found);
+        let excused: Vec<_> = wrong.iter().filter(|d| d.explanation != Explanation::Rule).collect();
+        assert!(wrong.len() >= CLAIMS && excused.is_empty(), "{what}: {} {excused:?}", wrong.len());
+    }
+    chosen_by_hand(&path, |at| format!("right-{at:02}"));
+    assert_eq!(of_claims(&replay(&path, &Options::default()).expect("it plays")), Vec::<&Divergence>::new());
+}
+
+/// A live engine whose watches run apart: it hears of claims before it hears of databases that are older than they are,
+/// and of deletions last.
+fn watches_apart(path: &Path) {
+    let mut live = Live::start(vec![noise(0)], path, Redaction::fields_only());
+    for at in 0..CLAIMS {
+        live.happen_after(100, |lab| {
+            lab.touch_parts(|world| {
+                let shared =
+                    json!({"engine": "mysql", "capacity": {"storage": "20Gi"}, "sharing": {"maxClaims": 2}});
+                let databases = [
+                    world.put(database(&format!("own-{at:02}"), offers("mysql", 8 + at % 5))),
+                    world.put(database(&format!("shared-{at:02}"), shared)),
+                ];
+                let mut urgent = wants(1 + at % 7);
+                urgent["priority"] = json!(at % 4);
+                let claims = [
+                    world.put(claim(&named(2 * at), wants(2 + at % 6))),
+                    world.put(claim(&named(2 * at + 1), urgent)),
+                ];
+                let left = at.checked_sub(3).map(|at| ObjectKey::new("team", named(2 * at)));
+                let left = left.and_then(|key| world.delete(Kind::Claim(TYPE), &key));
+                let mut events: Vec<Event> = Vec::new();
+                match at % 3 {
+                    0 => events.extend(claims.into_iter().rev().chain(databases)),
+                    1 => events.extend(databases.into_iter().chain(claims)),
+                    _ => events.extend(claims.into_iter().chain(databases.into_iter().rev())),
+                }
+                events.into_iter().chain(left).collect::<Vec<Event>>()
+            });
+        });
+    }
+    live.finish();
+}
+
+#[test]
+fn an_honest_recording_of_a_busy_cluster_verifies() {
+    let path = folder("apart").join("x.rec");
+    watches_apart(&path);
+    let found = replay(&path, &Options::default()).expect("it plays");
+    assert!(found.agreement.decisions >= CLAIMS as u64, "{:?}", found.agreement);
+    assert!(found.agreement.agreed < found.agreement.decisions, "watches that run apart make a difference");
+    let rules: Vec<_> = found.divergences.iter().filter(|d| d.explanation == Explanation::Rule).collect();
+    assert!(rules.is_empty(), "{} of {}: {rules:#?}", rules.len(), found.divergences.len());
+}
