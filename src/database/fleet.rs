@@ -506,9 +506,10 @@ fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
     let mut found: BTreeMap<String, Fields> = BTreeMap::new();
     let mut section = String::new();
     for (at, line) in text.lines().enumerate() {
-        let wrong = |problem: &str| {
+        // The line is not quoted: one that cannot be read may be a password.
+        let wrong = |name: &str, problem: &str| {
             let fix = "write `name: value` or `name=value`";
-            ValueError::new(line.trim(), problem, fix).in_field(format!("line {}", at + 1))
+            ValueError::new(name, problem, fix).in_field(format!("line {}", at + 1))
         };
         let content = line.split(" #").next().unwrap_or_default().trim_end();
         if content.trim().is_empty() || content.trim_start().starts_with('#') {
@@ -519,7 +520,7 @@ fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
         match (is_inner, content.strip_suffix(':')) {
             (false, Some(name)) if !name.contains(['=', ' ']) => {
                 if found.insert(name.to_owned(), Fields::new()).is_some() {
-                    return Err(wrong("stands there twice"));
+                    return Err(wrong(name, "stands there twice"));
                 }
                 name.clone_into(&mut section);
             }
@@ -528,17 +529,17 @@ fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
                     .split_once('=')
                     .filter(|(name, _)| !name.contains(':'))
                     .or_else(|| content.split_once(':'))
-                    .ok_or_else(|| wrong("is no setting"))?;
+                    .ok_or_else(|| wrong("", "is no setting"))?;
                 if value.trim().starts_with(['[', '{', '|', '>']) || content.starts_with("- ") {
-                    return Err(wrong("is no text"));
+                    return Err(wrong(name.trim(), "is no text"));
                 }
                 let value = value.trim().trim_matches(['"', '\'']).to_owned();
                 let of = if is_inner { section.clone() } else { String::new() };
                 if !is_inner && !SETTINGS.contains(&name.trim()) {
-                    return Err(wrong("is not known"));
+                    return Err(wrong(name.trim(), "is not known"));
                 }
                 if found.entry(of).or_default().insert(name.trim().to_owned(), value).is_some() {
-                    return Err(wrong("stands there twice"));
+                    return Err(wrong(name, "stands there twice"));
                 }
             }
         }
@@ -761,7 +762,8 @@ athena.hostapp:
             ),
             (with("north:\n  host: x\n"), "north.username"),
             (with("north star:\n"), "line 30"),
-            (with("athena:\n"), "stands there twice"),
+            (with("athena:\n"), "`athena` stands there twice"),
+            (with("north:\n  hunter2\n"), "line 31: `` is no setting"),
             (with("athena.hostapp.x:\n  colour: red\n"), "`colour` is not known"),
         ] {
             let error = Fleet::read(&text).expect_err(told).to_string();

@@ -1,11 +1,12 @@
 //! A client for the cluster of a kubeconfig, or of the pod that we run in. It retries nothing by itself:
 //! a write that was decided while we led must not land after the lease is lost.
 
+use super::call::one_line;
 use super::error::Error;
 use kube::Client;
-use kube::client::ClientBuilder;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use std::path::Path;
+use kube::client::{AuthError, ClientBuilder};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a connection may take to be made.
@@ -18,22 +19,31 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// When no cluster is known, or what is known of it cannot be read.
 pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<Config, Error> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let mut config = match path {
-        Some(path) => {
-            let failed = |error| Error::Connect(format!("kubeconfig {}: {error}", path.display()));
-            let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
+    let named: Vec<PathBuf> = match path {
+        Some(path) => vec![path.to_owned()],
+        None => {
+            let paths = std::env::var_os("KUBECONFIG").unwrap_or_default();
+            std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect()
         }
-        None => match Config::from_kubeconfig(&options).await {
+    };
+    let mut config = if named.is_empty() {
+        match Config::from_kubeconfig(&options).await {
             Ok(config) => config,
-            Err(error) if context.is_some() || std::env::var_os("KUBECONFIG").is_some() => {
-                return Err(Error::Connect(format!("kubeconfig: {error}")));
+            Err(error) if context.is_some() => {
+                return Err(Error::Connect(format!("kubeconfig: {}", without_content(&error))));
             }
             Err(no_file) => Config::incluster().map_err(|no_pod| {
                 let help = "name a kubeconfig by --kubeconfig or KUBECONFIG";
+                let no_file = without_content(&no_file);
                 Error::Connect(format!("no cluster is known ({no_file}; {no_pod}): {help}"))
             })?,
-        },
+        }
+    } else {
+        let kubeconfig = read_all(&named)?;
+        let all: Vec<String> = named.iter().map(|path| path.display().to_string()).collect();
+        let failed =
+            |error| Error::Connect(format!("kubeconfig {}: {}", all.join(", "), without_content(&error)));
+        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
     };
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_WITHIN);
@@ -48,5 +58,123 @@ pub fn connect(mut config: Config) -> Result<Client, Error> {
     config.default_retry = false;
     let server = config.cluster_url.clone();
     let builder = ClientBuilder::try_from(config);
-    Ok(builder.map_err(|error| Error::Connect(format!("cluster {server}: {error}")))?.build())
+    let failed = |error: kube::Error| Error::Connect(format!("cluster {server}: {}", one_line(&error)));
+    Ok(builder.map_err(failed)?.build())
+}
+
+/// The kubeconfigs at `paths` as one. Each that cannot be read is named.
+fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, Error> {
+    paths.iter().try_fold(Kubeconfig::default(), |all, path| {
+        let failed =
+            |error| Error::Connect(format!("kubeconfig {}: {}", path.display(), without_content(&error)));
+        all.merge(Kubeconfig::read_from(path).map_err(failed)?).map_err(failed)
+    })
+}
+
+/// What is wrong with a kubeconfig, and where, without a word of what stands in it: it holds tokens and keys, and a line
+/// that cannot be read may be one of them.
+fn without_content(error: &KubeconfigError) -> String {
+    let unusable = |field: &str, error: &LoadDataError| match error {
+        LoadDataError::ReadFile(error, path) => format!("{field}: cannot read {}: {error}", path.display()),
+        LoadDataError::NoBase64DataOrFile => format!("{field} is missing"),
+        LoadDataError::DecodeBase64(_) => format!("{field}-data is not base64"),
+    };
+    match error {
+        KubeconfigError::Parse(error) => {
+            let at = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
+            let at = at.unwrap_or_default();
+            format!(
+                "{at}this is not YAML of a kubeconfig; repair it there (the line is not shown, it may hold a secret)"
+            )
+        }
+        KubeconfigError::LoadCertificateAuthority(error) => unusable("certificate-authority", error),
+        KubeconfigError::LoadClientCertificate(error) => unusable("client-certificate", error),
+        KubeconfigError::LoadClientKey(error) => unusable("client-key", error),
+        KubeconfigError::ParseCertificates(_) => "certificate-authority is not PEM".to_owned(),
+        KubeconfigError::ParseClusterUrl(_) => "server of the cluster is not a URL".to_owned(),
+        KubeconfigError::ReadConfig(error, path) => format!("cannot read {}: {error}", path.display()),
+        KubeconfigError::CurrentContextNotSet
+        | KubeconfigError::KindMismatch
+        | KubeconfigError::ApiVersionMismatch
+        | KubeconfigError::LoadContext(_)
+        | KubeconfigError::LoadClusterOfContext(_)
+        | KubeconfigError::FindPath
+        | KubeconfigError::MissingClusterUrl => error.to_string(),
+        // ParseProxyUrl, and ParseNoProxy where the library is built with proxies.
+        _ => "proxy-url of the cluster, or NO_PROXY, is not understood".to_owned(),
+    }
+}
+
+/// What is wrong with the credentials of a kubeconfig, without a word of what a plugin printed or was called with. Nothing
+/// where that is not the cause of an error.
+pub(super) fn of_credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let wrong = error.downcast_ref::<AuthError>()?;
+    Some(match wrong {
+        AuthError::AuthExecRun { out, .. } => format!(
+            "the command in user.exec of the kubeconfig failed ({}); run it by hand to see why (its output is not shown, it may hold a token)",
+            out.status
+        ),
+        AuthError::AuthExecParse(_) | AuthError::AuthExec(_) | AuthError::AuthExecSerialize(_) => {
+            "the command in user.exec of the kubeconfig did not print an ExecCredential".to_owned()
+        }
+        AuthError::ParseTokenKey(_) => {
+            "the token-key of the kubeconfig's auth-provider fits nothing".to_owned()
+        }
+        AuthError::MalformedTokenExpirationDate(_) => "the token's expiry is not a time".to_owned(),
+        AuthError::InvalidBasicAuth(_) => {
+            "username or password holds characters that no header takes".to_owned()
+        }
+        AuthError::InvalidBearerToken(_) => "the token holds characters that no header takes".to_owned(),
+        other => other.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZS1sb25nLXRva2VuLW9mLTY0LWNoYXJzIn0";
+
+    fn told(name: &str, text: &str) -> String {
+        let path = std::env::temp_dir().join(format!("conductor-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).expect("a file can be made");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let told =
+            runtime.block_on(find_cluster(Some(&path), None)).expect_err("it is malformed").to_string();
+        let _ = std::fs::remove_file(&path);
+        assert!(told.contains(&path.display().to_string()), "{told}");
+        told
+    }
+
+    #[test]
+    fn no_part_of_a_malformed_kubeconfig_is_shown() {
+        let config = |user: &str| {
+            format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: x, cluster: {{server: 'https://127.0.0.1:1'}}}}]\n\
+                 contexts: [{{name: x, context: {{cluster: x, user: x}}}}]\nusers:\n- name: x\n  user:\n{user}\n"
+            )
+        };
+        for (name, user, expected) in [
+            ("no-colon", format!("    token {TOKEN}"), "line "),
+            ("no-quote", format!("    token: \"{TOKEN}"), "line "),
+            ("tab", format!("    \ttoken: {TOKEN}\n   x: ["), "line "),
+            ("a-list", format!("    token: [{TOKEN}]"), "not YAML of a kubeconfig"),
+            ("a-word", format!("    - {TOKEN}"), "not YAML of a kubeconfig"),
+        ] {
+            let told = told(name, &config(&user));
+            let leaks =
+                TOKEN.as_bytes().windows(8).any(|part| told.contains(&String::from_utf8_lossy(part)[..]));
+            assert!(!leaks && told.contains(expected), "{name}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_a_credential_plugin_prints_is_not_shown() {
+        use std::os::unix::process::ExitStatusExt;
+        let status = std::process::ExitStatus::from_raw(256);
+        let out = std::process::Output { status, stdout: TOKEN.into(), stderr: TOKEN.into() };
+        let error = AuthError::AuthExecRun { cmd: format!("get --key {TOKEN}"), out: Box::new(out) };
+        let told = one_line(&kube::Error::Auth(error));
+        assert!(told.contains("user.exec") && !told.contains("eyJ"), "{told}");
+    }
 }

@@ -133,7 +133,7 @@ pub(super) fn follow<W: Send + 'static>(
                 Ok(event) => scribe.note(event),
                 Err(error) => {
                     // The library logs it as well, each time and without the kind: its lines are left out.
-                    let why = error.to_string();
+                    let why = crate::live::one_line(&error);
                     if warned.as_ref() != Some(&why) {
                         tracing::warn!(kind = name, why, "the watch failed, trying again");
                         warned = Some(why);

@@ -10,6 +10,7 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, oneshot};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
@@ -78,8 +79,13 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
 
 /// The objects in a text.
 pub fn parse(text: &str, file: &str) -> Result<Vec<Manifest>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-        .with_context(|| format!("-f {file}: it is not YAML or JSON as kubectl reads it"))?;
+    // Without the lines around the mistake, which the library would show: they may be a Secret's.
+    let options = serde_saphyr::options! { with_snippet: false };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
+        let why = UserMessageFormatter.format_message(&error);
+        anyhow!("-f {file}{}: it is not YAML or JSON as kubectl reads it: {why}", place.unwrap_or_default())
+    })?;
     let mut found = Vec::new();
     for document in documents {
         spread(document, file, &mut found)?;
@@ -239,6 +245,18 @@ mod tests {
         let found = [Manifest { object, file: "x.yaml".to_owned() }];
         let warning = "4: Db a: spec.version: 5.10 without quotes is the number 5.1; quote it: \"5.10\"";
         assert_eq!(rounded(text, &found), [warning]);
+    }
+
+    #[test]
+    fn a_malformed_secret_is_not_quoted() {
+        for text in [
+            "kind: Secret\nstringData:\n  password hunter2-long\n  x: y\n",
+            "kind: Secret\nstringData: {password: \"hunter2-long\n",
+            "kind: Secret\nstringData:\n  password: hunter2-long\n x: [\n",
+        ] {
+            let told = format!("{:#}", parse(text, "x.yaml").unwrap_err());
+            assert!(told.starts_with("-f x.yaml:") && !told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]
