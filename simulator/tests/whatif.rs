@@ -1,5 +1,6 @@
 //! What if: every kind of edit, and the rule that each claim's fate is put down to.
 
+use conductor_simulator::compare::{Way, compare};
 use conductor_simulator::load::{LoadOptions, load_with_stdin};
 use conductor_simulator::plan::Options;
 use conductor_simulator::whatif::{Edit, Target, WhatIf, class_impact, fit, size, what_if};
@@ -311,6 +312,38 @@ fn fit_counts_until_the_first_refusal() {
     let found = fit(objects(&state), &target("claim/a/x"), 50, &Options::default()).unwrap();
     assert_eq!((found.fits, found.bound, found.provision, found.at_least), (2, 2, 0, false));
     assert!(found.limit.unwrap().message.contains("capacity"));
+}
+
+#[test]
+fn fit_names_the_claims_whose_places_it_takes() {
+    let state = resource("large", "engine: mysql, capacity: {storage: 10Gi}, sharing: {maxClaims: 2}")
+        + &resource("small", "engine: mysql, capacity: {storage: 10Gi}")
+        + &claim("x", "spec: {engine: mysql, priority: 5, resources: {requests: {storage: 1Gi}}}")
+        + &claim("low", "spec: {engine: mysql, resources: {requests: {storage: 1Gi}}}");
+    let found = fit(objects(&state), &target("claim/a/x"), 50, &Options::default()).unwrap();
+    let displaced: Vec<&str> = found.displaced.iter().map(|d| d.claim.as_str()).collect();
+    assert_eq!((found.fits, found.free, displaced), (2, 1, vec!["a/low"]));
+    assert!(found.displaced[0].resource.is_some(), "and what it would have got");
+    // A copy of the one that comes last takes nothing from anybody.
+    let found = fit(objects(&state), &target("claim/a/low"), 50, &Options::default()).unwrap();
+    assert_eq!((found.fits, found.free, found.displaced), (1, 1, Vec::new()));
+}
+
+#[test]
+fn waste_is_told_for_every_capacity() {
+    let held = "claimRefs: [{namespace: a, name: x, uid: uid-x}]";
+    let state =
+        resource("db", &format!("engine: mysql, capacity: {{storage: 10Gi, connections: 100}}, {held}"))
+            + "status: {phase: Bound}\n"
+            + &claim(
+                "x",
+                "spec: {engine: mysql, resources: {requests: {storage: 10Gi, connections: 25}}}\n\
+             status: {phase: Bound, resourceRef: {name: db}}",
+            );
+    let way = || Way { name: "s".to_owned(), objects: objects(&state), waiting: None };
+    let found = compare(way(), way(), &Options::default()).a.waste_by_capacity;
+    let told: Vec<_> = found.iter().map(|(name, w)| (name.as_str(), w.left.as_str(), w.percent)).collect();
+    assert_eq!(told, [("connections", "75", 75), ("storage", "0", 0)]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use conductor_simulator::record::is_recording;
 use conductor_simulator::replay::{self, Options};
 use conductor_simulator::report;
 use conductor_simulator::whatif::Edit;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -103,6 +104,11 @@ fn find(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Resu
     bail!("{profile:?} is neither a profile of the state, nor a file, nor `built-in`")
 }
 
+/// The capacities of which either way has a waste, in order.
+fn capacities<'a>(a: &'a Figures, b: &'a Figures) -> BTreeSet<&'a str> {
+    a.waste_by_capacity.keys().chain(b.waste_by_capacity.keys()).map(String::as_str).collect()
+}
+
 fn comparison_table(out: &mut impl Write, document: &Comparison) -> io::Result<()> {
     let Comparison { a, b, moved, difference, .. } = document;
     whatif::difference(out, difference)?;
@@ -117,7 +123,13 @@ fn comparison_table(out: &mut impl Write, document: &Comparison) -> io::Result<(
     row("pending", &|f| f.summary.pending.to_string());
     row("lost", &|f| f.summary.lost.to_string());
     row("resources in use", &|f| f.used.to_string());
-    row("waste", &|f| format!("{} ({} %)", f.waste, f.waste_percent));
+    for name in capacities(a, b) {
+        let waste = |f: &Figures| match f.waste_by_capacity.get(name) {
+            Some(waste) => format!("{} ({} %)", waste.left, waste.percent),
+            None => "-".to_owned(),
+        };
+        row(&format!("waste of {name}"), &waste);
+    }
     if a.waiting.is_some() || b.waiting.is_some() {
         let ms = |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1_000.0));
         // Where nobody was served, nobody waited.

@@ -221,14 +221,30 @@ fn fit_table(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
         writeln!(out, "{}\n", table.trim_fmt())?;
         table::left_out(out, fit.places.len(), "place")?;
     }
-    match &fit.limit {
-        None => writeln!(out, "at least {} more of {} would be served", fit.fits, fit.claim),
-        Some(limit) => writeln!(
-            out,
-            "{} more of {} would be served; the next is told: {}",
-            fit.fits, fit.claim, limit.message
-        ),
+    if !fit.displaced.is_empty() {
+        let mut table = table::table(&["WOULD WAIT INSTEAD", "WITHOUT THEM IT GETS"]);
+        for displaced in fit.displaced.iter().take(ROWS_MAX) {
+            let gets = match (&displaced.resource, &displaced.class) {
+                (Some(resource), _) => resource.to_string(),
+                (None, Some(class)) => format!("a new resource of class {class}"),
+                (None, None) => "-".to_owned(),
+            };
+            table.add_row([short(&displaced.claim, CLAIM_MAX), gets]);
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        table::left_out(out, fit.displaced.len(), "claim")?;
     }
+    let at_least = if fit.limit.is_none() { "at least " } else { "" };
+    let taking = match fit.fits - fit.free {
+        0 => String::new(),
+        taking => {
+            let places = plural(fit.displaced.len(), "claim");
+            format!(", {taking} of them in place of {places} of lower priority")
+        }
+    };
+    let limit = fit.limit.as_ref().map(|limit| format!("; the next is told: {}", limit.message));
+    let limit = limit.unwrap_or_default();
+    writeln!(out, "{at_least}{} more of {} would be served{taking}{limit}", fit.fits, fit.claim)
 }
 
 fn size_table(out: &mut impl Write, size: &Size) -> io::Result<()> {

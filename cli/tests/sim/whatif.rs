@@ -84,6 +84,21 @@ fn wrong_edits_are_exit_code_2() {
 }
 
 #[test]
+fn fit_names_who_would_wait_for_its_sake() {
+    let folder = folder("displaced");
+    let state = folder.join("state.yaml");
+    let database = "---\napiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabase\n\
+                    metadata: {name: only, namespace: conductor-system}\nspec: {engine: mysql, sharing: {maxClaims: 3}}\n";
+    let urgent = claim("urgent", "engine: mysql, priority: 9");
+    let low = claim("low", "engine: mysql");
+    std::fs::write(&state, format!("{urgent}---\n{low}{database}")).unwrap();
+    let told = succeed(&run(&["sim", "fit", state.to_str().unwrap(), "--like", "a/urgent"]));
+    assert!(told.contains("a/low") && told.contains("WOULD WAIT INSTEAD"), "{told}");
+    let sentence = "2 more of a/urgent would be served, 1 of them in place of 1 claim of lower priority";
+    assert!(told.contains(sentence), "{told}");
+}
+
+#[test]
 fn fit_and_size_answer_in_a_sentence() {
     let told = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/comments"]));
     assert!(told.contains("1 more of blog/comments would be served; the next is told: 0/4"), "{told}");

@@ -5,7 +5,7 @@ use crate::diff::{Difference, Side, diff};
 use crate::plan::{API_VERSION, Options, Plan, Planned, Summary};
 use crate::replay::Percentiles;
 use conductor::api::names::DEFAULT_PROFILE;
-use conductor::model::{Claim, Kind, Object, ObjectKey, Quantity, Resource};
+use conductor::model::{Capacity, Claim, Kind, Object, ObjectKey, Quantity, Resource, TypeId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::json;
@@ -46,8 +46,19 @@ pub struct Figures {
     pub waste: String,
     /// The same in per cent of what they have; 0 where nothing is held.
     pub waste_percent: u64,
+    /// The same for every capacity that a held resource has, by its name.
+    pub waste_by_capacity: BTreeMap<String, Waste>,
     /// How long claims waited, where the state is a recording: in its replay under a profile, else as recorded.
     pub waiting: Option<Percentiles>,
+}
+
+/// What held resources have of one capacity beyond what their claims ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waste {
+    /// How much.
+    pub left: String,
+    /// In per cent of what they have; 0 where they have none.
+    pub percent: u64,
 }
 
 /// One of the two ways.
@@ -91,37 +102,64 @@ pub fn built_in() -> Object {
 }
 
 fn figures(way: Way, plan: &Plan) -> Figures {
-    let (waste, has) = waste(&way.objects, plan);
-    let percent = |part: Quantity, whole: Quantity| {
-        let (part, whole) = (part.nanos(), whole.nanos());
+    let sums = wastes(&way.objects, plan);
+    let percent = |sum: &Sum| {
+        let (part, whole) = (sum.left.nanos(), sum.all.nanos());
         if whole > 0 { u64::try_from(part.saturating_mul(100) / whole).unwrap_or(100) } else { 0 }
     };
+    let each = sums
+        .by_capacity
+        .iter()
+        .map(|(name, sum)| (name.clone(), Waste { left: sum.left.to_string(), percent: percent(sum) }));
     Figures {
         name: way.name,
         digest: plan.digest.clone(),
         summary: plan.summary,
         used: plan.resources.iter().filter(|r| !r.claims.is_empty()).count(),
-        waste: waste.to_string(),
-        waste_percent: percent(waste, has),
+        waste: sums.first.left.to_string(),
+        waste_percent: percent(&sums.first),
+        waste_by_capacity: each.collect(),
         waiting: way.waiting,
     }
 }
 
-/// What held resources have beyond what is asked of them, and what they have.
-fn waste(objects: &[Object], plan: &Plan) -> (Quantity, Quantity) {
-    let mut asked: BTreeMap<ObjectKey, Quantity> = BTreeMap::new();
-    let mut offered: BTreeMap<String, Quantity> = BTreeMap::new();
+/// What held resources have of a capacity beyond what is asked of them, and what they have.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    left: Quantity,
+    all: Quantity,
+}
+
+impl Sum {
+    fn add(&mut self, has: Quantity, taken: Quantity) {
+        self.all = self.all.saturating_add(has);
+        let left = if has > taken { has.saturating_sub(taken) } else { Quantity::default() };
+        self.left = self.left.saturating_add(left);
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    /// Of each type's first capacity.
+    first: Sum,
+    by_capacity: BTreeMap<String, Sum>,
+}
+
+/// What held resources have beyond what is asked of them, capacity by capacity.
+fn wastes(objects: &[Object], plan: &Plan) -> Sums {
+    let mut asked: BTreeMap<ObjectKey, Capacity> = BTreeMap::new();
+    let mut offered: BTreeMap<String, (TypeId, Capacity)> = BTreeMap::new();
     for object in objects {
         let key = crate::world::key_of(object);
         match object.kind {
             Kind::Claim(ty) => {
                 if let Ok(wants) = &Claim::read(ty, object).wants {
-                    asked.insert(key, wants.requests.get(ty.rules().primary_capacity));
+                    asked.insert(key, wants.requests.clone());
                 }
             }
             Kind::Resource(ty) => {
                 if let Ok(offer) = &Resource::read(ty, object).offer {
-                    offered.insert(key.name.to_string(), offer.capacity.get(ty.rules().primary_capacity));
+                    offered.insert(key.name.to_string(), (ty, offer.capacity.clone()));
                 }
             }
             Kind::Class(_)
@@ -132,13 +170,17 @@ fn waste(objects: &[Object], plan: &Plan) -> (Quantity, Quantity) {
             | Kind::Namespace => {}
         }
     }
-    let (mut left, mut all) = (Quantity::default(), Quantity::default());
+    let mut sums = Sums::default();
     for resource in plan.resources.iter().filter(|r| !r.claims.is_empty()) {
-        let has = offered.get(&*resource.name).copied().unwrap_or_default();
-        let taken = resource.claims.iter().filter_map(|claim| asked.get(&claim.0)).copied();
-        let taken = taken.fold(Quantity::default(), Quantity::saturating_add);
-        all = all.saturating_add(has);
-        left = left.saturating_add(if has > taken { has.saturating_sub(taken) } else { Quantity::default() });
+        let Some((ty, has)) = offered.get(&*resource.name) else { continue };
+        let taken = resource.claims.iter().filter_map(|claim| asked.get(&claim.0));
+        let taken = taken.fold(Capacity::default(), |sum, one| sum.saturating_add(one));
+        let first = ty.rules().primary_capacity;
+        sums.first.add(has.get(first), taken.get(first));
+        for (dim, amount) in has.iter() {
+            let sum = sums.by_capacity.entry(dim.name().to_owned()).or_default();
+            sum.add(amount, taken.get(dim.name()));
+        }
     }
-    (left, all)
+    sums
 }

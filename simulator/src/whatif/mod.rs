@@ -21,7 +21,7 @@ mod target;
 
 pub use copies::COPIES_MAX;
 pub use edit::{Edit, EditError};
-pub use fit::{Fit, FitPlace, fit};
+pub use fit::{Displaced, Fit, FitPlace, fit};
 pub use impact::{ClassImpact, class_impact};
 pub use questions::{Edited, Questions};
 pub use size::{Size, size};
