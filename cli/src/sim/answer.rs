@@ -6,8 +6,11 @@ use crate::args::Format;
 use crate::output;
 use crate::plain::Plain;
 use anyhow::Result;
+use conductor_simulator::report::{Provenance, Source};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// The exit code of an answer that was different the second time.
 const UNSTEADY: u8 = 4;
@@ -54,12 +57,39 @@ pub fn print<D: Serialize>(
     Ok(steadiness)
 }
 
-/// Writes the answer as a page, where one was asked for.
-pub fn page(how: &Page, page: impl FnOnce() -> Result<String, String>) -> Result<()> {
+/// Writes the answer as a page, where one was asked for, made from what was `read`.
+pub fn page(
+    how: &Page,
+    read: &[&Path],
+    page: impl FnOnce(&Provenance) -> Result<String, String>,
+) -> Result<()> {
     match &how.html {
-        Some(path) => files::write_whole(path, &page().map_err(anyhow::Error::msg)?),
+        Some(path) => files::write_whole(path, &page(&provenance(read)).map_err(anyhow::Error::msg)?),
         None => Ok(()),
     }
+}
+
+/// What was read, with the time at which each file was last changed: never the clock, so that the same files give the
+/// same page.
+pub fn provenance(read: &[&Path]) -> Provenance {
+    let source = |path: &&Path| {
+        let changed = || {
+            let file = std::fs::metadata(path).ok().filter(|found| found.is_file())?;
+            let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+            // Whole seconds: not every file system keeps more.
+            i64::try_from(since.as_secs()).ok()?.checked_mul(1_000)
+        };
+        match path.as_os_str() == "-" {
+            true => Source { name: "standard input".to_owned(), changed: None },
+            false => Source { name: path.display().to_string(), changed: changed() },
+        }
+    };
+    Provenance { sources: read.iter().map(source).collect(), version: env!("CARGO_PKG_VERSION").to_owned() }
+}
+
+/// Paths as [`page`] takes them.
+pub fn paths<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> {
+    paths.into_iter().map(PathBuf::as_path).collect()
 }
 
 fn compare(first: &impl Serialize, second: &impl Serialize) -> Result<Steadiness> {

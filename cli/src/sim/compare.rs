@@ -12,7 +12,7 @@ use conductor_simulator::report;
 use conductor_simulator::whatif::Edit;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// `conductor sim compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<u8> {
@@ -38,7 +38,12 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
         Ok(compare::compare(a, b, &options))
     };
     let document = answer()?;
-    answer::page(&arguments.page, || report::comparison(&document))?;
+    let profiles: Vec<PathBuf> =
+        [&arguments.a, &arguments.b].into_iter().flatten().map(PathBuf::from).collect();
+    let profiles = profiles.iter().filter(|path| path.is_file());
+    let with = arguments.with.iter().flatten();
+    let read = answer::paths(arguments.input.paths.iter().chain(with).chain(profiles));
+    answer::page(&arguments.page, &read, |made| report::comparison(&document, made))?;
     let code = u8::from(!document.difference.is_empty());
     answer::print(&arguments.output, &document, answer, |out| comparison_table(out, &document))?.exit(code)
 }

@@ -142,7 +142,10 @@ fn forms(arguments: &GateArguments, verdict: &Verdict, suite: &Suite) -> Result<
         forms.push((path.clone(), gate::markdown(verdict)));
     }
     if let Some(path) = &arguments.page.html {
-        forms.push((path.clone(), report::gate(verdict).map_err(anyhow::Error::msg)?));
+        let read = [vec![arguments.suite.clone()], all_beside(&arguments.suite, &suite.state)].concat();
+        let read = [read, all_beside(&arguments.suite, &suite.policies)].concat();
+        let made = answer::provenance(&answer::paths(&read));
+        forms.push((path.clone(), report::gate(verdict, &made).map_err(anyhow::Error::msg)?));
     }
     Ok(forms)
 }

@@ -34,7 +34,8 @@ pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
         Ok(done)
     };
     let document = answer()?;
-    answer::page(&arguments.page, || report::replay(&document))?;
+    let read = answer::paths([&arguments.recording].into_iter().chain(&arguments.files));
+    answer::page(&arguments.page, &read, |made| report::replay(&document, made))?;
     let code = if arguments.verify { verdict(&document) } else { 0 };
     answer::print(&arguments.output, &document, answer, |out| table(out, &document, arguments.verify))?
         .exit(code)

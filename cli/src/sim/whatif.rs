@@ -26,7 +26,8 @@ pub fn what_if(arguments: &WhatIfArguments) -> Result<u8> {
     };
     let document = answer()?;
     let code = u8::from(!document.difference.is_empty());
-    answer::page(&arguments.page, || report::what_if(&document))?;
+    let read = answer::paths(arguments.input.paths.iter().chain(&arguments.files));
+    answer::page(&arguments.page, &read, |made| report::what_if(&document, made))?;
     answer::print(&arguments.output, &document, answer, |out| what_if_table(out, &document))?.exit(code)
 }
 
@@ -108,7 +109,8 @@ pub fn class_impact(arguments: &ClassImpactArguments) -> Result<u8> {
     };
     let document = answer()?;
     let code = u8::from(!document.is_empty());
-    answer::page(&arguments.page, || report::class_impact(&document))?;
+    let read = answer::paths(arguments.input.paths.iter().chain([&arguments.file]));
+    answer::page(&arguments.page, &read, |made| report::class_impact(&document, made))?;
     answer::print(&arguments.output, &document, answer, |out| impact_table(out, &document))?.exit(code)
 }
 

@@ -62,6 +62,22 @@ fn what_is_no_recording_is_exit_code_2() {
 }
 
 #[test]
+fn a_page_says_which_files_it_was_made_from() {
+    let folder = folder("provenance");
+    let (page, again) = (path(&folder, "plan.html"), path(&folder, "again.html"));
+    succeed(&run(&["sim", "plan", TEAMS, "--html", &page]));
+    succeed(&run(&["sim", "plan", TEAMS, "--html", &again]));
+    let read = |path: &str| std::fs::read_to_string(path).expect("it is written");
+    let text = read(&page);
+    assert!(text.contains(&format!("Read: {TEAMS}, last changed 20")), "{text}");
+    assert!(text.contains(concat!("Made by conductor ", env!("CARGO_PKG_VERSION"))), "{text}");
+    assert_eq!(text, read(&again), "the same files give the same page");
+    let input = std::fs::read(root().join(TEAMS)).expect("it is there");
+    succeed(&run_with(&["sim", "plan", "-", "--html", &page], &input));
+    assert!(read(&page).contains("Read: standard input<"));
+}
+
+#[test]
 fn two_profiles_are_held_side_by_side() {
     let arguments =
         ["sim", "compare", TEAMS, "--a", "built-in", "--b", "examples/profile.yaml", "-o", "json"];

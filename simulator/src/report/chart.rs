@@ -6,6 +6,8 @@ const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 22.0;
+/// Where bars begin: names stand before.
+const NAMES: f64 = 160.0;
 /// Classes of colour, in the order in which they are used.
 const TONES: [&str; 6] = ["--good", "--cool", "--warn", "--bad", "--accent", "--mute"];
 
@@ -19,19 +21,22 @@ pub(super) struct Series {
 pub(super) fn lines(at: &[u64], series: &[Series]) -> String {
     let top = series.iter().flat_map(|s| s.values.iter().copied()).fold(1.0, f64::max);
     let last = at.last().copied().unwrap_or(1).max(1) as f64;
-    let x = |ms: u64| LEFT + (WIDTH - LEFT - 8.0) * ms as f64 / last;
+    let marks = [0.0, 0.5, 1.0].map(|part| (top * part, grouped(top * part)));
+    // The axis stands where its widest figure leaves off.
+    let left = marks.iter().map(|(_, mark)| width_of(mark)).fold(LEFT, |most, one| most.max(one + 12.0));
+    let x = |ms: u64| left + (WIDTH - left - 8.0) * ms as f64 / last;
     let y = |value: f64| 8.0 + (HEIGHT - BOTTOM - 8.0) * (1.0 - value / top);
     let mut svg = open(HEIGHT + 20.0 * ((series.len() as f64) / 3.0).ceil(), "over time");
-    for part in [0.0, 0.5, 1.0] {
-        let (value, height) = (top * part, y(top * part));
+    for (value, mark) in &marks {
+        let height = y(*value);
         let _ = write!(
             svg,
-            r#"<line class="axis" x1="{LEFT}" x2="{WIDTH}" y1="{height:.1}" y2="{height:.1}"/><text x="{:.0}" y="{:.1}" text-anchor="end">{}</text>"#,
-            LEFT - 6.0,
+            r#"<line class="axis" x1="{left:.0}" x2="{WIDTH}" y1="{height:.1}" y2="{height:.1}"/><text x="{:.0}" y="{:.1}" text-anchor="end">{mark}</text>"#,
+            left - 6.0,
             height + 4.0,
-            short(value)
         );
     }
+    let column_width = (WIDTH - left) / 3.0;
     for (n, s) in series.iter().enumerate() {
         let tone = TONES[n % TONES.len()];
         let points: Vec<String> =
@@ -43,19 +48,17 @@ pub(super) fn lines(at: &[u64], series: &[Series]) -> String {
             escape(&s.name)
         );
         let (column, row) = ((n % 3) as f64, (n / 3) as f64);
-        let (lx, ly) = (LEFT + column * 155.0, HEIGHT + 6.0 + row * 18.0);
+        let (lx, ly) = (left + column * column_width, HEIGHT + 6.0 + row * 18.0);
         let _ = write!(
             svg,
-            r#"<rect x="{lx:.0}" y="{:.0}" width="10" height="10" rx="2" fill="var({tone})"/><text x="{:.0}" y="{:.0}">{}</text>"#,
+            r#"<rect x="{lx:.0}" y="{:.0}" width="10" height="10" rx="2" fill="var({tone})"/>{}"#,
             ly,
-            lx + 15.0,
-            ly + 9.0,
-            escape(&s.name)
+            label(lx + 15.0, ly + 9.0, &s.name, column_width - 20.0)
         );
     }
     let _ = write!(
         svg,
-        r#"<text x="{LEFT}" y="{:.0}">0 s</text><text x="{WIDTH}" y="{:.0}" text-anchor="end">{}</text></svg>"#,
+        r#"<text x="{left:.0}" y="{:.0}">0 s</text><text x="{WIDTH}" y="{:.0}" text-anchor="end">{}</text></svg>"#,
         HEIGHT - 6.0,
         HEIGHT - 6.0,
         duration(last as u64)
@@ -71,37 +74,54 @@ pub(super) struct Bar {
     pub tone: &'static str,
 }
 
-/// Bars side by side, the longest first line by line.
+/// Bars side by side, the longest first line by line. What stands behind each is given its room first.
 pub(super) fn bars(bars: &[Bar]) -> String {
     let top = bars.iter().map(|b| b.of.unwrap_or(b.value)).fold(1.0, f64::max);
+    let figure = |bar: &Bar| match bar.of {
+        Some(of) => format!("{} of {}", grouped(bar.value), grouped(of)),
+        None => grouped(bar.value),
+    };
+    let widest = bars.iter().map(|bar| width_of(&figure(bar))).fold(0.0, f64::max);
+    let room = (WIDTH - NAMES - 8.0 - widest).max(40.0);
     let mut svg = open(26.0 * bars.len().max(1) as f64 + 4.0, "bars");
     for (n, bar) in bars.iter().enumerate() {
         let y = n as f64 * 26.0 + 4.0;
-        let width = |value: f64| ((WIDTH - 240.0) * value / top).max(if value > 0.0 { 2.0 } else { 0.0 });
-        let name: String = bar.name.chars().take(24).collect();
-        let _ = write!(svg, r#"<text x="0" y="{:.0}">{}</text>"#, y + 13.0, escape(&name));
+        let width = |value: f64| (room * value / top).max(if value > 0.0 { 2.0 } else { 0.0 });
+        svg.push_str(&label(0.0, y + 13.0, &bar.name, NAMES - 8.0));
         if let Some(of) = bar.of {
             let _ = write!(
                 svg,
-                r#"<rect x="160" y="{y:.0}" width="{:.1}" height="16" rx="4" fill="var(--line)"/>"#,
+                r#"<rect x="{NAMES}" y="{y:.0}" width="{:.1}" height="16" rx="4" fill="var(--line)"/>"#,
                 width(of)
             );
         }
-        let told = match bar.of {
-            Some(of) => format!("{} of {}", short(bar.value), short(of)),
-            None => short(bar.value),
-        };
         let _ = write!(
             svg,
-            r#"<rect x="160" y="{y:.0}" width="{:.1}" height="16" rx="4" fill="var({})"/><text x="{:.0}" y="{:.0}">{told}</text>"#,
+            r#"<rect x="{NAMES}" y="{y:.0}" width="{:.1}" height="16" rx="4" fill="var({})"/><text x="{:.0}" y="{:.0}">{}</text>"#,
             width(bar.value),
             bar.tone,
-            168.0 + width(bar.of.unwrap_or(bar.value)),
-            y + 13.0
+            NAMES + 8.0 + width(bar.of.unwrap_or(bar.value)),
+            y + 13.0,
+            figure(bar)
         );
     }
     svg.push_str("</svg>");
     svg
+}
+
+/// About how wide a text is: a generous guess, since the font is the reader's.
+fn width_of(text: &str) -> f64 {
+    text.chars().map(|c| if matches!(c, ',' | '.' | ' ') { 5.0 } else { 8.5 }).sum()
+}
+
+/// A name where there is so much room; one that is longer ends in an ellipsis and is whole in its title.
+fn label(x: f64, y: f64, name: &str, room: f64) -> String {
+    let most = (room / 8.5) as usize;
+    let shown = match name.chars().count() > most {
+        true => name.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        false => name.to_owned(),
+    };
+    format!(r#"<text x="{x:.0}" y="{y:.0}">{}<title>{}</title></text>"#, escape(&shown), escape(name))
 }
 
 fn open(height: f64, what: &str) -> String {
@@ -110,21 +130,28 @@ fn open(height: f64, what: &str) -> String {
     )
 }
 
-fn short(value: f64) -> String {
-    match value {
-        v if v >= 10_000.0 => format!("{:.0}k", v / 1_000.0),
-        v if v.fract() == 0.0 => format!("{v:.0}"),
-        v => format!("{v:.1}"),
+/// A figure with all its digits, by thousands.
+pub(super) fn grouped(value: f64) -> String {
+    let text = if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
     }
+    grouped.extend(fraction.into_iter().flat_map(|fraction| [".", fraction]));
+    grouped
 }
 
-/// Milliseconds as people say them.
+/// Milliseconds as people say them; figure and unit stay on one line.
 pub(super) fn duration(ms: u64) -> String {
     match ms {
-        0..=999 => format!("{ms} ms"),
-        1_000..=119_999 => format!("{:.1} s", ms as f64 / 1_000.0),
-        120_000..=7_199_999 => format!("{:.1} min", ms as f64 / 60_000.0),
-        _ => format!("{:.1} h", ms as f64 / 3_600_000.0),
+        0..=999 => format!("{ms}\u{a0}ms"),
+        1_000..=119_999 => format!("{:.1}\u{a0}s", ms as f64 / 1_000.0),
+        120_000..=7_199_999 => format!("{:.1}\u{a0}min", ms as f64 / 60_000.0),
+        _ => format!("{:.1}\u{a0}h", ms as f64 / 3_600_000.0),
     }
 }
 
@@ -135,6 +162,35 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every text of a chart with where it begins; one that ends at its place is not in it.
+    fn texts(svg: &str) -> Vec<(f64, String)> {
+        let parts = svg.split("<text x=\"").skip(1).filter(|part| !part.contains("text-anchor=\"end\""));
+        let text = |part: &str| {
+            let x = part[..part.find('"')?].parse().ok()?;
+            let body = &part[part.find('>')? + 1..part.find("</text>")?];
+            Some((x, body.split("<title>").next()?.to_owned()))
+        };
+        parts.filter_map(text).collect()
+    }
+
+    #[test]
+    fn no_label_is_clipped_however_many_digits_it_has() {
+        for value in [7.0, 1_234.0, 98_765.0, 1_234_567.0] {
+            let bar = |name: &str, value, of| Bar { name: name.to_owned(), value, of, tone: "--good" };
+            let long = "a-namespace-with-a-long-name/and-a-quota-of-its-own";
+            let svg = bars(&[bar("bound", value, Some(value)), bar(long, 1.0, None)]);
+            for (x, text) in texts(&svg) {
+                assert!(x + width_of(&text) <= WIDTH, "{text} at {x} ends beyond {WIDTH}");
+                assert!(x > 0.0 || width_of(&text) <= NAMES, "{text} runs into its bar");
+            }
+            let series = [Series { name: long.to_owned(), values: vec![0.0, value + 0.5] }];
+            let svg = lines(&[0, 1_000], &series);
+            assert!(texts(&svg).iter().all(|(x, text)| x + width_of(text) <= WIDTH), "{svg}");
+            assert!(!svg.contains("x=\"-"), "the axis has room for its figures: {svg}");
+        }
+        assert_eq!([0.5, 999.0, 1_000.0, 1_234_567.0].map(grouped), ["0.5", "999", "1,000", "1,234,567"]);
+    }
 
     #[test]
     fn names_cannot_break_out_of_a_chart() {

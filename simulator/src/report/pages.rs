@@ -1,7 +1,7 @@
 //! Which document becomes which page.
 
-use super::chart::{Bar, Series, bars, duration, lines};
-use super::{Cell, JudgedRow, Page, Row, Table, Tile, Told, render};
+use super::chart::{Bar, Series, bars, duration, grouped, lines};
+use super::{Cell, JudgedRow, Page, Provenance, Row, Table, Tile, Told, render};
 use crate::compare::{Comparison, Figures};
 use crate::diff::{ChangedClaim, ClaimChange, Difference, Fate, ResourceChange};
 use crate::gate::Verdict as GateVerdict;
@@ -15,92 +15,113 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// # Errors
 /// The page cannot be made; that is a bug.
-pub fn plan(plan: &Plan) -> Result<String, String> {
-    render(&Page {
-        title: "Plan".to_owned(),
-        subtitle: "What every claim would get".to_owned(),
-        verdict: Some(summary_verdict(plan.summary)),
-        tiles: tiles(plan.summary, None),
-        charts: plan_charts(plan),
-        tables: vec![claims_table(plan), resources_table(plan)],
-        footer: plan.digest.clone(),
-        ..Page::default()
-    })
+pub fn plan(plan: &Plan, made: &Provenance) -> Result<String, String> {
+    render(
+        Page {
+            title: "Plan".to_owned(),
+            subtitle: "What every claim would get".to_owned(),
+            verdict: Some(summary_verdict(plan.summary)),
+            tiles: tiles(plan.summary, None),
+            charts: plan_charts(plan),
+            tables: vec![claims_table(plan), resources_table(plan)],
+            footer: plan.digest.clone(),
+            ..Page::default()
+        },
+        made,
+    )
 }
 
 /// What would change.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn what_if(document: &WhatIf) -> Result<String, String> {
+pub fn what_if(document: &WhatIf, made: &Provenance) -> Result<String, String> {
     let WhatIf { edits, before, after, difference, .. } = document;
-    render(&Page {
-        title: "What if".to_owned(),
-        subtitle: "What would change, and only that".to_owned(),
-        verdict: Some(difference_verdict(difference)),
-        tiles: tiles(after.summary, Some(before.summary)),
-        edits: edits.clone(),
-        tables: difference_tables(difference, "changes", "Claims that change"),
-        footer: format!("before {} · after {}", before.digest, after.digest),
-        ..Page::default()
-    })
+    render(
+        Page {
+            title: "What if".to_owned(),
+            subtitle: "What would change, and only that".to_owned(),
+            verdict: Some(difference_verdict(difference, before.summary, after.summary)),
+            tiles: tiles(after.summary, Some(before.summary)),
+            edits: edits.clone(),
+            tables: difference_tables(difference, "changes", "Claims that change"),
+            footer: format!("before {} · after {}", before.digest, after.digest),
+            ..Page::default()
+        },
+        made,
+    )
 }
 
 /// What an edited class would do.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn class_impact(document: &ClassImpact) -> Result<String, String> {
+pub fn class_impact(document: &ClassImpact, made: &Provenance) -> Result<String, String> {
     let mut tables = difference_tables(&document.now, "changes", "As soon as it is applied");
     tables.extend(difference_tables(&document.anew, "anew", "If its claims were served anew"));
-    render(&Page {
-        title: format!("Class {}", document.class),
-        subtitle: format!("{} claims count under it", document.claims),
-        verdict: Some(difference_verdict(&document.now)),
-        tiles: tiles(document.after.summary, Some(document.before.summary)),
-        tables,
-        footer: format!("before {} · after {}", document.before.digest, document.after.digest),
-        ..Page::default()
-    })
+    render(
+        Page {
+            title: format!("Class {}", document.class),
+            subtitle: format!("{} claims count under it", document.claims),
+            verdict: Some(difference_verdict(&document.now, document.before.summary, document.after.summary)),
+            tiles: tiles(document.after.summary, Some(document.before.summary)),
+            tables,
+            footer: format!("before {} · after {}", document.before.digest, document.after.digest),
+            ..Page::default()
+        },
+        made,
+    )
 }
 
 /// Two ways side by side.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn comparison(document: &Comparison) -> Result<String, String> {
+pub fn comparison(document: &Comparison, made: &Provenance) -> Result<String, String> {
     let Comparison { a, b, difference, moved, .. } = document;
     let mut all = tiles(b.summary, Some(a.summary));
     all.push(tile("moved", moved.to_string(), "warn", None));
     all.push(tile("waste", b.waste.clone(), "", Some(format!("was {}", a.waste))));
-    let rows = [
+    let mut rows = [
         ("bound", a.summary.bound.to_string(), b.summary.bound.to_string()),
         ("provision", a.summary.provision.to_string(), b.summary.provision.to_string()),
         ("pending", a.summary.pending.to_string(), b.summary.pending.to_string()),
         ("lost", a.summary.lost.to_string(), b.summary.lost.to_string()),
         ("resources in use", a.used.to_string(), b.used.to_string()),
-        ("waste", a.waste.clone(), b.waste.clone()),
-        ("waste, per cent", a.waste_percent.to_string(), b.waste_percent.to_string()),
-        ("waited, median", waited(a, 50), waited(b, 50)),
-        ("waited, 95 of 100", waited(a, 95), waited(b, 95)),
-    ];
-    let row = |(name, a, b): (&str, String, String)| Row {
+    ]
+    .map(|(name, a, b)| (name.to_owned(), a, b))
+    .to_vec();
+    let capacities: BTreeSet<&String> =
+        a.waste_by_capacity.keys().chain(b.waste_by_capacity.keys()).collect();
+    let waste = |f: &Figures, capacity: &String| {
+        let waste = f.waste_by_capacity.get(capacity);
+        waste.map_or("none".to_owned(), |waste| format!("{} ({}\u{a0}%)", waste.left, waste.percent))
+    };
+    rows.extend(
+        capacities.into_iter().map(|name| (format!("waste of {name}"), waste(a, name), waste(b, name))),
+    );
+    rows.push(("waited, median".to_owned(), waited(a, 50), waited(b, 50)));
+    rows.push(("waited, 95 of 100".to_owned(), waited(a, 95), waited(b, 95)));
+    let row = |(name, a, b): (String, String, String)| Row {
         word: if a == b { "same" } else { "different" }.to_owned(),
-        cells: vec![Cell::new(name), Cell::new(a), Cell::new(b)],
+        cells: vec![Cell::new(name), Cell::toned(a, "figure"), Cell::toned(b, "figure")],
     };
     let figures =
         Table::new("figures", "Figures", &["Figure", "A", "B"], rows.into_iter().map(row).collect());
     let mut tables = vec![figures];
     tables.extend(difference_tables(difference, "changes", "Claims that differ"));
-    render(&Page {
-        title: "Comparison".to_owned(),
-        subtitle: format!("A: {} · B: {}", a.name, b.name),
-        verdict: Some(difference_verdict(difference)),
-        tiles: all,
-        tables,
-        footer: format!("A {} · B {}", a.digest, b.digest),
-        ..Page::default()
-    })
+    render(
+        Page {
+            title: "Comparison".to_owned(),
+            subtitle: format!("A: {} · B: {}", a.name, b.name),
+            verdict: Some(difference_verdict(difference, a.summary, b.summary)),
+            tiles: all,
+            tables,
+            footer: format!("A {} · B {}", a.digest, b.digest),
+            ..Page::default()
+        },
+        made,
+    )
 }
 
 fn waited(figures: &Figures, percent: u32) -> String {
@@ -112,10 +133,11 @@ fn waited(figures: &Figures, percent: u32) -> String {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn replay(document: &Replay) -> Result<String, String> {
+pub fn replay(document: &Replay, made: &Provenance) -> Result<String, String> {
     let Replay { agreement, divergences, series, waiting, .. } = document;
     let all_agree = agreement.agreed == agreement.decisions;
-    let agreed = agreement.percent.map_or("nothing verified".to_owned(), |percent| format!("{percent} %"));
+    let agreed =
+        agreement.percent.map_or("nothing verified".to_owned(), |percent| format!("{percent}\u{a0}%"));
     let tone = if all_agree { "good" } else { "warn" };
     let mut all = tiles(document.end, None);
     all.insert(0, tile("agreement", agreed, tone, None));
@@ -134,7 +156,7 @@ pub fn replay(document: &Replay) -> Result<String, String> {
             word: d.explanation.name().to_owned(),
             cells: vec![
                 Cell::new(d.claim.clone()),
-                Cell::new(duration(d.at)),
+                Cell::toned(duration(d.at), "figure"),
                 Cell::new(word(&d.live)),
                 Cell::new(word(&d.simulated)),
                 Cell { tone, ..Cell::rule(d.explanation.name()) },
@@ -144,23 +166,26 @@ pub fn replay(document: &Replay) -> Result<String, String> {
     });
     let head = ["Claim", "At", "Live", "Replayed", "Explained by", "How"];
     let divergence = Table::new("divergences", "Divergences", &head, rows.collect());
-    render(&Page {
-        title: "Replay".to_owned(),
-        subtitle: format!(
-            "{} of history, recorded by version {}",
-            duration(document.duration_ms),
-            document.recorder
-        ),
-        verdict: Some(Told {
-            words: format!("{} of {} decisions agree", agreement.agreed, agreement.decisions),
-            tone,
-        }),
-        tiles: all,
-        charts: replay_charts(series),
-        tables: if divergence.rows.is_empty() { Vec::new() } else { vec![divergence] },
-        footer: document.digest.clone(),
-        ..Page::default()
-    })
+    render(
+        Page {
+            title: "Replay".to_owned(),
+            subtitle: format!(
+                "{} of history, recorded by version {}",
+                duration(document.duration_ms),
+                document.recorder
+            ),
+            verdict: Some(Told {
+                words: format!("{} of {} decisions agree", agreement.agreed, agreement.decisions),
+                tone,
+            }),
+            tiles: all,
+            charts: replay_charts(series),
+            tables: if divergence.rows.is_empty() { Vec::new() } else { vec![divergence] },
+            footer: document.digest.clone(),
+            ..Page::default()
+        },
+        made,
+    )
 }
 
 /// What was decided, in a few words.
@@ -177,7 +202,7 @@ pub(super) fn verdict_words(verdict: &Verdict) -> String {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn gate(document: &GateVerdict) -> Result<String, String> {
+pub fn gate(document: &GateVerdict, made: &Provenance) -> Result<String, String> {
     let (words, tone) = match (document.passed, document.inconclusive) {
         (true, _) => ("passed", "good"),
         (false, true) => ("inconclusive: there is no baseline yet", "warn"),
@@ -188,7 +213,10 @@ pub fn gate(document: &GateVerdict) -> Result<String, String> {
         word: if j.passed { "passed" } else { "failed" },
         tone: if j.passed { "good" } else { "bad" },
         matched: j.matched,
-        failures: j.failures.clone(),
+        failures: match j.more {
+            0 => j.failures.clone(),
+            more => j.failures.iter().cloned().chain([format!("and {more} more")]).collect(),
+        },
     });
     let changes = document.difference.iter().flat_map(|d| d.claims.iter().chain(&d.resources));
     let rows: Vec<Row> = changes
@@ -203,16 +231,19 @@ pub fn gate(document: &GateVerdict) -> Result<String, String> {
         })
         .collect();
     let table = Table::new("changes", "Changes from the baseline", &["What", "Before", "After", "Why"], rows);
-    render(&Page {
-        title: if document.suite.is_empty() { "Gate".to_owned() } else { document.suite.clone() },
-        subtitle: "Expectations held against the plan".to_owned(),
-        verdict: Some(Told { words: words.to_owned(), tone }),
-        tiles: tiles(document.summary, None),
-        judged: judged.collect(),
-        tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
-        footer: document.digest.clone(),
-        ..Page::default()
-    })
+    render(
+        Page {
+            title: if document.suite.is_empty() { "Gate".to_owned() } else { document.suite.clone() },
+            subtitle: "Expectations held against the plan".to_owned(),
+            verdict: Some(Told { words: words.to_owned(), tone }),
+            tiles: tiles(document.summary, None),
+            judged: judged.collect(),
+            tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
+            footer: document.digest.clone(),
+            ..Page::default()
+        },
+        made,
+    )
 }
 
 fn tile(label: &'static str, value: String, tone: &'static str, note: Option<String>) -> Tile {
@@ -221,14 +252,22 @@ fn tile(label: &'static str, value: String, tone: &'static str, note: Option<Str
 
 fn tiles(now: Summary, before: Option<Summary>) -> Vec<Tile> {
     let note = |was: fn(&Summary) -> usize| {
-        before.as_ref().filter(|b| was(b) != was(&now)).map(|b| format!("was {}", was(b)))
+        before.as_ref().filter(|b| was(b) != was(&now)).map(|b| format!("was {}", grouped(was(b) as f64)))
     };
+    // Fewer that wait or are lost is an improvement, however many are left.
+    let fewer_is_better = |of: fn(&Summary) -> usize, else_tone| match before.map(|before| of(&before)) {
+        Some(before) if of(&now) < before => "good",
+        Some(before) if of(&now) > before => "bad",
+        Some(_) | None => else_tone,
+    };
+    let figure = |value: usize| grouped(value as f64);
+    let lost = if now.lost > 0 { "bad" } else { "" };
     vec![
-        tile("claims", now.claims.to_string(), "", note(|s| s.claims)),
-        tile("bound", now.bound.to_string(), "good", note(|s| s.bound)),
-        tile("provision", now.provision.to_string(), "cool", note(|s| s.provision)),
-        tile("pending", now.pending.to_string(), "warn", note(|s| s.pending)),
-        tile("lost", now.lost.to_string(), if now.lost > 0 { "bad" } else { "" }, note(|s| s.lost)),
+        tile("claims", figure(now.claims), "", note(|s| s.claims)),
+        tile("bound", figure(now.bound), "good", note(|s| s.bound)),
+        tile("provision", figure(now.provision), "cool", note(|s| s.provision)),
+        tile("pending", figure(now.pending), fewer_is_better(|s| s.pending, "warn"), note(|s| s.pending)),
+        tile("lost", figure(now.lost), fewer_is_better(|s| s.lost, lost), note(|s| s.lost)),
     ]
 }
 
@@ -240,12 +279,27 @@ fn summary_verdict(summary: Summary) -> Told {
     }
 }
 
-fn difference_verdict(difference: &Difference) -> Told {
+/// What changes in one line: red where claims fare worse and no more are served for it, green where none fares worse.
+fn difference_verdict(difference: &Difference, before: Summary, after: Summary) -> Told {
     let worse = difference.claims.iter().any(|c| matches!(c.change, ClaimChange::Lost | ClaimChange::Waits));
-    match (difference.claims.len(), difference.resources.len(), worse) {
-        (0, 0, _) => Told { words: "nothing changes".to_owned(), tone: "good" },
-        (c, r, true) => Told { words: format!("{c} claims and {r} resources change"), tone: "bad" },
-        (c, r, false) => Told { words: format!("{c} claims and {r} resources change"), tone: "warn" },
+    let destroys = difference
+        .resources
+        .iter()
+        .any(|r| matches!(r.change, ResourceChange::Deleted | ResourceChange::Gone));
+    let served = |s: Summary| s.bound + s.provision;
+    let improves = served(after) > served(before) && after.lost <= before.lost;
+    let tone = match (worse, improves) {
+        (true, false) => "bad",
+        (true, true) => "warn",
+        (false, true) if !destroys => "good",
+        (false, _) => "warn",
+    };
+    match (difference.claims.len(), difference.resources.len()) {
+        (0, 0) => Told { words: "nothing changes".to_owned(), tone: "good" },
+        (c, r) => {
+            let words = format!("{} claims and {} resources change", grouped(c as f64), grouped(r as f64));
+            Told { words, tone }
+        }
     }
 }
 
@@ -455,4 +509,35 @@ fn replay_charts(series: &[Sample]) -> Vec<(String, String)> {
         charts.push(("Why claims wait".to_owned(), lines(&at, &waits)));
     }
     charts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(bound: usize, pending: usize, lost: usize) -> Summary {
+        Summary { claims: bound + pending + lost, bound, provision: 0, pending, lost }
+    }
+
+    fn tone_of(tiles: &[Tile], label: &str) -> &'static str {
+        tiles.iter().find(|tile| tile.label == label).map_or("", |tile| tile.tone)
+    }
+
+    #[test]
+    fn an_improvement_is_not_shown_in_red() {
+        let better = tiles(summary(7, 2, 1), Some(summary(2, 4, 4)));
+        assert_eq!((tone_of(&better, "pending"), tone_of(&better, "lost")), ("good", "good"));
+        let worse = tiles(summary(2, 4, 4), Some(summary(7, 2, 1)));
+        assert_eq!((tone_of(&worse, "pending"), tone_of(&worse, "lost")), ("bad", "bad"));
+        let alone = tiles(summary(2, 4, 4), None);
+        assert_eq!((tone_of(&alone, "pending"), tone_of(&alone, "lost")), ("warn", "bad"));
+    }
+
+    #[test]
+    fn figures_of_many_digits_are_told_whole() {
+        let tiles = tiles(summary(12_345, 1_000, 0), Some(summary(999, 0, 0)));
+        let told: Vec<_> = tiles.iter().map(|tile| (tile.value.as_str(), tile.note.as_deref())).collect();
+        assert_eq!(told[0], ("13,345", Some("was 999")));
+        assert_eq!(told[3], ("1,000", Some("was 0")));
+    }
 }
