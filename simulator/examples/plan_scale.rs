@@ -9,6 +9,7 @@ use conductor::model::{Kind, Object, TypeId};
 use conductor_simulator::plan::{Options, Planned};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
+use std::io::Write;
 use std::time::Instant;
 
 /// As in the binary.
@@ -70,7 +71,12 @@ fn main() {
     let decided = start.elapsed();
     let plan = planned.plan();
     let told = start.elapsed() - decided;
-    println!("{mode}: decided in {decided:.2?}, told in {told:.2?}: {:?}", plan.summary);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
+    let memory = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    // A reader that goes away, as `head` does, is no reason to panic.
+    let _ = writeln!(
+        std::io::stdout(),
+        "{mode}: decided in {decided:.2?}, told in {told:.2?}: {:?}\n{memory}",
+        plan.summary
+    );
 }

@@ -42,19 +42,21 @@ pub fn print<D: Serialize>(
     table: impl FnOnce(&mut Plain<io::BufWriter<io::StdoutLock<'static>>>) -> io::Result<()>,
 ) -> Result<Steadiness> {
     let steadiness = if how.double_run { compare(document, &again()?)? } else { Steadiness::Steady };
-    match how.format {
+    let printed = match how.format {
         Format::Json => {
             let mut out = output::stdout();
-            output::json(&mut out, document)?;
-            out.flush()?;
+            output::json(&mut out, document).and_then(|()| Ok(out.flush()?))
         }
         Format::Table => {
             let mut out = output::tables();
-            table(&mut out)?;
-            out.flush()?;
+            table(&mut out).and_then(|()| out.flush()).map_err(anyhow::Error::from)
         }
+    };
+    match printed {
+        // A reader that goes away has seen enough; the verdict is in the exit code all the same.
+        Err(error) if output::is_broken_pipe(&error) => Ok(steadiness),
+        printed => printed.map(|()| steadiness),
     }
-    Ok(steadiness)
 }
 
 /// Writes the answer as a page, where one was asked for, made from what was `read`.

@@ -61,6 +61,55 @@ fn what_is_no_recording_is_exit_code_2() {
     assert!(found.contains("interrupted: readable up to there"), "{found}");
 }
 
+/// The exit code of a run whose reader is gone before the first byte, and what it complains of.
+fn unread(arguments: &[&str], complaints_too: bool) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = conductor(arguments);
+    if complaints_too {
+        command.stderr(writer.try_clone().expect("the same pipe"));
+    }
+    let output = command.stdout(writer).output().expect("conductor starts");
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn a_reader_that_goes_away_changes_no_exit_code() {
+    let folder = folder("unread");
+    let (file, suite) = (path(&folder, "teams.rec"), path(&folder, "suite.yaml"));
+    succeed(&run(&["sim", "import", TEAMS, "--out", &file]));
+    let state = root().join(TEAMS).display().to_string();
+    std::fs::write(&suite, format!("state: [{state}]\nthresholds: {{pending: 0}}\n")).expect("it is written");
+    let storage = "quota/shop/shop:spec.limits[0].requests.storage=80Gi";
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["crds"],
+        &["sim", "plan", TEAMS],
+        &["sim", "plan", TEAMS, "-o", "json"],
+        &["sim", "explain", TEAMS],
+        &["sim", "whatif", TEAMS, "--set", storage],
+        &["sim", "fit", TEAMS, "--like", "blog/comments"],
+        &["sim", "size", TEAMS, "--class", "analytics"],
+        &["sim", "compare", TEAMS, "--with", TEAMS],
+        &["sim", "gate", &suite],
+        &["sim", "gate", &suite, "-o", "json"],
+        &["sim", "inspect", &file],
+        &["sim", "audit", &file],
+        &["sim", "export", &file],
+        &["sim", "replay", &file, "--verify"],
+        &["sim", "fuzz", "--seeds", "2"],
+        &["sim", "fuzz", "--list-mutants"],
+    ] {
+        let code = run(arguments).status.code();
+        let (without_reader, told) = unread(arguments, false);
+        assert_eq!(without_reader, code, "{arguments:?}: {told}");
+        assert!(!told.contains("panicked") && !told.contains("roken pipe"), "{arguments:?}: {told}");
+        assert_eq!(unread(arguments, true).0, code, "{arguments:?} without a reader of its complaints");
+    }
+    assert_eq!(run(&["sim", "gate", &suite]).status.code(), Some(1), "a verdict that must not be lost");
+}
+
 #[test]
 fn a_page_says_which_files_it_was_made_from() {
     let folder = folder("provenance");
