@@ -199,6 +199,8 @@ pub enum Change {
         conditions: Vec<ConditionView>,
         /// The generation that this speaks of.
         observed_generation: i64,
+        /// The version that its implementation reports; nothing leaves what is written.
+        version: Option<Name>,
         /// What implements it; absent leaves what is recorded.
         implementation: Option<Vec<PartRef>>,
     },
@@ -270,6 +272,7 @@ impl Change {
                 no_longer,
                 conditions,
                 observed_generation,
+                version,
                 implementation,
             } => {
                 let mut patch = json!({
@@ -280,6 +283,9 @@ impl Change {
                         "observedGeneration": observed_generation,
                     },
                 });
+                if let Some(version) = version {
+                    patch["status"]["version"] = Value::from(&**version);
+                }
                 if let Some(parts) = implementation {
                     patch["status"]["implementationRef"] = record_json(parts);
                 }

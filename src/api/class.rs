@@ -126,12 +126,12 @@ pub struct ClassFields {
     /// Whether a change of the class reaches the resources that were made from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_policy: Option<UpdatePolicy>,
-    /// What its resources can do; matched against a claim's requests.
+    /// What its resources can do; matched against a claim's requests. Absent, none, unless a template takes them from the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub capabilities: Option<Vec<String>>,
-    /// Whether its resources survive the loss of one machine or zone.
+    /// Whether its resources survive the loss of one machine or zone. Absent, no, unless a template takes it from the claim.
     #[serde(rename = "highly-available", default, skip_serializing_if = "Option::is_none")]
     pub highly_available: Option<bool>,
     /// Labels of its resources; matched against a claim's selector.

@@ -31,6 +31,12 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Storage", type_ = "string", json_path = ".spec.capacity.storage"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(
+        name = "Unschedulable",
+        type_ = "boolean",
+        json_path = ".spec.unschedulable",
+        description = "Whether it is cordoned: no further claim is bound to it, whatever its phase."
+    ),
+    printcolumn(
         name = "Claim",
         type_ = "string",
         json_path = ".spec.claimRefs[*].name",
@@ -41,6 +47,13 @@ use serde::{Deserialize, Serialize};
         type_ = "string",
         json_path = ".spec.claimRefs[*].namespace",
         description = "The namespace of the first claim that holds it."
+    ),
+    printcolumn(
+        name = "Reported",
+        type_ = "string",
+        json_path = ".status.version",
+        description = "The version that its implementation reports.",
+        priority = 1
     ),
     printcolumn(name = "Reclaim", type_ = "string", json_path = ".spec.reclaimPolicy", priority = 1),
     printcolumn(name = "HA", type_ = "boolean", json_path = ".spec.highly-available", priority = 1),
@@ -140,6 +153,10 @@ pub struct RelationalDatabaseStatus {
     /// The object or objects that implement it: a name, or a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implementation_ref: Option<AnyValue>,
+    /// The version that its implementation reports; where it differs from the spec's, this one counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub version: Option<String>,
     /// What its claims take of the capacity, summed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated: Option<Quantities>,

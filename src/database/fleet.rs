@@ -367,7 +367,7 @@ impl OnDemand {
             class["version"] = Value::from(version.clone());
         }
         if let Some(storage) = storage_gb {
-            class["capacity"] = json!({"storage": format!("{storage}G")});
+            class["capacity"]["storage"] = Value::from(format!("{storage}G"));
         }
         if class.get("sharing").is_none() {
             class["sharing"] = json!({"maxClaims": CLAIMS_DEFAULT});

@@ -97,7 +97,7 @@ fn foresees_resource(known: &Resource, change: &Change) -> Option<bool> {
     match change {
         // Alike in meaning, they may be spelled otherwise: then only the object tells whether it is a new generation.
         Change::ResourceSpec { claim_refs, .. } => (*claim_refs != known.claim_refs).then_some(true),
-        Change::ResourceStatus { implementation: None, .. } => Some(false),
+        Change::ResourceStatus { implementation: None, version: None, .. } => Some(false),
         Change::ResourceStatus { .. }
         | Change::ResourceRecipe { .. }
         | Change::ClaimSpec { .. }
@@ -156,12 +156,13 @@ fn resource_after(known: &Resource, change: Change) -> Option<Resource> {
             no_longer: _,
             conditions,
             observed_generation,
+            version: None,
             implementation: None,
         } => {
-            let implementation = resource.status.implementation;
+            let ResourceStatus { implementation, version, .. } = resource.status;
             let phase = Some(phase);
             resource.status =
-                ResourceStatus { phase, allocated, observed_generation, conditions, implementation };
+                ResourceStatus { phase, allocated, observed_generation, conditions, implementation, version };
         }
         _ => return None,
     }

@@ -51,6 +51,8 @@ pub struct Implementation {
     pub says: Says,
     /// What the resource should record of it; nothing leaves the record as it is.
     pub record: Option<Vec<PartRef>>,
+    /// The version that it reports, where it does.
+    pub version: Option<Name>,
     /// Whether the resource needs our finalizer because of it.
     pub protects: bool,
     /// What the end of the resource waits for, for people.
@@ -116,7 +118,8 @@ impl Implementation {
     }
 
     fn of(says: Says) -> Implementation {
-        Implementation { says, record: None, protects: false, waits: String::new(), steps: Vec::new() }
+        let (record, version, steps) = (None, None, Vec::new());
+        Implementation { says, record, version, protects: false, waits: String::new(), steps }
     }
 }
 
@@ -175,6 +178,7 @@ fn judge_parts(entry: &ResourceEntry, view: &View<'_>) -> Implementation {
             key: resource.template.objects().iter().find(|part| part.id == *id).map(|part| &part.key),
             view,
         };
+        whole.version = whole.version.or_else(|| reported_version(view, id));
         let judged = part.judge(making.parts.remove(id));
         record.extend(judged.record);
         whole.says = worse(whole.says, judged.says);
@@ -183,6 +187,13 @@ fn judge_parts(entry: &ResourceEntry, view: &View<'_>) -> Implementation {
     }
     whole.record = (!record.is_empty()).then_some(record);
     whole
+}
+
+/// The version that a part reports, by the adapter for its kind.
+fn reported_version(view: &View<'_>, id: &Name) -> Option<Name> {
+    let Sight::Present(part) = &view.parts.get(id)?.sight else { return None };
+    let adapter = view.adapters.find(&part.key.kind)?;
+    adapter.version(|| part.object())
 }
 
 /// The worse of what two parts say; of two that are equally bad, the first. Where one says nothing for the

@@ -118,7 +118,10 @@ fn plan_status(
     let generation = resource.meta.generation;
     let record = implementation.record.clone();
     let recorded = record.as_ref().is_none_or(|r| status.implementation == Record::Ours(r.clone()));
+    // Only what differs is written: a report that is missing for the moment takes nothing back.
+    let version = implementation.version.clone().filter(|version| status.version.as_ref() != Some(version));
     let is_current = status.phase == Some(phase)
+        && version.is_none()
         && status.allocated == allocated
         && status.conditions == conditions
         && recorded
@@ -132,6 +135,7 @@ fn plan_status(
             no_longer,
             conditions,
             observed_generation: generation,
+            version,
             implementation: record,
         }
     })

@@ -14,6 +14,7 @@ use super::part::{AllowedKinds, PartKind};
 use super::quantity::Quantity;
 use super::range::VersionRange;
 use super::resource::ReclaimPolicy;
+use super::taken::Taken;
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
 use crate::api::names::IS_DEFAULT_CLASS;
@@ -43,6 +44,11 @@ pub struct Recipe {
     pub fields: Box<[FieldOffer]>,
     /// Sizes that it offers, by capacity.
     pub sizes: Box<[(Name, Size)]>,
+    /// What its templates take from a claim: offered though it is not declared.
+    pub taken: Taken,
+    /// Whether it declares nothing at all of what it makes. Then nobody knows how large that is: sizes are not held
+    /// against it, and none is recorded that its templates do not take.
+    pub is_silent: bool,
     /// The implementation objects: `template` or `templates` as written. A class with
     /// neither groups resources that exist and makes none.
     pub template: Option<(&'static str, Value)>,
@@ -61,8 +67,12 @@ pub struct Recipe {
 /// What a class offers in one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldOffer {
-    /// Says nothing: whatever the claim asks.
+    /// Whatever the claim asks: its templates take it from there, or, of a name, it says none.
     Unspoken,
+    /// Not declared: none.
+    Undeclared,
+    /// Not known: accepted, and not recorded.
+    Unknown,
     /// One of these names, the first where the claim asks for none.
     Names(Box<[Name]>),
     /// Versions in any of these ranges.
@@ -127,10 +137,20 @@ impl Recipe {
         let rules = ty.rules();
         form.at("deadline").read(duration::from_json)?;
         let (template, kinds) = read_template(form)?;
+        let taken = template.as_ref().map(|(_, template)| Taken::read(template)).unwrap_or_default();
+        let declared: Vec<Option<FieldOffer>> =
+            rules.fields.iter().map(|rule| FieldOffer::read(rule, form)).collect::<Result<_, _>>()?;
+        let sizes = read_sizes(&form.at("capacity"))?;
+        let is_silent = sizes.is_empty() && declared.iter().all(Option::is_none);
+        let offer = |(rule, declared): (&FieldRule, Option<FieldOffer>)| {
+            declared.unwrap_or_else(|| FieldOffer::undeclared(rule, &taken))
+        };
         Ok(Recipe {
             reclaim: ReclaimPolicy::read(form.at("reclaimPolicy").text()?),
-            fields: rules.fields.iter().map(|rule| FieldOffer::read(rule, form)).collect::<Result<_, _>>()?,
-            sizes: read_sizes(&form.at("capacity"))?,
+            fields: rules.fields.iter().zip(declared).map(offer).collect(),
+            sizes,
+            taken,
+            is_silent,
             template,
             kinds,
             sharing: form.at("sharing").value().cloned(),
@@ -149,23 +169,39 @@ impl Recipe {
         Recipe { inputs: needed.then_some(class), ..self }
     }
 
-    /// The capacity of a resource made for `requests`.
+    /// The capacity of a resource made for `requests`: what is declared, and what its templates take from the claim.
     ///
     /// # Errors
-    /// The capacity that cannot be had, what is asked, and the most there is.
-    pub fn size_for(
-        &self,
-        primary: &str,
-        requests: &Capacity,
-    ) -> Result<Capacity, (Name, Quantity, Quantity)> {
-        let mut made = requests.clone();
+    /// The first capacity that cannot be had.
+    pub fn size_for(&self, primary: &str, requests: &Capacity) -> Result<Capacity, SizeRefusal> {
+        let mut made = Capacity::default();
         for (name, size) in &self.sizes {
             let asked = requests.get(name);
-            let given = size.for_request(asked).ok_or((name.clone(), asked, size.max.unwrap_or(size.min)))?;
-            made.set(primary, name, given);
+            let most = Some(size.max.unwrap_or(size.min));
+            let refusal = || SizeRefusal { name: name.clone(), asked, most };
+            made.set(primary, name, size.for_request(asked).ok_or_else(refusal)?);
+        }
+        let declared = |name: &str| self.sizes.iter().any(|(declared, _)| &**declared == name);
+        for (dim, asked) in requests.iter().filter(|(dim, _)| !declared(dim.name())) {
+            match self.taken.has_amount(dim.name()) {
+                true => made.set(primary, dim.name(), asked),
+                false if self.is_silent || asked.is_zero() => {}
+                false => return Err(SizeRefusal { name: Name::from(dim.name()), asked, most: None }),
+            }
         }
         Ok(made)
     }
+}
+
+/// A capacity that a class does not make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeRefusal {
+    /// Which.
+    pub name: Name,
+    /// What is asked.
+    pub asked: Quantity,
+    /// The most that it makes; nothing where it declares none.
+    pub most: Option<Quantity>,
 }
 
 impl Size {
@@ -254,7 +290,20 @@ fn read_template(form: &Form<'_>) -> Result<Made, FieldError> {
 }
 
 impl FieldOffer {
-    fn read(rule: &FieldRule, form: &Form<'_>) -> Result<FieldOffer, FieldError> {
+    /// What a class offers of a field that it does not declare. A name that is not declared is the claim's own, as it
+    /// always was; what its templates take is what the claim asks; which version comes of it, the implementation will
+    /// report; anything else would be a promise that nobody made.
+    fn undeclared(rule: &FieldRule, taken: &Taken) -> FieldOffer {
+        match rule.rule {
+            Rule::Name { .. } => FieldOffer::Unspoken,
+            _ if taken.has_field(rule) => FieldOffer::Unspoken,
+            Rule::VersionRange => FieldOffer::Unknown,
+            Rule::Flag | Rule::Contains => FieldOffer::Undeclared,
+        }
+    }
+
+    /// What is declared of a field; nothing where it is not.
+    fn read(rule: &FieldRule, form: &Form<'_>) -> Result<Option<FieldOffer>, FieldError> {
         let field = form.at(rule.resource);
         Ok(match rule.rule {
             Rule::Name { aliases } => {
@@ -270,7 +319,7 @@ impl FieldOffer {
                         names.push(name);
                     }
                 }
-                if names.is_empty() { FieldOffer::Unspoken } else { FieldOffer::Names(names.into()) }
+                (!names.is_empty()).then(|| FieldOffer::Names(names.into()))
             }
             Rule::VersionRange => {
                 let mut ranges: Vec<VersionRange> =
@@ -278,12 +327,12 @@ impl FieldOffer {
                 for item in form.at_plural(rule.resource).items()? {
                     ranges.extend(item.read(VersionRange::from_json)?);
                 }
-                if ranges.is_empty() { FieldOffer::Unspoken } else { FieldOffer::Versions(ranges.into()) }
+                (!ranges.is_empty()).then(|| FieldOffer::Versions(ranges.into()))
             }
-            Rule::Flag => field.flag()?.map_or(FieldOffer::Unspoken, FieldOffer::Flag),
+            Rule::Flag => field.flag()?.map(FieldOffer::Flag),
             Rule::Contains => match field.value() {
-                Some(_) => FieldOffer::Set(field.names()?.into()),
-                None => FieldOffer::Unspoken,
+                Some(_) => Some(FieldOffer::Set(field.names()?.into())),
+                None => None,
             },
         })
     }
@@ -291,7 +340,10 @@ impl FieldOffer {
     /// Whether a resource made from the class can satisfy `want` in this field.
     pub fn satisfies(&self, want: &FieldWant) -> bool {
         match (self, want) {
-            (FieldOffer::Unspoken, _) | (_, FieldWant::Any) => true,
+            (FieldOffer::Unspoken | FieldOffer::Unknown, _) | (_, FieldWant::Any) => true,
+            // A claim that lists no capability asks for none.
+            (FieldOffer::Undeclared, FieldWant::Contains(want)) => want.is_empty(),
+            (FieldOffer::Undeclared, _) => false,
             (FieldOffer::Names(have), FieldWant::Name(want)) => have.contains(want),
             (FieldOffer::Versions(have), FieldWant::Range(want)) => have.iter().any(|h| h.overlaps(want)),
             (FieldOffer::Flag(have), FieldWant::Flag) => *have,
@@ -312,6 +364,7 @@ impl FieldOffer {
     /// The value that a resource made for `want` carries in this field, as JSON.
     pub fn value_for(&self, want: &FieldWant) -> Option<Value> {
         match (self, want) {
+            (FieldOffer::Undeclared | FieldOffer::Unknown, _) => None,
             (FieldOffer::Versions(offered), FieldWant::Range(want)) => {
                 version_for(offered, want).map(Value::from)
             }

@@ -21,6 +21,7 @@ pub mod quota;
 pub mod range;
 pub mod resource;
 pub mod selector;
+pub mod taken;
 pub mod types;
 pub mod version;
 

@@ -188,6 +188,8 @@ pub struct ResourceStatus {
     pub conditions: Vec<ConditionView>,
     /// What implements it, as recorded.
     pub implementation: Record,
+    /// The version that its implementation reports: it wins over the one in the spec.
+    pub version: Option<Name>,
 }
 
 impl Resource {
@@ -205,7 +207,7 @@ impl Resource {
         let has_unreadable_refs = refs_error.is_some();
         let offer = match refs_error.or(reclaim_error) {
             Some(error) => Err(error),
-            None => Offer::read(ty, &spec, labels).map(Arc::new),
+            None => Offer::read(ty, &spec, labels).map(|offer| Arc::new(offer.with_reported(ty, &status))),
         };
         let annotations = object.metadata.annotations.as_ref();
         let meta = Meta::read(&object.metadata);
@@ -353,6 +355,16 @@ impl Offer {
         })
     }
 
+    /// What runs wins over what was to run: the version that the implementation reports, where it can be read.
+    fn with_reported(mut self, ty: TypeId, status: &Field<'_>) -> Offer {
+        let reported = status.at("version").text().ok().flatten();
+        let version = reported.and_then(|text| Version::parse(text).ok());
+        if let (Some(at), Some(version)) = (ty.rules().version_field(), version) {
+            self.fields[at] = FieldValue::Version(Arc::new(version));
+        }
+        self
+    }
+
     /// Whether claims of `namespace` may have it.
     pub fn is_open_to(&self, namespace: &str) -> bool {
         self.allowed_namespaces.is_empty() || self.allowed_namespaces.iter().any(|n| &**n == namespace)
@@ -386,6 +398,7 @@ impl ResourceStatus {
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
             conditions: read_conditions(status),
             implementation: Record::Absent,
+            version: status.at("version").name().ok().flatten(),
         }
     }
 }

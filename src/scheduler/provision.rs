@@ -3,7 +3,8 @@
 
 use super::{Decision, Request, request, shares};
 use crate::cache::{ResourceId, State};
-use crate::model::{Name, Predicate};
+use crate::model::class::SizeRefusal;
+use crate::model::{FieldOffer, Name, Predicate};
 
 /// What a class says to a claim.
 pub(super) enum Verdict {
@@ -68,6 +69,7 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
     let mut fields = ty.rules().fields.iter().zip(recipe.fields.iter().zip(&request.wants.fields));
     if let Some((rule, (offer, want))) = fields.find(|(_, (offer, want))| !offer.satisfies(want)) {
         let why = match offer.names_beside(want) {
+            _ if *offer == FieldOffer::Undeclared => undeclared(name, rule.resource, rule.claim),
             Some((made, asked)) => format!("class {name} makes {made}, and {asked} is asked"),
             None => format!("class {name} does not offer the {} asked", rule.claim),
         };
@@ -77,6 +79,18 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
         let why = format!("class {name} does not have the labels that the selector asks for");
         return Some((Predicate::Selector, why));
     }
-    let (what, asked, most) = recipe.size_for(ty.rules().primary_capacity, &request.wants.requests).err()?;
-    Some((Predicate::Capacity, format!("class {name} makes {what} up to {most}, and {asked} is asked")))
+    let refused = recipe.size_for(ty.rules().primary_capacity, &request.wants.requests).err()?;
+    let SizeRefusal { name: what, asked, most } = refused;
+    let why = match most {
+        Some(most) => format!("class {name} makes {what} up to {most}, and {asked} is asked"),
+        None => undeclared(name, &format!("capacity.{what}"), &format!("resources.requests.{what}")),
+    };
+    Some((Predicate::Capacity, why))
+}
+
+/// What a class does not declare it does not offer: the words, with what either side can do about it.
+fn undeclared(class: &Name, field: &str, asked: &str) -> String {
+    format!(
+        "class {class} declares no {field}: take spec.{asked} out of the claim, or declare it in the class"
+    )
 }

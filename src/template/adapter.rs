@@ -7,7 +7,7 @@ use super::dialect::Dialect;
 use super::expression::{Expression, Failure};
 use super::scope::{Scope, Shape};
 use super::variables::Variables;
-use crate::model::{FieldError, Name, PartKind, Readiness, ValueError};
+use crate::model::{FieldError, Name, PartKind, Readiness, ValueError, Version};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// Fields of an adapter; any other is a slip of the pen.
-const FIELDS: [&str; 8] =
-    ["name", "group", "kind", "ready", "failed", "message", "connection", "description"];
+const FIELDS: [&str; 9] =
+    ["name", "group", "kind", "ready", "failed", "message", "version", "connection", "description"];
 
 /// How much of an operator's words is repeated: a status has its limits.
 const MESSAGE_CHARS_MAX: usize = 256;
@@ -30,6 +30,7 @@ pub struct Adapter {
     ready: Option<Expression>,
     failed: Option<Expression>,
     message: Option<Expression>,
+    version: Option<Expression>,
     connection: Option<(Connection, Value)>,
 }
 
@@ -80,6 +81,7 @@ impl Adapter {
             ready: compile("ready")?,
             failed: compile("failed")?,
             message: compile("message")?,
+            version: compile("version")?,
             connection,
         })
     }
@@ -104,6 +106,17 @@ impl Adapter {
             Ok(false) | Err(Failure::Waits(_) | Failure::Unset(_)) => Readiness::NotReady(message()),
             Err(Failure::Wrong(error)) => Readiness::NotReady(Name::from(error.to_string())),
         })
+    }
+
+    /// The version that an object of the kind reports; nothing where it does not, or says what is no version.
+    pub fn version(&self, object: impl FnOnce() -> Value) -> Option<Name> {
+        let expression = self.version.as_ref()?;
+        let (inputs, object) = (Inputs::default(), object());
+        let text = expression.text(&Variables::of(&inputs, Some(&object)).ok()?).ok()?;
+        // Packagers add words to it: `15.18 (Debian 15.18-0+deb12u1)`.
+        let version = text.split_whitespace().next()?;
+        Version::parse(version).ok()?;
+        Some(Name::from(version))
     }
 
     /// How what an object of the kind stands for is reached, compiled and as written.

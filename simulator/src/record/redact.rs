@@ -7,7 +7,8 @@
 use super::pseudonyms::Pseudonyms;
 use crate::plan::unreadable;
 use conductor::api::names;
-use conductor::model::{Class, Kind, Object, ObjectKey, Resource, TypeId};
+use conductor::model::taken::Amounts;
+use conductor::model::{Class, Kind, Object, ObjectKey, Recipe, Resource, TypeId};
 use serde_json::{Map, Value, json};
 
 /// What recordings say of how they were made safe.
@@ -141,6 +142,7 @@ const CLAIM_STATUS: Shape = Shape::Fields(&[
 ]);
 const RESOURCE_STATUS: Shape = Shape::Fields(&[
     ("phase", Shape::Leaf),
+    ("version", Shape::Leaf),
     ("observedGeneration", Shape::Leaf),
     ("conditions", Shape::Each(&CONDITION)),
 ]);
@@ -313,13 +315,38 @@ fn stub() -> Value {
     json!({"apiVersion": "redacted.conductor.io/v1", "kind": "Redacted"})
 }
 
+/// A template that takes from a claim what the class's own takes: a class offers that, and decisions depend on it.
+fn class_stub(ty: TypeId, recipe: &Recipe) -> Value {
+    let fields = ty.rules().fields.iter().filter(|rule| recipe.taken.has_field(rule));
+    let mut takes: Vec<String> =
+        fields.map(|rule| format!("${{resource.spec[\"{}\"]}}", rule.resource)).collect();
+    match recipe.taken.amounts() {
+        Amounts::All => takes.push("${resource.spec.capacity}".to_owned()),
+        Amounts::Named(names) => {
+            takes.extend(names.iter().map(|name| format!("${{resource.spec.capacity[\"{name}\"]}}")))
+        }
+    }
+    let mut stub = stub();
+    stub["spec"] = json!({ "takes": takes });
+    stub
+}
+
+/// Recordings that were made before stand-ins said what a class takes: it was not known to refuse anything by it.
+pub(super) fn widen_old_class(body: &mut Map<String, Value>) {
+    if let Some(template) = body.get_mut("template").filter(|template| **template == stub()) {
+        template["spec"] = json!({"takes": ["${claim}"]});
+    }
+}
+
 fn class(ty: TypeId, object: &Object) -> Map<String, Value> {
     let mut kept = CLASS.pick(Some(&object.body));
     for (field, value) in CLASS.pick(object.body.get("spec")) {
         kept.entry(field).or_insert(value);
     }
     match Class::read(ty, object).recipe {
-        Ok(recipe) if recipe.template.is_some() => drop(kept.insert("template".to_owned(), stub())),
+        Ok(recipe) if recipe.template.is_some() => {
+            drop(kept.insert("template".to_owned(), class_stub(ty, &recipe)))
+        }
         Ok(_) => {}
         // Unreadable for whatever reason: it stays so.
         Err(_) => drop(kept.insert("template".to_owned(), Value::from("unreadable"))),
@@ -406,5 +433,36 @@ fn selector(value: Option<&mut Value>, names: &mut Pseudonyms) {
     for expression in list(selector.get_mut("matchExpressions")) {
         text(expression.get_mut("key"), names);
         texts(expression.get_mut("values"), names);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: Map<String, Value>) -> Recipe {
+        let ty = TypeId::RELATIONAL_DATABASE;
+        let object =
+            Object { kind: Kind::Class(ty), metadata: Default::default(), body: Value::Object(body) };
+        (*Class::read(ty, &object).recipe.expect("it can be read")).clone()
+    }
+
+    #[test]
+    fn a_recorded_class_offers_what_its_templates_take() {
+        let ty = TypeId::RELATIONAL_DATABASE;
+        let takes =
+            json!({"ha": "${claim.spec[\"highly-available\"]}", "size": "${resource.spec.capacity.storage}"});
+        let body =
+            json!({"engine": "mysql", "template": {"apiVersion": "x/v1", "kind": "Thing", "spec": takes}});
+        let object = Object { kind: Kind::Class(ty), metadata: Default::default(), body: body.clone() };
+        let (whole, recorded) = (read(body.as_object().cloned().unwrap_or_default()), class(ty, &object));
+        let redacted = read(recorded.clone());
+        assert_eq!((&whole.fields, whole.taken.amounts()), (&redacted.fields, redacted.taken.amounts()));
+        let mut again = recorded.clone();
+        widen_old_class(&mut again);
+        assert_eq!(again, recorded, "it says already what it takes");
+        let mut old = Map::from_iter([("template".to_owned(), stub())]);
+        widen_old_class(&mut old);
+        assert_eq!(read(old).taken.amounts(), Amounts::All);
     }
 }

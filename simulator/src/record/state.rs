@@ -6,6 +6,7 @@ use super::glance::{Beside, Glance, Report};
 use super::line::{Change, Header, Line};
 use super::patch::apply;
 use super::reader::{ReadError, Reader};
+use super::redact::widen_old_class;
 use conductor::model::{Kind, Name, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
@@ -304,6 +305,9 @@ pub(crate) fn into_object(kind: Kind, value: Value) -> Result<Object, String> {
     let metadata = body.remove("metadata").unwrap_or_default();
     body.remove("apiVersion");
     body.remove("kind");
+    if let Kind::Class(_) = kind {
+        widen_old_class(&mut body);
+    }
     let metadata: ObjectMeta = serde_json::from_value(metadata).map_err(|e| format!("metadata: {e}"))?;
     Ok(Object { kind, metadata, body: Value::Object(body) })
 }

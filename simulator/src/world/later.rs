@@ -47,8 +47,20 @@ fn replaces(new: &Change, old: &Change) -> bool {
             Change::ClaimSpec { resource_name: old, finalizers: _ },
         ) => new.is_some() || old.is_none(),
         (
-            Change::ResourceStatus { allocated: new, no_longer: gone, implementation: None, .. },
-            Change::ResourceStatus { allocated: old, no_longer: old_gone, implementation: None, .. },
+            Change::ResourceStatus {
+                allocated: new,
+                no_longer: gone,
+                implementation: None,
+                version: None,
+                ..
+            },
+            Change::ResourceStatus {
+                allocated: old,
+                no_longer: old_gone,
+                implementation: None,
+                version: None,
+                ..
+            },
         ) => names_all((new, gone), (old, old_gone)),
         _ => false,
     }
@@ -104,6 +116,7 @@ mod tests {
             no_longer: no_longer.iter().copied().map(Name::from).collect(),
             conditions: Vec::new(),
             observed_generation: 1,
+            version: None,
             implementation: None,
         };
         let changes = [

@@ -161,11 +161,20 @@ fn profile(rng: &mut Rng, name: &str) -> Object {
     object(Kind::Profile, "", name, json!({"uid": uid(rng, name)}), json!({"spec": spec}))
 }
 
+/// What templates may take from a claim.
+const TAKES: [&str; 4] = [
+    "${resource.spec.version}",
+    "${claim.spec[\"highly-available\"] ? 2 : 1}",
+    "${claim.spec.requests}",
+    "${resource.spec.capacity.storage}",
+];
+
 pub fn class(rng: &mut Rng, name: &str) -> Object {
     let mut body = Map::new();
     body.insert("reclaimPolicy".to_owned(), json!(*rng.pick(&["Retain", "Delete", "Delete"])));
     if rng.chance(60) {
-        body.insert("template".to_owned(), json!({"apiVersion": "x/v1", "kind": "Thing"}));
+        let takes = TAKES.into_iter().filter(|_| rng.chance(20)).collect::<Vec<_>>();
+        body.insert("template".to_owned(), json!({"apiVersion": "x/v1", "kind": "Thing", "spec": takes}));
     }
     if let Some(engine) = rng.maybe(40, &ENGINES) {
         body.insert("engine".to_owned(), json!(engine));

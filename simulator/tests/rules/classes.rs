@@ -194,7 +194,10 @@ fn a_deletion_that_is_stuck_says_since_when_and_on_what() {
 
 #[test]
 fn a_class_of_several_engines_makes_the_one_that_is_asked_for_and_says_what_it_makes() {
-    let class = || makes("Delete").with(json!({"engine": "mysql", "engines": ["mariadb"]}));
+    let class = || {
+        let declared = json!({"engine": "mysql", "engines": ["mariadb"], "capacity": {"storage": "9Gi"}});
+        makes("Delete").with(declared)
+    };
     let engine_of = |run: &Run| {
         let made = run.lab.world.objects().find(|object| object.kind == RESOURCE).expect("it is made");
         made.body["spec"]["engine"].clone()

@@ -250,6 +250,10 @@ fn holds_i1(world: &World) {
         let name = key_of(resource).name;
         assert!(uids(resource).len() <= slots, "I1: {name} is held beyond its slots");
         let capacity = |v: &Value| Capacity::parse("storage", v).unwrap_or_default();
+        // Of what is made by a class that declares nothing, nobody knows the size.
+        if spec["capacity"].is_null() && slots == 1 {
+            continue;
+        }
         let refs = spec["claimRefs"].as_array().into_iter().flatten();
         let taken = refs.fold(Capacity::default(), |sum, r| sum.saturating_add(&capacity(&r["requests"])));
         assert!(

@@ -6,7 +6,7 @@ use crate::support::{
 };
 use conductor::action::{Action, Change};
 use conductor::event::Answer;
-use conductor::model::ObjectKey;
+use conductor::model::{ObjectKey, PartKind};
 use serde_json::{Value, json};
 
 fn of_class() -> Value {
@@ -61,7 +61,7 @@ fn a_new_resource_carries_its_claim_its_class_and_who_made_it() {
     assert_eq!(spec["class"], "fast");
     assert_eq!(spec["reclaimPolicy"], "Delete");
     assert_eq!(spec["engine"], "postgresql");
-    assert_eq!(spec["capacity"]["storage"], "1Gi");
+    assert_eq!(spec["capacity"], Value::Null, "a class that declares nothing makes no promise");
     assert_eq!(spec["template"]["kind"], "Instance");
     let annotations = object.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["conductor.io/provisioned-by"], "fast");
@@ -285,4 +285,89 @@ fn a_class_that_goes_while_its_resource_is_not_yet_made_sends_the_claim_back_to_
     driver.run();
     assert_eq!(driver.outcome("c"), "-> there");
     assert_eq!(driver.engine.bound_after_flush(), 0);
+}
+
+/// A class that declares one engine and makes one instance of a fixed size.
+fn local() -> Value {
+    makes("Delete").with(json!({"engine": "postgresql", "capacity": {"storage": "10Gi"}}))
+}
+
+#[test]
+fn a_class_offers_what_it_declares_and_nothing_else() {
+    let drop = |field: &str| format!("take spec.{field} out of the claim, or declare it in the class");
+    for (asked, predicate, told) in [
+        (json!({"highly-available": true}), "high availability", drop("highly-available")),
+        (json!({"requests": ["postgis"]}), "capabilities", drop("requests")),
+        (
+            json!({"resources": {"requests": {"connections": 5}}}),
+            "capacity",
+            drop("resources.requests.connections"),
+        ),
+        (
+            json!({"resources": {"requests": {"storage": "900Ti"}}}),
+            "capacity",
+            "class fast makes storage up to 10Gi, and 900Ti is asked".to_owned(),
+        ),
+    ] {
+        let run = world().class("fast", local()).claim("c", of_class().with(asked.clone())).settle();
+        assert_eq!(run.outcome("c"), "NoMatch", "{asked}");
+        let message = run.message("c");
+        assert!(message.contains(&format!("0/1 classes fit: 1 {predicate}")), "{message}");
+        assert!(message.contains("class fast") && message.contains(&told), "{message}");
+        assert!(run.resources().is_empty(), "{asked}");
+    }
+    let asked = asks(3).with(json!({"class": "fast", "requests": []}));
+    let run = world().class("fast", local()).claim("c", asked).settle();
+    assert_eq!(run.outcome("c"), "Provisioning");
+}
+
+#[test]
+fn what_a_template_takes_from_the_claim_is_offered() {
+    let mut class = local();
+    class["template"]["spec"] = json!({
+        "instances": "${\"highly-available\" in claim.spec && claim.spec[\"highly-available\"] ? 2 : 1}",
+        "version": "${resource.spec.version}", "extensions": "${claim.spec.requests}",
+        "connections": "${claim.spec.resources.requests.connections}",
+    });
+    let asked = json!({
+        "class": "fast", "engine": "postgresql", "highly-available": true, "requests": ["postgis"],
+        "version": "15", "resources": {"requests": {"storage": "10Gi", "connections": 7}},
+    });
+    let run = world().class("fast", class).claim("c", asked).uid("1234-ABCD").settle();
+    assert_eq!(run.outcome("c"), "Provisioning");
+    let spec = run.body(RESOURCE, MADE)["spec"].clone();
+    assert_eq!((&spec["highly-available"], &spec["version"]), (&json!(true), &json!("15")));
+    assert_eq!(spec["capabilities"], json!(["postgis"]));
+    assert_eq!(spec["capacity"], json!({"storage": "10Gi", "connections": "7"}));
+}
+
+#[test]
+fn a_class_that_declares_nothing_is_believed_in_nothing() {
+    let asked = of_class().with(json!({"version": "15"}));
+    let run = world().class("fast", makes("Delete")).claim("c", asked).uid("1234-ABCD").settle();
+    assert_eq!(run.outcome("c"), "Provisioning");
+    let spec = run.body(RESOURCE, MADE)["spec"].clone();
+    assert_eq!((&spec["version"], &spec["capacity"]), (&Value::Null, &Value::Null), "nothing is recorded");
+    for asked in [json!({"highly-available": true}), json!({"requests": ["postgis"]})] {
+        let run = world().class("fast", makes("Delete")).claim("c", of_class().with(asked)).settle();
+        assert_eq!(run.outcome("c"), "NoMatch");
+    }
+}
+
+#[test]
+fn the_version_that_an_implementation_reports_wins() {
+    let class = json!({
+        "reclaimPolicy": "Delete", "engine": "postgresql", "version": "99",
+        "template": {"apiVersion": "database.conductor.io/v1alpha1", "kind": "LocalServer", "spec": {}},
+    });
+    let asked = json!({"class": "fast", "engine": "postgresql", "version": "99"});
+    let mut scene = world().class("fast", class).claim("c", asked).uid("1234-ABCD").into_world();
+    scene.install(&PartKind::new("database.conductor.io/v1alpha1", "LocalServer"));
+    let mut run = Run::on(scene);
+    assert_eq!(run.body(RESOURCE, MADE)["spec"]["version"], "99");
+    run.part_says(MADE, ready().with(json!({"version": "15.18 (Debian 15.18-0+deb12u1)"})));
+    assert_eq!(run.body(RESOURCE, MADE)["status"]["version"], "15.18");
+    assert_eq!(run.outcome("c"), format!("-> {MADE}"));
+    let message = run.message("c");
+    assert!(message.contains("its version 15.18 is not in 99"), "{message}");
 }

@@ -105,6 +105,8 @@ struct Maker {
     capabilities: Option<BTreeSet<String>>,
     labels: BTreeMap<String, String>,
     sizes: BTreeMap<String, Value>,
+    /// The text of its templates: what they take from the claim is offered.
+    takes: String,
 }
 
 #[derive(Clone, Debug)]
@@ -335,6 +337,23 @@ fn describe_class(class: Option<&str>) -> String {
 }
 
 impl Maker {
+    /// Whether it declares anything of what it makes.
+    fn declares(&self) -> bool {
+        self.engine.is_some()
+            || !self.ranges.is_empty()
+            || self.highly_available.is_some()
+            || self.capabilities.is_some()
+            || !self.sizes.is_empty()
+    }
+
+    /// Why it does not offer what it does not declare.
+    fn undeclared(&self, field: &str, asked: &str) -> String {
+        let name = &self.name;
+        format!(
+            "class {name} declares no {field}: take spec.{asked} out of the claim, or declare it in the class"
+        )
+    }
+
     /// Why it makes nothing for the claim.
     fn refuses(&self, ask: &Ask) -> Option<(&'static str, String)> {
         let name = &self.name;
@@ -350,25 +369,38 @@ impl Maker {
                 "Version",
                 "version",
                 match &ask.range {
-                    Some(range) => self.ranges.is_empty() || self.ranges.iter().any(|r| r.overlaps(range)),
+                    Some(_) if self.ranges.is_empty() => true,
+                    Some(range) => self.ranges.iter().any(|r| r.overlaps(range)),
                     None => true,
                 },
             ),
             (
                 "HighlyAvailable",
                 "highly-available",
-                !ask.highly_available || self.highly_available != Some(false),
+                !ask.highly_available
+                    || self
+                        .highly_available
+                        .unwrap_or_else(|| self.takes.contains("claim.spec[\"highly-available\"]")),
             ),
             (
                 "Capabilities",
                 "requests",
-                self.capabilities.as_ref().is_none_or(|have| ask.capabilities.is_subset(have)),
+                match &self.capabilities {
+                    Some(have) => ask.capabilities.is_subset(have),
+                    None => ask.capabilities.is_empty() || self.takes.contains("claim.spec.requests"),
+                },
             ),
         ];
         if let Some((predicate, field, _)) = offers.iter().find(|(_, _, offered)| !offered) {
             let why = match (&self.engine, &ask.engine) {
                 (Some(made), Some(asked)) if *field == "engine" => {
                     format!("class {name} makes {made}, and {asked} is asked")
+                }
+                _ if *field == "highly-available" && self.highly_available.is_none() => {
+                    self.undeclared("highly-available", field)
+                }
+                _ if *field == "requests" && self.capabilities.is_none() => {
+                    self.undeclared("capabilities", field)
                 }
                 _ => format!("class {name} does not offer the {field} asked"),
             };
@@ -388,6 +420,14 @@ impl Maker {
             if asked > most {
                 let why = format!("class {name} makes {what} up to {most}, and {asked} is asked");
                 return Some(("Capacity", why));
+            }
+        }
+        for what in in_order(&[&ask.requests]) {
+            let taken = self.takes.contains(&format!("resource.spec.capacity.{what}"));
+            let declared = self.sizes.contains_key(&what) || taken || !self.declares();
+            if !declared && !get(&ask.requests, &what).is_zero() {
+                let (field, asked) = (format!("capacity.{what}"), format!("resources.requests.{what}"));
+                return Some(("Capacity", self.undeclared(&field, &asked)));
             }
         }
         None

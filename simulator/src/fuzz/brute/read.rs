@@ -47,7 +47,10 @@ impl Db {
             readable,
             class: text(&spec["class"]).filter(|_| readable),
             engine: engine(&spec["engine"]),
-            version: text(&spec["version"]).map(|v| Version::parse(&v).expect("a version")),
+            // What is reported wins over what was to be made.
+            version: text(&status["version"])
+                .or_else(|| text(&spec["version"]))
+                .map(|v| Version::parse(&v).expect("a version")),
             highly_available: spec["highly-available"] == true,
             capabilities: strings(&spec["capabilities"]).into_iter().collect(),
             labels: meta.labels.clone().unwrap_or_default(),
@@ -130,7 +133,18 @@ impl Maker {
                 .flatten()
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect(),
+            takes: texts(&body["template"]).join("\n"),
         }
+    }
+}
+
+/// Every text in a value.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
 

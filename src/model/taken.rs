@@ -1,0 +1,255 @@
+//! What a class's templates take from the claim or the resource made for it, by the paths that their expressions
+//! name. A class that declares nothing of a field can still offer it where its templates take it. Read from the text,
+//! because this room knows no CEL: whether an expression works is `template`'s business.
+
+use super::types::FieldRule;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The variables of which a path counts.
+const ROOTS: [&str; 2] = ["claim", "resource"];
+
+/// The paths that expressions name under `claim` and `resource`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken(BTreeSet<Vec<String>>);
+
+impl Taken {
+    /// Reads `template` or `templates` as written.
+    pub fn read(template: &Value) -> Taken {
+        let mut taken = Taken::default();
+        taken.walk(template);
+        taken
+    }
+
+    /// Whether a template takes a field of the type.
+    pub fn has_field(&self, rule: &FieldRule) -> bool {
+        self.names(&["claim", "spec", rule.claim]) || self.names(&["resource", "spec", rule.resource])
+    }
+
+    /// Whether a template takes an amount by its name.
+    pub fn has_amount(&self, name: &str) -> bool {
+        self.names(&["claim", "spec", "resources", "requests", name])
+            || self.names(&["resource", "spec", "capacity", name])
+    }
+
+    /// The amounts that are taken: by name, or all of them where a template takes the whole map.
+    pub fn amounts(&self) -> Amounts {
+        let mut named = BTreeSet::new();
+        for map in [&["claim", "spec", "resources", "requests"][..], &["resource", "spec", "capacity"]] {
+            for path in self.0.iter().filter(|path| path.iter().zip(map).all(|(a, b)| a == b)) {
+                match path.get(map.len()) {
+                    Some(name) => drop(named.insert(name.clone())),
+                    None => return Amounts::All,
+                }
+            }
+        }
+        Amounts::Named(named)
+    }
+
+    /// Whether a path is named, or lies in what is named, or the other way round.
+    fn names(&self, asked: &[&str]) -> bool {
+        self.0.iter().any(|path| path.iter().zip(asked).all(|(step, asked)| step == asked))
+    }
+
+    fn walk(&mut self, value: &Value) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => expressions(text).for_each(|expression| self.scan(expression)),
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_str().filter(|_| name == "when") {
+                        // Whether an object is made at all is an expression without the brackets.
+                        Some(condition) => self.scan(condition),
+                        None => self.walk(value),
+                    }
+                }
+            }
+        }
+    }
+
+    fn scan(&mut self, expression: &str) {
+        let mut rest = expression;
+        let mut before = ' ';
+        while let Some(c) = rest.chars().next() {
+            let root = ROOTS.into_iter().find(|root| starts_with_word(rest, root));
+            match root.filter(|_| !is_word(before) && before != '.') {
+                Some(root) => {
+                    let (steps, after) = read_path(&rest[root.len()..]);
+                    self.0.insert(std::iter::once(root.to_owned()).chain(steps).collect());
+                    (rest, before) = (after, ' ');
+                }
+                None if c == '"' || c == '\'' => {
+                    let after = after_quoted(rest, c);
+                    let name = rest[1..rest.len() - after.len()].trim_end_matches(c);
+                    (rest, before) = (self.scan_membership(name, after), ' ');
+                }
+                None => (rest, before) = (&rest[c.len_utf8()..], c),
+            }
+        }
+    }
+}
+
+impl Taken {
+    /// Reads `in claim.spec` behind a quoted name: that names one field, not all of them. Returns what follows.
+    fn scan_membership<'a>(&mut self, name: &str, after: &'a str) -> &'a str {
+        let map = after.trim_start().strip_prefix("in ").map(str::trim_start);
+        let root = |map: &&str| ROOTS.into_iter().find(|root| starts_with_word(map, root));
+        let Some((map, root)) = map.and_then(|map| Some((map, root(&map)?))) else { return after };
+        let (steps, after) = read_path(&map[root.len()..]);
+        let path = std::iter::once(root.to_owned()).chain(steps).chain([name.to_owned()]);
+        self.0.insert(path.collect());
+        after
+    }
+}
+
+/// The amounts that templates take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Amounts {
+    /// These.
+    Named(BTreeSet<String>),
+    /// Whatever the claim requests.
+    All,
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn starts_with_word(text: &str, word: &str) -> bool {
+    text.strip_prefix(word).is_some_and(|after| !after.starts_with(is_word))
+}
+
+/// What follows a quoted text; nothing where it does not end.
+fn after_quoted(text: &str, quote: char) -> &str {
+    let inner = &text[quote.len_utf8()..];
+    inner.find(quote).map_or("", |end| &inner[end + quote.len_utf8()..])
+}
+
+/// The steps that follow a variable, `.name` or `["name"]`, and what follows them. A step that is computed ends them:
+/// it may be any.
+fn read_path(text: &str) -> (Vec<String>, &str) {
+    let (mut steps, mut rest) = (Vec::new(), text);
+    loop {
+        if let Some(named) = rest.strip_prefix('.') {
+            let end = named.find(|c: char| !is_word(c)).unwrap_or(named.len());
+            if end == 0 {
+                return (steps, rest);
+            }
+            steps.push(named[..end].to_owned());
+            rest = &named[end..];
+            continue;
+        }
+        let quoted = ["[\"", "['"].iter().find_map(|open| rest.strip_prefix(open)).map(|inner| {
+            let quote = rest.chars().nth(1).unwrap_or('"');
+            (inner, quote)
+        });
+        match quoted.and_then(|(inner, quote)| inner.split_once(quote)) {
+            Some((name, after)) if after.starts_with(']') => {
+                steps.push(name.to_owned());
+                rest = &after[1..];
+            }
+            _ => return (steps, rest),
+        }
+    }
+}
+
+/// The texts between `${` and the `}` that ends each. `$${` stands for the characters themselves.
+fn expressions(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find("${")?;
+            let is_escaped = rest[..start].ends_with('$');
+            let inner = &rest[start + 2..];
+            if is_escaped {
+                rest = inner;
+                continue;
+            }
+            let end = find_end(inner);
+            rest = inner.get(end + 1..).unwrap_or("");
+            return Some(&inner[..end]);
+        }
+    })
+}
+
+/// Where the bracket is that ends an expression; its length where none does.
+fn find_end(inner: &str) -> usize {
+    let (mut depth, mut quote) = (0, None);
+    for (at, c) in inner.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '{') => depth += 1,
+            (None, '}') if depth == 0 => return at,
+            (None, '}') => depth -= 1,
+            (None, _) => {}
+        }
+    }
+    inner.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Amounts, Taken};
+    use crate::model::TypeId;
+    use serde_json::json;
+
+    fn fields(taken: &Taken) -> Vec<&'static str> {
+        let rules = TypeId::RELATIONAL_DATABASE.rules().fields;
+        rules.iter().filter(|rule| taken.has_field(rule)).map(|rule| rule.resource).collect()
+    }
+
+    #[test]
+    fn a_field_is_taken_where_an_expression_names_it() {
+        for (text, taken) in [
+            ("${claim.spec.version}", vec!["version"]),
+            ("x-${resource.spec.version}-y", vec!["version"]),
+            (
+                "${\"highly-available\" in claim.spec && claim.spec[\"highly-available\"] ? 3 : 1}",
+                vec!["highly-available"],
+            ),
+            ("${\"engine\" in claim.spec ? 1 : 2}", vec!["engine"]),
+            ("${\"a\" in claim.spec.requests ? 1 : 2}", vec!["capabilities"]),
+            (
+                "${has(claim.spec.priority) && resource.spec['highly-available'] ? 3 : 1}",
+                vec!["highly-available"],
+            ),
+            ("${claim.spec.requests.map(c, c)}", vec!["capabilities"]),
+            ("${claim.spec[parameters.field]}", ALL.to_vec()),
+            ("${claim}", ALL.to_vec()),
+            ("$${claim.spec.version}", vec![]),
+            ("claim.spec.version", vec![]),
+            ("${\"claim.spec.version\"}", vec![]),
+            ("${parameters.claim.spec.version + myclaim.spec.engine}", vec![]),
+            ("${claim.metadata.name}", vec![]),
+        ] {
+            assert_eq!(fields(&Taken::read(&json!({"spec": [text]}))), taken, "{text}");
+        }
+        let when = json!([{"id": "a", "when": "claim.spec[\"highly-available\"]", "template": {}}]);
+        assert_eq!(fields(&Taken::read(&when)), ["highly-available"]);
+    }
+
+    const ALL: [&str; 4] = ["engine", "version", "highly-available", "capabilities"];
+
+    #[test]
+    fn an_amount_is_taken_by_name_or_with_all_others() {
+        for (text, taken) in [
+            ("${resource.spec.capacity.storage}", Some(vec!["storage"])),
+            (
+                "${quantity(claim.spec.resources.requests[\"storage\"]).asInteger() + {\"a\": 1}[\"a\"]}",
+                Some(vec!["storage"]),
+            ),
+            ("${resource.spec.capacity}", None),
+            ("${resource.metadata.name}", Some(vec![])),
+        ] {
+            let amounts = match Taken::read(&json!(text)).amounts() {
+                Amounts::Named(names) => Some(names.into_iter().collect::<Vec<_>>()),
+                Amounts::All => None,
+            };
+            let taken = taken.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(amounts, taken, "{text}");
+        }
+    }
+}
