@@ -4,6 +4,7 @@
 use super::capacity::Capacity;
 use super::error::FieldError;
 use super::fields::Field;
+use super::implementation::digest;
 use super::key::{Name, Uid};
 use super::meta::{ConditionView, Meta};
 use super::object::Object;
@@ -31,6 +32,8 @@ pub struct Claim {
     pub secret_name: Option<Name>,
     /// The scheduling profile that it chose.
     pub profile: Option<Name>,
+    /// A digest of its parameters, where it has any: they are kept nowhere, only whether they were edited is asked.
+    pub parameters: Option<Name>,
     /// What its status says.
     pub status: ClaimStatus,
 }
@@ -142,6 +145,12 @@ pub struct ClassRefusal {
     pub message: Name,
 }
 
+/// A digest of a claim's parameters; nothing where there are none.
+pub fn parameters_digest(parameters: &Value) -> Option<Name> {
+    let is_empty = parameters.is_null() || parameters.as_object().is_some_and(|map| map.is_empty());
+    (!is_empty).then(|| Name::from(digest(&parameters.to_string())))
+}
+
 impl Claim {
     /// Reads a claim of type `ty`. Never fails: what cannot be read is kept as the claim's error.
     pub fn read(ty: TypeId, object: &Object) -> Claim {
@@ -160,6 +169,7 @@ impl Claim {
             resource_name: header.resource_name,
             secret_name: header.secret_name,
             profile: annotations.and_then(|a| a.get(SCHEDULING_PROFILE)).map(|p| Name::from(p.as_str())),
+            parameters: object.body.pointer("/spec/parameters").and_then(parameters_digest),
             status: ClaimStatus::read(&Field::root(&object.body).at("status")),
         }
     }

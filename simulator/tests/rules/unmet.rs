@@ -128,3 +128,50 @@ fn what_a_resource_does_not_say_contradicts_nobody() {
     assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> silent", "bound to silent"));
     assert!(!run.message("made").contains("does not get"), "{}", run.message("made"));
 }
+
+#[test]
+fn an_edited_selector_is_told_until_it_matches_again() {
+    let mut run = one_bound();
+    let selects = |env: &str| json!({"selector": {"matchLabels": {"env": env}}});
+    run.edit_spec(CLAIM, "c", selects("prod"));
+    assert_eq!(run.message("c"), format!("{LACKS}its labels do not match the selector env in (prod)"));
+    let mut run = run.restart();
+    assert_eq!((run.lab.writes(), run.outcome("c")), (0, "-> r".to_owned()), "told once, and kept");
+    run.edit_spec(CLAIM, "c", json!({"priority": 3}));
+    assert!(run.message("c").contains("its labels do not match"), "{}", run.message("c"));
+    run.edit_spec(CLAIM, "c", json!({"selector": null}));
+    assert_eq!(run.message("c"), "bound to r");
+}
+
+#[test]
+fn labels_that_change_under_a_claim_are_not_an_edit_of_it() {
+    let asked = asks(1).with(json!({"resourceName": "r", "class": "gold"}));
+    let asked = asked.with(json!({"selector": {"matchLabels": {"env": "prod"}}}));
+    let run = world().resource("r", db(5)).claim("c", asked).settle();
+    assert_eq!(run.message("c"), "bound to r", "it named the resource, so neither is asked");
+}
+
+#[test]
+fn a_class_named_after_a_classless_resource_was_bound_is_told() {
+    let mut run = world().resource("r", db(5)).claim("c", asks(1)).settle();
+    run.edit_spec(CLAIM, "c", json!({"class": "gold"}));
+    assert_eq!(run.message("c"), format!("{LACKS}it has no class, not class gold"));
+    run.edit_spec(CLAIM, "c", json!({"class": null}));
+    assert_eq!(run.message("c"), "bound to r");
+}
+
+#[test]
+fn parameters_that_are_edited_after_they_were_used_are_told() {
+    let mut class = makes("Delete");
+    class["template"]["spec"] = json!({"size": "${parameters.size}"});
+    let asked = asks(1).with(json!({"class": "fast", "parameters": {"size": "small"}}));
+    let mut run = world().class("fast", class).claim("c", asked).uid("a").settle();
+    run.becomes_available("rdb-a");
+    assert_eq!(run.message("c"), "bound to rdb-a");
+    run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "large"}}));
+    let told = "spec.parameters was edited after rdb-a was made, which keeps those that it was made from";
+    assert!(run.message("c").ends_with(told), "{}", run.message("c"));
+    assert_eq!(run.notes("c").last(), Some(&"NotAsAsked"));
+    run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "small"}}));
+    assert_eq!(run.message("c"), "bound to rdb-a");
+}
