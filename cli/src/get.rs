@@ -1,13 +1,15 @@
-//! `conductor get`: objects of the cluster as tables or JSON, the reason beside what waits. Nothing is computed
-//! that is not in the objects.
+//! `conductor get`: objects of the cluster as tables or JSON, the reason beside what waits or makes nothing. Nothing is
+//! decided here: what is said of an object is read from it, as the controller reads it.
 
 use crate::args::{Format, GetArguments, Listed};
 use crate::table::objects::{self, Column};
 use crate::{cluster, output};
 use anyhow::Result;
 use conductor::api::reasons;
+use conductor::lifecycle::with_checked_templates;
 use conductor::live;
-use conductor::model::{Kind, Object, TypeId};
+use conductor::model::part::AllowedKinds;
+use conductor::model::{Class, Kind, Name, Object, TypeId};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -23,7 +25,9 @@ pub fn get(arguments: &GetArguments) -> Result<()> {
         }
         Format::Table if objects.is_empty() => output::complain("nothing found"),
         Format::Table => {
-            let rows: Vec<Vec<String>> = objects.iter().map(|object| row(arguments.what, object)).collect();
+            let used = used_default(&objects);
+            let row = |object| row(arguments.what, object, used.as_ref());
+            let rows: Vec<Vec<String>> = objects.iter().map(row).collect();
             objects::write(&mut output::plain(&mut out), columns(arguments.what), &rows)?;
         }
     }
@@ -48,8 +52,37 @@ async fn list(arguments: &GetArguments) -> Result<Vec<Object>> {
             | Kind::Namespace => None,
         };
         objects.extend(live::list(&client, kind, within, system).await?);
+        // Who may not look everywhere is not told of what is elsewhere.
+        for stray in live::list_outside(&client, kind, system).await.unwrap_or_default() {
+            let of = |text: Option<String>| text.unwrap_or_default();
+            let (namespace, name) = (of(stray.metadata.namespace), of(stray.metadata.name));
+            output::complain(&format!(
+                "warning: {} {namespace}/{name} is ignored: it is read in namespace {system} only",
+                kind.name()
+            ));
+        }
     }
     Ok(objects)
+}
+
+/// The class that claims get which name none: of several default classes the newest, then the first by name.
+fn used_default(objects: &[Object]) -> Option<(TypeId, Name)> {
+    let classes = objects.iter().filter_map(|object| match object.kind {
+        Kind::Class(ty) => Some(Class::read(ty, object)),
+        _ => None,
+    });
+    let defaults = classes.filter(|class| class.is_default && !class.meta.deleting);
+    let newest = |class: &Class| (std::cmp::Reverse(class.meta.created), class.meta.key.name.clone());
+    defaults.min_by_key(newest).map(|class| (class.ty, class.meta.key.name))
+}
+
+/// Why a class makes nothing, or not what its annotation says.
+fn why_not(object: &Object, used: Option<&(TypeId, Name)>) -> Option<String> {
+    let Kind::Class(ty) = object.kind else { return None };
+    let class = with_checked_templates(Class::read(ty, object), &AllowedKinds::default());
+    let unused = used.filter(|(_, name)| class.is_default && *name != class.meta.key.name);
+    let broken = class.recipe.as_ref().err().map(|error| format!("makes nothing: {error}"));
+    broken.or_else(|| unused.map(|(_, name)| format!("not used as the default: {name} is newer")))
 }
 
 fn kinds(what: Listed) -> Vec<Kind> {
@@ -76,12 +109,14 @@ fn columns(what: Listed) -> &'static [Column] {
             ("AGE", 1),
             ("CLAIMS", 0),
         ],
-        Listed::Classes => &[("CLASS", 0), ("RECLAIM", 2), ("DEFAULT", 3), ("AGE", 1), ("TEMPLATE", 0)],
+        Listed::Classes => {
+            &[("CLASS", 0), ("RECLAIM", 2), ("DEFAULT", 3), ("AGE", 1), ("TEMPLATE", 4), ("WHY", 0)]
+        }
         Listed::Quotas => &[("QUOTA", 0), ("AGE", 1), ("USED", 0)],
     }
 }
 
-fn row(what: Listed, object: &Object) -> Vec<String> {
+fn row(what: Listed, object: &Object, used: Option<&(TypeId, Name)>) -> Vec<String> {
     let metadata = &object.metadata;
     let name = metadata.name.clone().unwrap_or_default();
     let placed = match metadata.namespace.as_deref() {
@@ -96,8 +131,10 @@ fn row(what: Listed, object: &Object) -> Vec<String> {
             vec![placed, at("/status/phase"), resource, at("/spec/class"), age, why(object)]
         }
         Listed::Resources => {
-            let (engine, version) = (at("/spec/engine"), at("/spec/version"));
-            vec![name, at("/status/phase"), engine, version, at("/spec/class"), age, holders(object)]
+            // The version that runs, where that is reported.
+            let version = object.body.pointer("/status/version").or(object.body.pointer("/spec/version"));
+            let (engine, version) = (at("/spec/engine"), text(version));
+            vec![name, phase(object), engine, version, at("/spec/class"), age, holders(object)]
         }
         Listed::Classes => {
             let field = |name: &str| {
@@ -106,15 +143,30 @@ fn row(what: Listed, object: &Object) -> Vec<String> {
             };
             let annotations = metadata.annotations.as_ref();
             let default = annotations.and_then(|a| a.get(conductor::api::names::IS_DEFAULT_CLASS));
-            let is_default = if default.is_some_and(|v| v == "true") { "yes" } else { "-" };
+            let is_used = used.is_none_or(|(_, used)| *used == Name::from(name.as_str()));
+            let is_default = match default.is_some_and(|v| v == "true") {
+                true if is_used => "yes",
+                true => "unused",
+                false => "-",
+            };
+            let why = why_not(object, used).unwrap_or("-".to_owned());
             let template = field("template").and_then(|t| Some(t.get("kind")?.as_str()?.to_owned()));
             // It stays for as long as it has resources, and makes none.
             let going = metadata.deletion_timestamp.is_some();
             let name = if going { format!("{name} (deleting, waits for its resources)") } else { name };
             let reclaim = field("reclaimPolicy").map_or("Retain".to_owned(), |policy| text(Some(&policy)));
-            vec![name, reclaim, is_default.to_owned(), age, template.unwrap_or("-".to_owned())]
+            vec![name, reclaim, is_default.to_owned(), age, template.unwrap_or("-".to_owned()), why]
         }
         Listed::Quotas => vec![placed, age, at("/status/summary")],
+    }
+}
+
+/// Where a resource is in its life, and whether claims can still come to it, as kubectl says it of nodes.
+fn phase(resource: &Object) -> String {
+    let phase = text(resource.body.pointer("/status/phase"));
+    match resource.body.pointer("/spec/unschedulable") {
+        Some(Value::Bool(true)) => format!("{phase},SchedulingDisabled"),
+        _ => phase,
     }
 }
 
@@ -216,6 +268,51 @@ mod tests {
         ] {
             assert_eq!(why(&claim(body)), expected);
         }
+    }
+
+    fn class(name: &str, created: &str, body: Value) -> Object {
+        let metadata = serde_json::from_value(json!({
+            "name": name, "namespace": "conductor-system", "creationTimestamp": created,
+            "annotations": {"conductor.io/is-default-class": "true"},
+        }));
+        let kind = Kind::Class(TypeId::RELATIONAL_DATABASE);
+        Object { kind, metadata: metadata.expect("it is metadata"), body }
+    }
+
+    #[test]
+    fn a_class_that_makes_nothing_and_an_unused_default_say_why() {
+        let template =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "${claim.spec.nothing}"}});
+        let classes = [
+            class("old", "2026-01-01T00:00:00Z", json!({})),
+            class("new", "2026-02-01T00:00:00Z", json!({})),
+            class("broken", "2025-01-01T00:00:00Z", json!({ "template": template })),
+            class("unread", "2025-01-01T00:00:00Z", json!({"capacity": 5})),
+        ];
+        let used = used_default(&classes);
+        let shown = |at: usize| {
+            let row = row(Listed::Classes, &classes[at], used.as_ref());
+            (row[2].clone(), row[5].clone())
+        };
+        assert_eq!(shown(0), ("unused".into(), "not used as the default: new is newer".into()));
+        assert_eq!(shown(1), ("yes".into(), "-".into()));
+        for at in [2, 3] {
+            assert!(shown(at).1.starts_with("makes nothing: "), "{:?}", shown(at));
+        }
+    }
+
+    #[test]
+    fn a_cordoned_resource_shows_that_nothing_comes_to_it() {
+        let body = |unschedulable: bool| {
+            json!({"spec": {"version": "99", "unschedulable": unschedulable},
+                "status": {"phase": "Available", "version": "15.18"}})
+        };
+        let kind = Kind::Resource(TypeId::RELATIONAL_DATABASE);
+        let shown = |unschedulable| {
+            row(Listed::Resources, &Object { kind, ..claim(body(unschedulable)) }, None)[1..4].join(" ")
+        };
+        assert_eq!(shown(true), "Available,SchedulingDisabled - 15.18");
+        assert_eq!(shown(false), "Available - 15.18");
     }
 
     #[test]

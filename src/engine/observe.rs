@@ -1,7 +1,7 @@
 //! Taking in what was seen: the cache first, then whoever it concerns is settled or woken.
 
 use super::{Binding, Effect, Engine, TOMBSTONES_MAX, Target};
-use crate::api::names::DEFAULT_PROFILE;
+use crate::api::names::{DEFAULT_PROFILE, IS_DEFAULT_CLASS};
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::lifecycle::{provisioned_names, with_checked_templates};
 use crate::model::{
@@ -23,7 +23,7 @@ impl Engine {
             }
             Kind::Class(ty) if self.is_ours(object) => self
                 .observe_class(with_checked_templates(Class::read(ty, object), &self.config.allowed_kinds)),
-            Kind::Resource(_) | Kind::Class(_) => {}
+            Kind::Resource(_) | Kind::Class(_) => self.tell_outside(object),
             Kind::Quota | Kind::ClusterQuota => self.observe_quota(Quota::read(object), object.kind),
             Kind::Limits => self.observe_limits(Limits::read(object)),
             Kind::Profile => self.observe_profile(ProfileObject::read(object)),
@@ -36,6 +36,34 @@ impl Engine {
 
     fn is_ours(&self, object: &Object) -> bool {
         object.metadata.namespace.as_deref() == Some(&*self.config.system_namespace)
+    }
+
+    /// A class or resource in another namespace takes no part, and has no status of ours to say so on.
+    fn tell_outside(&mut self, object: &Object) {
+        let meta = Meta::read(&object.metadata);
+        let system = &self.config.system_namespace;
+        let message = format!(
+            "it is ignored: {} is read in namespace {system} only; create it there, and delete it here",
+            object.kind.name()
+        );
+        self.tell(object.kind, &meta.key, &meta.uid, true, "OutsideSystemNamespace", message);
+    }
+
+    /// Of several default classes one counts, the newest: the others are told which.
+    pub(super) fn tell_defaults(&mut self, ty: TypeId) {
+        let Some(used) = self.state.default_class(ty).map(|class| class.meta.key.name.clone()) else {
+            return;
+        };
+        let classes = self.state.classes.values().filter(|class| class.ty == ty && class.is_default);
+        let unused = classes.filter(|class| !class.meta.deleting && class.meta.key.name != used);
+        let unused: Vec<(ObjectKey, Uid)> =
+            unused.map(|class| (class.meta.key.clone(), class.meta.uid.clone())).collect();
+        for (key, uid) in unused {
+            let message = format!(
+                "it is not used as the default class: of several the newest counts, which is {used}; take the annotation {IS_DEFAULT_CLASS} off all others"
+            );
+            self.tell(Kind::Class(ty), &key, &uid, true, "DefaultNotUsed", message);
+        }
     }
 
     pub(super) fn observe_claim(&mut self, claim: Claim, now: Time) {
@@ -177,6 +205,7 @@ impl Engine {
         }
         if self.synced && news {
             self.wake_for_class(ty, &name, was_default);
+            self.tell_defaults(ty);
         }
     }
 
@@ -526,6 +555,7 @@ impl Engine {
         }
         self.synced = true;
         self.tell_all_unreadable();
+        TypeId::all().for_each(|ty| self.tell_defaults(ty));
         let resources: Vec<ResourceId> = self.state.resources().map(|(id, _)| id).collect();
         let claims = self.take_unsettled();
         let classes: Vec<Target> =

@@ -1,6 +1,7 @@
 //! Everything that the engine reads, listed once or followed, for commands that only look. Nothing is written.
 
 use super::error::Error;
+use super::gate::Gate;
 use super::metrics::Metrics;
 use super::options::Options;
 use super::owner::Message;
@@ -9,12 +10,20 @@ use super::wire;
 use crate::event::Event;
 use crate::model::{Kind, Object, Revision};
 use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Events that may wait for whoever follows.
 const FOLLOWED_MAX: usize = 4_096;
+/// How many objects outside of the system namespace are reported at a time.
+const OUTSIDE_MAX: u32 = 100;
+/// How often they are looked for.
+const OUTSIDE_EVERY: Duration = Duration::from_secs(600);
+/// How often a process that does not lead looks whether it does.
+const LEADS_EVERY: Duration = Duration::from_millis(500);
 
 /// Every object of every kind that takes part in decisions.
 ///
@@ -45,6 +54,59 @@ pub async fn list(
         Error::List { what, why: watch.explain(&trouble) }
     })?;
     Ok(objects)
+}
+
+/// The classes or resources that live outside of the system namespace, where they take no part; nothing of other kinds.
+///
+/// # Errors
+/// As [`list_all`]; who may look at the system namespace only is refused.
+pub async fn list_outside(client: &Client, kind: Kind, system_namespace: &str) -> Result<Vec<Object>, Error> {
+    if home(kind, system_namespace).is_none() {
+        return Ok(Vec::new());
+    }
+    let route = wire::route(kind);
+    let api_version = kind.api_version();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.name().to_owned(),
+        plural: route.plural.clone(),
+        api_version: api_version.clone(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let outside = ListParams::default().fields(&format!("metadata.namespace!={system_namespace}"));
+    let listed = api.list(&outside.limit(OUTSIDE_MAX)).await.map_err(|error| {
+        let what = format!("{} ({}) of every namespace", route.plural, kind.api_version());
+        Error::List { what, why: error.to_string() }
+    })?;
+    let object = |found: DynamicObject| Object { kind, metadata: found.metadata, body: found.data };
+    let is_outside = |o: &Object| o.metadata.namespace.as_deref() != Some(system_namespace);
+    Ok(listed.items.into_iter().map(object).filter(is_outside).collect())
+}
+
+/// Reports what lives outside of the system namespace, as soon as this process leads and from time to time.
+pub(super) async fn report_outside(
+    client: Client,
+    system_namespace: String,
+    gate: Gate,
+    inbox: mpsc::Sender<Message>,
+) {
+    loop {
+        if !gate.is_open() {
+            tokio::time::sleep(LEADS_EVERY).await;
+            continue;
+        }
+        for kind in wire::kinds() {
+            // Without the right to look everywhere, nothing is known of it.
+            for object in list_outside(&client, kind, &system_namespace).await.unwrap_or_default() {
+                if inbox.send(Message::Event(Event::Seen(object))).await.is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(OUTSIDE_EVERY).await;
+    }
 }
 
 /// What is heard of kinds that are followed.

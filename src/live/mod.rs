@@ -39,7 +39,7 @@ pub(crate) use call::one_line;
 pub use connect::{connect, find_cluster};
 pub use desk::Desk;
 pub use error::Error;
-pub use look::{Followed, follow_all, list, list_all};
+pub use look::{Followed, follow_all, list, list_all, list_outside};
 pub use options::{Check, LeaseOptions, Options};
 pub use wire::kinds;
 
@@ -211,6 +211,13 @@ impl Controller {
         let home = Some(self.options.system_namespace.clone());
         let watch = self.watch(SourceReader, Slot::Secret, home, None);
         self.tasks.spawn(named("watch of Secrets", watch.follow()));
+        let outside = look::report_outside(
+            self.client.clone(),
+            self.options.system_namespace.clone(),
+            self.gate.clone(),
+            self.inbox.clone(),
+        );
+        self.tasks.spawn(named("looks outside of the system namespace", outside));
         let rechecks = publish::recheck(self.options.recheck, self.inbox.clone());
         self.tasks.spawn(named("looks at published Secrets", rechecks));
     }

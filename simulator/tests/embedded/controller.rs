@@ -82,6 +82,23 @@ async fn the_seed_s_claim_binds_to_the_database_that_it_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_class_outside_the_system_namespace_gets_an_event() {
+    let api = prepared().await;
+    let class = json!({"apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClass",
+        "metadata": {"name": "stray", "namespace": "wordpress"}, "engine": "mysql"});
+    apply(&api, class).await;
+    let stop = CancellationToken::new();
+    let options = live::Options { lease: None, ..live::Options::default() };
+    let controller = tokio::spawn(live::run(api.client(), options, stop.clone()));
+    let path = "/apis/events.k8s.io/v1/namespaces/wordpress/events";
+    let is_told = |events: &Value| events["items"].to_string().contains("OutsideSystemNamespace");
+    let events = until(&api, path, is_told).await;
+    assert!(events["items"].to_string().contains("conductor-system only"), "{events}");
+    stop.cancel();
+    controller.await.expect("it does not panic").expect("it ends as asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_connection_of_another_type_and_family_takes_the_place_of_what_nobody_may_change() {
     let api = prepared().await;
     let stop = CancellationToken::new();

@@ -355,6 +355,28 @@ fn a_class_that_declares_nothing_is_believed_in_nothing() {
 }
 
 #[test]
+fn of_two_default_classes_the_one_not_used_says_so() {
+    let both = || world().default_class("old", local()).created(1).default_class("new", local()).created(2);
+    let mut run = both().settle();
+    assert_eq!((run.notes("old"), run.notes("new").len()), (vec!["DefaultNotUsed"], 0));
+    let message = run.lab.notes().iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ");
+    assert!(message.contains("the newest counts, which is new"), "{message}");
+    run.edit(CLASS, "old", |class| class.metadata.annotations = None);
+    run.edit(CLASS, "new", |class| class.body["reclaimPolicy"] = json!("Retain"));
+    assert_eq!(run.notes("old").len(), 1, "one default class needs no word");
+}
+
+#[test]
+fn what_lives_outside_the_system_namespace_is_reported() {
+    let mut run = world().claim("c", of_class()).settle();
+    let mut outside = class("fast", local());
+    outside.metadata.namespace = Some("app".to_owned());
+    run.put(outside);
+    assert_eq!(run.notes("fast"), ["OutsideSystemNamespace"]);
+    assert_eq!(run.outcome("c"), "NoMatch");
+}
+
+#[test]
 fn the_version_that_an_implementation_reports_wins() {
     let class = json!({
         "reclaimPolicy": "Delete", "engine": "postgresql", "version": "99",
