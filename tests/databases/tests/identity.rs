@@ -11,11 +11,7 @@ use serde_json::json;
 /// Lets the DatabaseServer `main` lead to a server, with its administrator's password.
 async fn point(house: &House, server: &RealServer) {
     let access = server.access();
-    house
-        .turn
-        .put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "main-admin", "namespace": SYSTEM},
-            "stringData": {"username": access.username, "password": access.password.expose()}}))
-        .await;
+    house.administrator("main", server.plan.port, (&access.username, access.password.expose())).await;
     let port = Patch::Merge(json!({"spec": {"port": server.plan.port}}));
     house.api("DatabaseServer").patch("main", &PatchParams::default(), &port).await.expect("it is there");
 }
