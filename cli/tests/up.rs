@@ -480,7 +480,7 @@ fn a_full_disk_is_not_ready_and_space_makes_it_so_again() {
     let mut file = fs::File::create(&filler).unwrap();
     let mut size = 1 << 20;
     while size > 0 {
-        if file.write(&vec![0_u8; size]).is_err() {
+        if file.write_all(&vec![0_u8; size]).is_err() {
             size /= 2;
         }
     }

@@ -37,8 +37,8 @@ impl Small {
         let mut file = fs::File::create(self.0.join("filler")).expect("it can be made");
         let mut size = 1 << 20;
         while size > 0 {
-            match file.write(&vec![0_u8; size]) {
-                Ok(_) => {}
+            match file.write_all(&vec![0_u8; size]) {
+                Ok(()) => {}
                 Err(_) => size /= 2,
             }
         }
