@@ -79,7 +79,9 @@ fn a_reader_that_goes_away_changes_no_exit_code() {
     let (file, suite) = (path(&folder, "teams.rec"), path(&folder, "suite.yaml"));
     succeed(&run(&["sim", "import", TEAMS, "--out", &file]));
     let state = root().join(TEAMS).display().to_string();
-    std::fs::write(&suite, format!("state: [{state}]\nthresholds: {{pending: 0}}\n")).expect("it is written");
+    let head = "apiVersion: simulator.conductor.io/v1alpha1\nkind: GateSuite\n";
+    let suite_text = format!("{head}state: [{state}]\nthresholds: {{pending: 0}}\n");
+    std::fs::write(&suite, suite_text).expect("it is written");
     let storage = "quota/shop/shop:spec.limits[0].requests.storage=80Gi";
     for arguments in [
         &["--help"][..],

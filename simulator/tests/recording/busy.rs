@@ -124,11 +124,12 @@ fn chosen_by_hand(path: &Path, choose: impl Fn(usize) -> String) {
 #[test]
 fn no_wrong_choice_is_excused_because_the_cluster_is_busy() {
     let path = folder("by-hand").join("x.rec");
-    for (what, choose) in [
-        ("too large", &(|at| format!("vast-{at:02}")) as &dyn Fn(usize) -> String),
+    let choices: [(&str, &dyn Fn(usize) -> String); 3] = [
+        ("too large", &|at| format!("vast-{at:02}")),
         ("another engine", &|at| format!("other-{at:02}")),
         ("taken", &|_| "vast-00".to_owned()),
-    ] {
+    ];
+    for (what, choose) in choices {
         chosen_by_hand(&path, choose);
         let found = replay(&path, &Options::default()).expect("it plays");
         let wrong = of_claims(&found);
