@@ -149,8 +149,9 @@ fn every_line_that_up_prints_works_as_typed() {
         for _ in 0..2 {
             let output =
                 up.run(&lines.join("\n")).unwrap_or_else(|error| panic!("{more:?}: {lines:#?}: {error}"));
-            let promised = ["my-team/my-db Bound", "username:", "uri:"];
-            promised.map(|text| assert!(squeeze(&output).contains(text), "{text} is not in\n{output}"));
+            for promised in ["my-team/my-db Bound", "username:", "uri:"] {
+                assert!(squeeze(&output).contains(promised), "{promised} is not in\n{output}");
+            }
         }
         let phase = "kubectl -n my-team get rdbc my-db -o jsonpath='{.status.phase}'";
         assert_eq!(up.run(phase).unwrap(), "Bound");

@@ -258,7 +258,7 @@ impl Case<'_> {
 
     fn quota_behind(&self, reasons: &[&String]) -> Option<String> {
         let is_quota = |reason: &&String| reason.as_str() == bound::QUOTA_EXCEEDED;
-        reasons.iter().any(|reason| is_quota(reason)).then(|| self.change_of_quota()).flatten()
+        reasons.iter().any(is_quota).then(|| self.change_of_quota()).flatten()
     }
 
     /// A quota of the claim changed, or another claim that is counted in it came or went.
