@@ -7,6 +7,8 @@
 pub mod action;
 pub mod api;
 pub mod cache;
+#[cfg(feature = "live")]
+mod client_error;
 pub mod database;
 pub mod engine;
 pub mod event;

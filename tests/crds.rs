@@ -156,7 +156,7 @@ fn columns_tell_what_is_asked_first() {
         })
         .collect();
     expect_test::expect![[r#"
-        relationaldatabase: Engine Version Class Storage Phase Claim Claim-Namespace (Reclaim) (HA) (Reason) Age
+        relationaldatabase: Engine Version Class Storage Phase Unschedulable Claim Claim-Namespace (Reported) (Reclaim) (HA) (Reason) Age
         relationaldatabaseclaim: Phase Resource Class Reason Ready Since Age (Engine) (Version) (Message)
         relationaldatabaseclass: Reclaim Default Engine (Implementation) Age
         claimquota: Used (Claims-Used) (Claims-Limit) Age

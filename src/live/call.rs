@@ -1,7 +1,7 @@
 //! One call to the API: a request under a timeout, and its answer as a status and JSON. What an answer
 //! means is not decided here, and nothing is tried twice.
 
-use super::connect::of_credentials;
+use crate::client_error::one_line;
 use http::{Request, StatusCode, header};
 use kube::Client;
 use kube::client::Body;
@@ -45,26 +45,6 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Reply, kube:
         Value::from(String::from_utf8_lossy(&bytes).chars().take(TEXT_MAX).collect::<String>())
     });
     Ok(Reply::Answered { status, body, retry_after: seconds.map(Duration::from_secs) })
-}
-
-/// An error and its causes; the outermost alone often says no more than "service error". Where credentials are the cause,
-/// the library's text may quote them, and ours takes its place.
-pub(crate) fn one_line(error: &dyn std::error::Error) -> String {
-    let mut causes = std::iter::successors(error.source(), |cause| cause.source());
-    if let Some(text) = causes.find_map(of_credentials) {
-        return text;
-    }
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = error.source();
-    }
-    line
 }
 
 /// What the API says in an answer that is a `Status`, or whatever it said instead.

@@ -1,10 +1,10 @@
 //! A client for the cluster of a kubeconfig, or of the pod that we run in. It retries nothing by itself:
 //! a write that was decided while we led must not land after the lease is lost.
 
-use super::call::one_line;
 use super::error::Error;
+use crate::client_error::one_line;
 use kube::Client;
-use kube::client::{AuthError, ClientBuilder};
+use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -105,33 +105,10 @@ fn without_content(error: &KubeconfigError) -> String {
     }
 }
 
-/// What is wrong with the credentials of a kubeconfig, without a word of what a plugin printed or was called with. Nothing
-/// where that is not the cause of an error.
-pub(super) fn of_credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let wrong = error.downcast_ref::<AuthError>()?;
-    Some(match wrong {
-        AuthError::AuthExecRun { out, .. } => format!(
-            "the command in user.exec of the kubeconfig failed ({}); run it by hand to see why (its output is not shown, it may hold a token)",
-            out.status
-        ),
-        AuthError::AuthExecParse(_) | AuthError::AuthExec(_) | AuthError::AuthExecSerialize(_) => {
-            "the command in user.exec of the kubeconfig did not print an ExecCredential".to_owned()
-        }
-        AuthError::ParseTokenKey(_) => {
-            "the token-key of the kubeconfig's auth-provider fits nothing".to_owned()
-        }
-        AuthError::MalformedTokenExpirationDate(_) => "the token's expiry is not a time".to_owned(),
-        AuthError::InvalidBasicAuth(_) => {
-            "username or password holds characters that no header takes".to_owned()
-        }
-        AuthError::InvalidBearerToken(_) => "the token holds characters that no header takes".to_owned(),
-        other => other.to_string(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::client::AuthError;
 
     const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZS1sb25nLXRva2VuLW9mLTY0LWNoYXJzIn0";
 

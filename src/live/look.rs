@@ -7,6 +7,7 @@ use super::options::Options;
 use super::owner::Message;
 use super::watch::{KindReader, Reader, Watch};
 use super::wire;
+use crate::client_error::one_line;
 use crate::event::Event;
 use crate::model::{Kind, Object, Revision};
 use kube::Client;
@@ -78,7 +79,7 @@ pub async fn list_outside(client: &Client, kind: Kind, system_namespace: &str) -
     let outside = ListParams::default().fields(&format!("metadata.namespace!={system_namespace}"));
     let listed = api.list(&outside.limit(OUTSIDE_MAX)).await.map_err(|error| {
         let what = format!("{} ({}) of every namespace", route.plural, kind.api_version());
-        Error::List { what, why: error.to_string() }
+        Error::List { what, why: one_line(&error) }
     })?;
     let object = |found: DynamicObject| Object { kind, metadata: found.metadata, body: found.data };
     let is_outside = |o: &Object| o.metadata.namespace.as_deref() != Some(system_namespace);

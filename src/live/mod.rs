@@ -35,7 +35,6 @@ mod watch;
 mod wire;
 mod writer;
 
-pub(crate) use call::one_line;
 pub use connect::{connect, find_cluster};
 pub use desk::Desk;
 pub use error::Error;

@@ -1,12 +1,13 @@
 //! One kind followed: listed page by page, then watched, listed anew when the API has forgotten where we were.
 //! It turns JSON into events and keeps no objects; what they mean is the engine's.
 
-use super::call::{Reply, call, message, one_line};
+use super::call::{Reply, call, message};
 use super::chance;
 use super::health::Health;
 use super::metrics::{EXPIRED, FAILED, Metrics};
 use super::owner::Message;
 use super::wire::{self, Route};
+use crate::client_error::one_line;
 use crate::event::{Event, Gone};
 use crate::model::{Kind, Object, Revision, Uid};
 use futures::AsyncBufReadExt;

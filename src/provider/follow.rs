@@ -2,6 +2,7 @@
 //! of a cluster do is only followed where there is an occasion to.
 
 use super::mirror::{Keys, Mirror, News, mirror};
+use crate::client_error::one_line;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
@@ -133,7 +134,7 @@ pub(super) fn follow<W: Send + 'static>(
                 Ok(event) => scribe.note(event),
                 Err(error) => {
                     // The library logs it as well, each time and without the kind: its lines are left out.
-                    let why = crate::live::one_line(&error);
+                    let why = one_line(&error);
                     if warned.as_ref() != Some(&why) {
                         tracing::warn!(kind = name, why, "the watch failed, trying again");
                         warned = Some(why);

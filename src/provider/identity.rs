@@ -127,7 +127,8 @@ pub(super) async fn warn(
     let kind = world::servers(reference.kind);
     let event = Event {
         metadata: ObjectMeta {
-            generate_name: Some(format!("{}.", reference.name)),
+            // A dot at its end would make it no valid prefix.
+            generate_name: Some(format!("{}-", reference.name)),
             namespace: Some(desk.namespace.clone()),
             ..ObjectMeta::default()
         },

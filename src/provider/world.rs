@@ -238,6 +238,16 @@ impl World {
         })
     }
 
+    /// A resource that takes no claims yet, and whose server has a database that was restored for a claim of this namespace
+    /// and name.
+    pub fn closed_resource_of_restored(&self, namespace: &str, name: &str) -> Option<String> {
+        let restored = self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")));
+        restored.into_iter().find_map(|record| {
+            let resource = self.resources.first(&Key::Uid(text(&record, "/spec/resource/uid").to_owned()))?;
+            (text(&resource, "/status/phase") == "Released").then(|| resource.name_any())
+        })
+    }
+
     /// A database that somebody asked back for a claim of this name on this server.
     pub fn undeleted(&self, claim: &DynamicObject, server: &ServerRef) -> Option<Arc<DynamicObject>> {
         let (namespace, name) = (claim.namespace().unwrap_or_default(), claim.name_any());

@@ -4,7 +4,7 @@
 use crate::source::{Source, Violation, paths};
 
 /// Rooms that look outside; pure rooms never use them.
-pub const WINDOWS: [&str; 3] = ["live", "provider", "broker"];
+pub const WINDOWS: [&str; 4] = ["client_error", "live", "provider", "broker"];
 
 /// Every room and the rooms it may use, from the ground up. Only the engine composes.
 #[rustfmt::skip]
@@ -22,7 +22,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("scheduler", &["api", "model", "cache", "framework", "plugins", "queue"]),
     ("lifecycle", &["api", "model", "cache", "template", "event", "action"]),
     ("engine",    PURE),
-    ("provider",  &["api", "model", "database"]),
+    ("client_error", &[]),
+    ("provider",  &["api", "model", "database", "client_error"]),
     ("broker",    PURE),
     ("live",      ALL),
 ];
@@ -56,6 +57,7 @@ const ALL: &[&str] = &[
     "lifecycle",
     "engine",
     "database",
+    "client_error",
     "provider",
     "broker",
 ];

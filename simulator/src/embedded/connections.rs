@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
     places: Arc<Semaphore>,
-    strangers: Arc<Mutex<VecDeque<(u64, CancellationToken)>>>,
+    strangers: Arc<Mutex<VecDeque<Stranger>>>,
     strangers_max: usize,
     pub greet_within: Duration,
     idle_max: Duration,
@@ -44,18 +44,32 @@ impl Connections {
         let mut strangers = self.strangers.lock();
         let full = self.places.available_permits() == 0;
         if full || strangers.len() >= self.strangers_max {
-            // The oldest has had the longest time to say who it is.
-            strangers.pop_front()?.1.cancel();
+            // The oldest has had the longest time to say who it is. One whose request is being answered has said it: in a
+            // burst of clients that is most of them, and they are closed for nobody.
+            let silent = strangers.iter().position(|stranger| stranger.used.borrow().open == 0);
+            match silent.and_then(|at| strangers.remove(at)) {
+                Some(silent) => silent.closed.cancel(),
+                None if full => return None,
+                None => {}
+            }
         }
-        let closed = CancellationToken::new();
-        strangers.push_back((id, closed.clone()));
+        let (closed, used) = (CancellationToken::new(), watch::Sender::new(Use::default()));
+        strangers.push_back(Stranger { id, closed: closed.clone(), used: used.clone() });
         drop(strangers);
-        Some(Guest { id, closed, connections: self.clone(), used: watch::Sender::new(Use::default()) })
+        Some(Guest { id, closed, connections: self.clone(), used })
     }
 
     fn forget(&self, id: u64) {
-        self.strangers.lock().retain(|(one, _)| *one != id);
+        self.strangers.lock().retain(|stranger| stranger.id != id);
     }
+}
+
+/// A connection that has not shown a known token.
+#[derive(Debug)]
+struct Stranger {
+    id: u64,
+    closed: CancellationToken,
+    used: watch::Sender<Use>,
 }
 
 /// What a connection is used for.

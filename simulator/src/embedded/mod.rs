@@ -87,7 +87,8 @@ pub struct Options {
     pub system_namespace: Option<String>,
     /// Connections at a time; more are refused.
     pub connections_max: usize,
-    /// Connections at a time that have not shown a known token yet; the oldest of them makes room for the next.
+    /// Connections at a time that have not shown a known token yet; the oldest of them that is silent makes room for the
+    /// next.
     pub strangers_max: usize,
     /// How long a connection may take for its TLS handshake and its first request.
     pub greet_within: Duration,
@@ -111,7 +112,8 @@ impl Default for Options {
             system_namespace: None,
             // Half of the descriptors that a process usually has: the rest is the controllers' and the databases'.
             connections_max: 512,
-            strangers_max: 64,
+            // A controller opens a connection for each of its watches at once, and none of them is a stranger for long.
+            strangers_max: 512,
             greet_within: Duration::from_secs(20),
             idle_max: Duration::from_secs(120),
             clock: Clock::system(),

@@ -3,7 +3,7 @@
 
 use super::line::{Change, Line};
 use super::reader::{MAGIC, ReadError, Reader, is_stdin};
-use super::redact::STAND_INS;
+use super::redact::{STAND_INS, is_stub_spec};
 use crate::plan::API_VERSION;
 use serde::Serialize;
 use serde_json::Value;
@@ -143,7 +143,6 @@ impl Scan<'_> {
             ("/parameters", "parameters"),
             ("/spec/inputs", "what a template was given"),
             ("/spec/template/spec", "a template's content"),
-            ("/template/spec", "a template's content"),
             ("/spec/templates", "a template's content"),
             ("/templates", "a template's content"),
         ] {
@@ -151,6 +150,10 @@ impl Scan<'_> {
             if object.pointer(pointer).is_some_and(|value| !value.is_null()) {
                 self.find(pointer, rule);
             }
+        }
+        let content = object.pointer("/template/spec").filter(|spec| !spec.is_null());
+        if content.is_some_and(|spec| !is_stub_spec(spec)) {
+            self.find("/template/spec", "a template's content");
         }
     }
 

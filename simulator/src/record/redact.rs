@@ -331,10 +331,35 @@ fn class_stub(ty: TypeId, recipe: &Recipe) -> Value {
     stub
 }
 
+/// Whether the content of a recorded template is what [`class_stub`] writes and nothing else: the names of fields that
+/// claims and resources have, and of capacities.
+pub(super) fn is_stub_spec(spec: &Value) -> bool {
+    let takes = spec.as_object().filter(|spec| spec.len() == 1).and_then(|spec| spec.get("takes"));
+    takes.and_then(Value::as_array).is_some_and(|takes| takes.iter().all(is_stub_path))
+}
+
+fn is_stub_path(path: &Value) -> bool {
+    let Some(path) = path.as_str() else { return false };
+    if [TAKES_ALL, "${resource.spec.capacity}"].contains(&path) {
+        return true;
+    }
+    let named = |before: &str| path.strip_prefix(before)?.strip_suffix("\"]}");
+    let is_field =
+        |name: &str| TypeId::all().any(|ty| ty.rules().fields.iter().any(|rule| rule.resource == name));
+    let is_amount = |name: &str| {
+        name.len() <= 63 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b))
+    };
+    named("${resource.spec[\"").is_some_and(is_field)
+        || named("${resource.spec.capacity[\"").is_some_and(is_amount)
+}
+
+/// What a class takes of which nothing is known: it may be everything.
+const TAKES_ALL: &str = "${claim}";
+
 /// Recordings that were made before stand-ins said what a class takes: it was not known to refuse anything by it.
 pub(super) fn widen_old_class(body: &mut Map<String, Value>) {
     if let Some(template) = body.get_mut("template").filter(|template| **template == stub()) {
-        template["spec"] = json!({"takes": ["${claim}"]});
+        template["spec"] = json!({"takes": [TAKES_ALL]});
     }
 }
 
@@ -461,8 +486,19 @@ mod tests {
         let mut again = recorded.clone();
         widen_old_class(&mut again);
         assert_eq!(again, recorded, "it says already what it takes");
+        assert!(is_stub_spec(&recorded["template"]["spec"]));
         let mut old = Map::from_iter([("template".to_owned(), stub())]);
         widen_old_class(&mut old);
+        assert!(is_stub_spec(&old["template"]["spec"]));
         assert_eq!(read(old).taken.amounts(), Amounts::All);
+        for content in [
+            json!({"takes": ["${resource.spec[\"password\"]}"]}),
+            json!({"takes": ["${resource.spec.capacity[\"a secret\"]}"]}),
+            json!({"takes": ["hunter2"]}),
+            json!({"takes": [], "password": "hunter2"}),
+            json!({"image": "db:1"}),
+        ] {
+            assert!(!is_stub_spec(&content), "{content}");
+        }
     }
 }

@@ -67,6 +67,15 @@ async fn silent_connections_keep_no_client_out() {
     served.shutdown().await;
 }
 
+/// As controllers do that start: each of their watches has a connection of its own, and all of them come at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_clients_is_served_in_full() {
+    let served = serve(Options::default()).await;
+    let counts = futures::future::join_all((0..200).map(|_| count_namespaces(&served))).await;
+    assert_eq!(counts, vec![4; 200]);
+    served.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_outlives_the_idle_time_of_its_connection() {
     let brief = Duration::from_millis(100);

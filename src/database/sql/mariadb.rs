@@ -272,7 +272,7 @@ mod tests {
             GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER, DELETE HISTORY ON `ESC`.* TO 'C_b'@'%'
             ALTER USER 'C_a'@'%' WITH MAX_USER_CONNECTIONS 9
             ALTER USER 'C_b'@'%' WITH MAX_USER_CONNECTIONS 9
-            UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 7d419bee1fc941e4' WHERE kind = 'database' AND name = 'C'
+            UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 6ea5310545c62a6a' WHERE kind = 'database' AND name = 'C'
             ALTER USER 'C_b'@'%' IDENTIFIED VIA mysql_native_password USING '*94BD' ACCOUNT UNLOCK
             UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 7' WHERE kind = 'user' AND name = 'C_b'
             ALTER USER 'C_a'@'%' ACCOUNT LOCK

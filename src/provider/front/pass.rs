@@ -191,6 +191,12 @@ impl Fronts {
         let annotations = json!({DELIVERED_IN: asked.secret, PLACED_BY: asked.placement().to_string()});
         match found {
             None => {
+                // Written now, its claim would be bound to another server, where no empty database takes its place.
+                if let Some(resource) = self.provider.world.closed_resource_of_restored(&namespace, &name) {
+                    return Err(Trouble::Refused(format!(
+                        "the database that was restored for it is on {resource}, which does not take claims again yet"
+                    )));
+                }
                 let claim = json!({
                     "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
                     "metadata": {"name": name, "namespace": namespace, "annotations": annotations,

@@ -323,7 +323,9 @@ fn controller_rights() -> Vec<Right> {
             ("create update delete deletecollection", STORAGE, CLAIMS, "shop", "", false),
             // Resources and classes elsewhere are not its own.
             (EVERYTHING, STORAGE, RESOURCES, "shop", "", false),
-            (READ, STORAGE, CLASSES, "shop", "", false),
+            // Classes are read by everybody who is logged in.
+            (READ, STORAGE, CLASSES, "shop", "", true),
+            (WRITE, STORAGE, CLASSES, "shop", "", false),
             ("deletecollection update", STORAGE, RESOURCES, SYSTEM, "", false),
             ("create update delete", STORAGE, CLASSES, SYSTEM, "", false),
             (WRITE, OURS, "claimquotas clusterclaimquotas claimlimits schedulingprofiles", "shop", "", false),

@@ -79,6 +79,22 @@ impl Demand {
         self.house.api("LocalServer").list(&ListParams::default()).await.expect("the API lists").items
     }
 
+    /// Waits until the only server is offered again.
+    async fn takes_claims_again(&self) {
+        until("its server takes claims again", async || {
+            let servers = self.servers().await;
+            let [server] = &servers[..] else { panic!("one server, and no other") };
+            assert!(
+                server.metadata.deletion_timestamp.is_none(),
+                "the server of a kept database is being deleted"
+            );
+            let kind = conductor::model::Kind::Resource(conductor::model::TypeId::RELATIONAL_DATABASE);
+            let all = self.house.turn.objects(kind, SYSTEM).list(&ListParams::default()).await.ok()?;
+            all.items.iter().any(|found| found.data["status"]["phase"] == "Available").then_some(())
+        })
+        .await;
+    }
+
     async fn stop(self) {
         self.controller.stop().await.expect("it stops when asked to");
         let _ = std::fs::remove_dir_all(&self.files[0]);
@@ -93,18 +109,7 @@ async fn a_recycled_database_keeps_its_server_and_comes_back() {
     login.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
     let id = demand.delete().await;
     demand.house.record_in(&id, "Retained").await;
-    until("its server takes claims again", async || {
-        let servers = demand.servers().await;
-        let [server] = &servers[..] else { panic!("one server, and no other") };
-        assert!(
-            server.metadata.deletion_timestamp.is_none(),
-            "the server of a kept database is being deleted"
-        );
-        let kind = conductor::model::Kind::Resource(conductor::model::TypeId::RELATIONAL_DATABASE);
-        let all = demand.house.turn.objects(kind, SYSTEM).list(&ListParams::default()).await.ok()?;
-        all.items.iter().any(|found| found.data["status"]["phase"] == "Available").then_some(())
-    })
-    .await;
+    demand.takes_claims_again().await;
     undelete(&demand.house.client, SYSTEM, ("app", "hosts")).await.expect("it is kept");
     let again = demand.claim(json!({})).await;
     assert_eq!(again.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "with its data");
@@ -127,6 +132,7 @@ async fn a_label_that_retains_keeps_databases_too() {
     login.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
     let id = demand.delete().await;
     demand.house.record_in(&id, "Retained").await;
+    demand.takes_claims_again().await;
     undelete(&demand.house.client, SYSTEM, ("app", "hosts")).await.expect("it is kept");
     let again = demand.claim(json!({})).await;
     assert_eq!(again.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "with its data");

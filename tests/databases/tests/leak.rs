@@ -174,7 +174,7 @@ async fn no_grant_and_no_event_of_the_holder_outlives_a_leak() {
             _ => "SET PASSWORD = 'known-to-the-thief'",
         };
         leaked
-            .run(&format!("CREATE EVENT again ON SCHEDULE EVERY 1 SECOND STARTS '2100-01-01' DO {known}"))
+            .run(&format!("CREATE EVENT again ON SCHEDULE EVERY 1 SECOND STARTS '2037-01-01' DO {known}"))
             .await
             .expect("it may");
         let asked =
