@@ -110,7 +110,7 @@ pub struct QuotaLimit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub claims: Option<i64>,
-    /// The most that the claims may request together, by name.
+    /// The most that claims may request together, by name; what one has to itself without a request counts as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Quantities>,
 }

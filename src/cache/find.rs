@@ -3,6 +3,7 @@
 //! Two ways lead to the best fit of a cell. Where much fits, it is soon met in the cell's own best-fit order.
 //! Where little does, only the shapes whose static answers are yes are opened, and the first fit of each compared.
 
+use super::Headroom;
 use super::index::{Cell, CellId, ClassIndex, Index, Member, Pool, ResourceId, Shape, Standing};
 use super::looks::Accepted;
 use super::shape::{Free, Named};
@@ -20,6 +21,9 @@ pub struct Ask<'a> {
     pub class: ClassAsk<'a>,
     /// Everything else.
     pub wants: &'a Wants,
+    /// What quotas leave, where they limit what the claim may hold. Only searches for a fit heed it: why a resource
+    /// does not fit is another question.
+    pub headroom: Option<&'a Headroom>,
 }
 
 /// Which class is searched.
@@ -148,7 +152,9 @@ impl Index {
                 Some(Standing::Shared) => either.shared,
                 _ => false,
             };
-            let fits = |id: &ResourceId| wanted(id) && self.first_refusal(ask, *id).is_none();
+            let fits = |id: &ResourceId| {
+                wanted(id) && self.first_refusal(ask, *id).is_none() && self.is_within_quotas(ask, *id)
+            };
             posting.into_iter().filter(fits).for_each(|id| best.consider(self.candidate(id)));
         } else if !search.accepted.all.is_empty() {
             self.each_pool(ask, |pool| {
@@ -183,7 +189,7 @@ impl Index {
             if known.is_some_and(|known| known < free) {
                 return;
             }
-            if free.covers(&search.want) && self.passes_residual(&search.residual, named.id) {
+            if free.covers(&search.want) && self.passes(search, named.id) {
                 return best.consider(self.candidate(named.id));
             }
         }
@@ -199,8 +205,7 @@ impl Index {
         let sets = [(either.vacant, &shape.members.vacant), (either.shared, &shape.members.shared)];
         sets.into_iter().filter(|(wanted, _)| *wanted).filter_map(|(_, offers)| {
             let mut fits = offers.fitting(&search.want);
-            fits.find(|(_, named)| self.passes_residual(&search.residual, named.id))
-                .map(|(_, named)| named.id)
+            fits.find(|(_, named)| self.passes(search, named.id)).map(|(_, named)| named.id)
         })
     }
 
@@ -208,11 +213,12 @@ impl Index {
     /// shape, and every shared one.
     pub fn candidates(&self, ask: &Ask<'_>, vacant: bool, shared: bool) -> Vec<Candidate<'_>> {
         let search = self.search(ask);
-        let passes = |named: &Named| self.passes_residual(&search.residual, named.id);
+        let passes = |named: &Named| self.passes(&search, named.id);
+        let is_asked_of_each = !search.residual.is_empty() || ask.headroom.is_some();
         let mut found = Vec::new();
         self.each_matching_shape(&search, |shape| {
             let mut add = |named: &Named| found.extend(self.candidate(named.id));
-            if vacant && search.residual.is_empty() {
+            if vacant && !is_asked_of_each {
                 shape.members.vacant.fitting_amounts(&search.want).for_each(|(_, named)| add(named));
             } else if vacant {
                 let fits = shape.members.vacant.fitting(&search.want);
@@ -232,7 +238,7 @@ impl Index {
         let mut found = Vec::new();
         self.each_matching_shape(&search, |shape| {
             let fits = shape.members.vacant.fitting(&search.want);
-            let fits = fits.filter(|(_, n)| self.passes_residual(&search.residual, n.id));
+            let fits = fits.filter(|(_, n)| self.passes(&search, n.id));
             found.extend(fits.take(most).filter_map(|(_, n)| self.candidate(n.id)));
         });
         found.sort_by(|a, b| a.compare(b, prefer));
@@ -388,6 +394,18 @@ impl Index {
     pub(super) fn passes_residual(&self, residual: &[&Requirement], id: ResourceId) -> bool {
         residual.is_empty()
             || self.member(id).is_some_and(|m| residual.iter().all(|r| r.matches(m.offer.labels.get(&r.key))))
+    }
+
+    /// Whether a resource that fits as far as the index can tell passes what is asked of each one.
+    fn passes(&self, search: &Search<'_>, id: ResourceId) -> bool {
+        self.passes_residual(&search.residual, id) && self.is_within_quotas(search.ask, id)
+    }
+
+    fn is_within_quotas(&self, ask: &Ask<'_>, id: ResourceId) -> bool {
+        ask.headroom.is_none_or(|headroom| {
+            let offer = self.member(id).map(|member| &member.offer);
+            offer.is_some_and(|offer| headroom.allows(offer, &ask.wants.requests, ask.wants.exclusive))
+        })
     }
 
     /// The resources that a residual requirement lists by value, where they are few.

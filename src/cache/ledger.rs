@@ -1,8 +1,8 @@
 //! Who is charged for what: the use of every quota, kept as claims are assumed and forgotten.
 //! A charge is made with the decision and taken back with it, so two claims can never share the last slot.
 
-use crate::model::quota::{Named, QuotaLimit};
-use crate::model::{Capacity, Labels, Lookup, Name, Quantity, Quota, Uid};
+use crate::model::quota::QuotaLimit;
+use crate::model::{Capacity, Labels, Lookup, Name, Offer, Quantity, Quota, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which quota: namespace and name, the namespace empty for cluster quotas.
@@ -14,7 +14,8 @@ pub struct QuotaKey {
     pub name: Name,
 }
 
-/// What one claim counts for.
+/// What one claim counts for. Of what it requests, that counts; of what it does not, what it holds: no claim counts for
+/// nothing by leaving a request out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// The claim's namespace.
@@ -23,8 +24,42 @@ pub struct Charge {
     pub class: Option<Name>,
     /// The engine that it asks for; a claim that names none counts against every engine.
     pub engine: Option<Name>,
-    /// What it asks for.
-    pub requests: Capacity,
+    /// What it counts for, by capacity.
+    pub amounts: Capacity,
+}
+
+/// What the quotas of a namespace leave for one more claim of an engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headroom {
+    rooms: Vec<Room>,
+}
+
+/// What one limit leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Room {
+    /// For resources of this class only.
+    class: Option<Name>,
+    /// Whether it leaves one more claim.
+    has_slot: bool,
+    /// By capacity: what is used, and the limit.
+    amounts: Vec<(Name, Quantity, Quantity)>,
+}
+
+impl Headroom {
+    /// Whether the quotas leave room for a claim with these requests on this resource. An amount that is limited and that
+    /// neither says anything of cannot be counted, and has no room.
+    pub fn allows(&self, offer: &Offer, requests: &Capacity, is_exclusive: bool) -> bool {
+        let is_alone = offer.is_held_alone(is_exclusive);
+        let counts = |room: &&Room| room.class.is_none() || room.class == offer.class;
+        let fits = |(name, used, most): &(Name, Quantity, Quantity)| {
+            let counted = match requests.get(name) {
+                requested if is_alone && requested.is_zero() => offer.capacity.get(name),
+                requested => requested,
+            };
+            !counted.is_zero() && used.saturating_add(counted) <= *most
+        };
+        self.rooms.iter().filter(counts).all(|room| room.has_slot && room.amounts.iter().all(fits))
+    }
 }
 
 /// A quota that a claim would exceed, with the numbers.
@@ -38,16 +73,21 @@ pub struct Overrun {
     pub scope: Option<Name>,
     /// How much is used.
     pub used: Quantity,
-    /// How much this claim asks.
-    pub asked: Quantity,
+    /// How much this claim would add; zero where that cannot be counted.
+    pub added: Quantity,
     /// How much there may be.
     pub limit: Quantity,
 }
 
 impl Overrun {
+    /// Whether the limit is on something of which the claim would get an unknown amount.
+    pub fn is_uncounted(&self) -> bool {
+        self.added.is_zero()
+    }
+
     /// By how much the limit would have to grow.
     pub fn missing(&self) -> Quantity {
-        self.used.saturating_add(self.asked).saturating_sub(self.limit)
+        self.used.saturating_add(self.added).saturating_sub(self.limit)
     }
 }
 
@@ -56,8 +96,8 @@ impl Overrun {
 pub struct Use {
     /// Claims counted.
     pub claims: u64,
-    /// Sum of their requests.
-    pub requests: Capacity,
+    /// Sum of their amounts.
+    pub amounts: Capacity,
 }
 
 #[derive(Clone, Debug)]
@@ -117,6 +157,11 @@ impl Ledger {
         cluster
     }
 
+    /// The namespaces whose labels are known.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Name> {
+        self.namespaces.keys()
+    }
+
     /// The charge of a claim, where it has one.
     pub fn find_charge(&self, claim: &Uid) -> Option<&Charge> {
         self.charges.get(claim)
@@ -150,13 +195,33 @@ impl Ledger {
         self.accounts.is_empty()
     }
 
-    /// Every limit that `charge` would exceed on top of what is used, in a stable order.
-    pub fn overruns(&self, charge: &Charge) -> Vec<Overrun> {
+    /// What the quotas of a namespace leave; nothing where none limits claims of this engine there.
+    pub fn headroom(&self, namespace: &Name, engine: Option<&Name>) -> Option<Headroom> {
+        let mut rooms = Vec::new();
+        for (_, account) in self.accounts_for(namespace) {
+            let limits = account.quota.limits.iter().flatten().zip(&account.used);
+            for (limit, used) in limits.filter(|(limit, _)| counts_engine(limit, engine)) {
+                let amounts = limit.requests.iter();
+                rooms.push(Room {
+                    class: limit.class.clone(),
+                    has_slot: limit.claims.is_none_or(|most| used.claims < most),
+                    amounts: amounts
+                        .map(|(name, most)| (name.clone(), used.amounts.get(name), *most))
+                        .collect(),
+                });
+            }
+        }
+        (!rooms.is_empty()).then_some(Headroom { rooms })
+    }
+
+    /// Every limit that `charge` would exceed on top of what is used, in a stable order. Where the charge `is_final`, it is
+    /// known what the claim would get, and what is limited and not in the charge cannot be counted.
+    pub fn overruns(&self, charge: &Charge, is_final: bool) -> Vec<Overrun> {
         let mut overruns = Vec::new();
         for (key, account) in self.accounts_for(&charge.namespace) {
             let limits = account.quota.limits.iter().flatten();
             for (limit, used) in limits.zip(&account.used).filter(|(limit, _)| counts(limit, charge)) {
-                overruns.extend(limit_overruns(key, limit, used, charge));
+                overruns.extend(limit_overruns(key, limit, used, charge, is_final));
             }
         }
         overruns
@@ -232,10 +297,10 @@ impl Use {
     fn add(&mut self, charge: &Charge, add: bool) {
         if add {
             self.claims += 1;
-            self.requests = self.requests.saturating_add(&charge.requests);
+            self.amounts = self.amounts.saturating_add(&charge.amounts);
         } else {
             self.claims = self.claims.saturating_sub(1);
-            self.requests = self.requests.saturating_sub(&charge.requests);
+            self.amounts = self.amounts.saturating_sub(&charge.amounts);
         }
     }
 }
@@ -243,30 +308,41 @@ impl Use {
 /// Whether `limit` counts a claim with this charge.
 fn counts(limit: &QuotaLimit, charge: &Charge) -> bool {
     let class = limit.class.as_ref().is_none_or(|class| charge.class.as_ref() == Some(class));
-    let engine = match (&limit.engine, &charge.engine) {
-        (None, _) | (Some(_), None) => true,
-        (Some(limit), Some(charge)) => limit == charge,
-    };
-    class && engine
+    class && counts_engine(limit, charge.engine.as_ref())
 }
 
-fn limit_overruns(key: &QuotaKey, limit: &QuotaLimit, used: &Use, charge: &Charge) -> Vec<Overrun> {
-    let overrun = |what: &str, used: Quantity, asked: Quantity, most: Quantity| {
-        (used.saturating_add(asked) > most).then(|| Overrun {
+/// Whether `limit` counts claims of this engine. A claim that names none counts against every engine.
+fn counts_engine(limit: &QuotaLimit, engine: Option<&Name>) -> bool {
+    match (&limit.engine, engine) {
+        (None, _) | (Some(_), None) => true,
+        (Some(limit), Some(engine)) => limit == engine,
+    }
+}
+
+fn limit_overruns(
+    key: &QuotaKey,
+    limit: &QuotaLimit,
+    used: &Use,
+    charge: &Charge,
+    is_final: bool,
+) -> Vec<Overrun> {
+    let overrun = |what: &str, used: Quantity, added: Quantity, most: Quantity| {
+        let uncounted = is_final && added.is_zero();
+        // A claim that requests nothing of a capacity does not exceed it, even where it is exceeded already.
+        let exceeds = !added.is_zero() && used.saturating_add(added) > most;
+        (uncounted || exceeds).then(|| Overrun {
             quota: key.clone(),
             what: Name::from(what),
             scope: limit.class.clone().or_else(|| limit.engine.clone()),
             used,
-            asked,
+            added,
             limit: most,
         })
     };
     let count = |n: u64| Quantity::from_units(i64::try_from(n).unwrap_or(i64::MAX));
     let claims = limit.claims.and_then(|most| overrun("claims", count(used.claims), count(1), count(most)));
-    let named: &Named = &limit.requests;
-    // A claim that asks nothing of a capacity cannot exceed it, even where it is exceeded already.
-    let asked = named.iter().filter(|(name, _)| !charge.requests.get(name).is_zero());
-    let requests = asked
-        .filter_map(|(name, most)| overrun(name, used.requests.get(name), charge.requests.get(name), *most));
-    claims.into_iter().chain(requests).collect()
+    let amounts = limit.requests.iter();
+    let amounts = amounts
+        .filter_map(|(name, most)| overrun(name, used.amounts.get(name), charge.amounts.get(name), *most));
+    claims.into_iter().chain(amounts).collect()
 }

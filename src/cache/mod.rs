@@ -17,7 +17,7 @@ mod tally;
 
 pub use find::{Ask, Candidate, ClassAsk, Found, Preference};
 pub use index::{Glance, Index, ResourceId, Standing};
-pub use ledger::{Charge, Ledger, Overrun, QuotaKey, Use};
+pub use ledger::{Charge, Headroom, Ledger, Overrun, QuotaKey, Use};
 pub use making::Making;
 pub use parts::{Parts, Sight};
 pub use publications::Publications;

@@ -3,12 +3,14 @@
 use super::{Binding, Engine, Refused, Target};
 use crate::api::reasons::bound as reason;
 use crate::cache::ResourceId;
-use crate::framework::Refusal;
+use crate::framework::{Considered, Refusal};
 use crate::lifecycle::{cannot_be_made, provisioned_name};
 use crate::model::profile::Batch;
 use crate::model::{Claim, Class, Name, Predicate, Time, Uid};
 use crate::queue::{LaneKey, Wait};
-use crate::scheduler::{Decision, Placement, Request, is_placeable, place_together, prepare, schedule_one};
+use crate::scheduler::{
+    Decision, Placement, Request, gate_resource, is_placeable, place_together, prepare, schedule_one,
+};
 use std::sync::Arc;
 
 /// At most so many claims are placed together.
@@ -71,7 +73,10 @@ impl Engine {
         if let Some(made) = self.find_made(claim, &class) {
             return self.bind(request, made, Some(class));
         }
-        self.charge(claim, Some(class.clone()), request.wants.requests.clone());
+        let of_class = self.state.classes.get(&(claim.ty, class.clone()));
+        let charge = of_class.and_then(|of_class| request.charge_made(of_class));
+        let amounts = charge.map_or_else(|| request.wants.requests.clone(), |charge| charge.amounts);
+        self.charge(claim, Some(class.clone()), amounts);
         let resource = provisioned_name(claim, &class);
         let shared = self.state.classes.get(&(claim.ty, class.clone())).is_some_and(Class::makes_shared);
         if shared && !claim.is_exclusive() {
@@ -165,7 +170,10 @@ impl Engine {
             },
         };
         for (uid, resource) in placed {
-            if let Some(request) = requests.iter().find(|r| r.claim.meta.uid == uid) {
+            let request = requests.iter().find(|r| r.claim.meta.uid == uid);
+            // Each is within quotas, together they may not be; who is over quota then is decided about alone.
+            let is_within = |request: &&Request<'_>| gate_resource(&self.state, request, resource).is_none();
+            if let Some(request) = request.filter(is_within) {
                 self.stats.decisions += 1;
                 let class =
                     self.state.resource(resource).and_then(|e| e.resource.offer.as_ref().ok()?.class.clone());
@@ -188,7 +196,7 @@ impl Engine {
             let kept = self.state.reserved_for(request.claim.ty, &request.claim.meta.key).next().is_some();
             let asks_quota = request.profile.asks(Predicate::Quota);
             let placeable = !kept && is_placeable(&self.state, request);
-            if placeable && (!asks_quota || self.state.ledger.overruns(&charge).is_empty()) {
+            if placeable && (!asks_quota || self.state.ledger.overruns(&charge, false).is_empty()) {
                 self.state.ledger.charge(&request.claim.meta.uid, charge);
                 admitted.push(request.clone());
             }
@@ -201,11 +209,20 @@ impl Engine {
     }
 }
 
+/// Whether there is a resource, or a class that would make one, that a quota alone keeps from the claim.
+fn is_quota_alone(refusal: &Refusal) -> bool {
+    refusal
+        .reasons
+        .iter()
+        .any(|reason| reason.predicate == Predicate::Quota && reason.of != Considered::Claim)
+}
+
 /// The one word for a refusal on the claim's condition.
 fn reason_word(wait: &Wait, refusal: &Refusal) -> &'static str {
     match wait {
+        Wait::MatchOrQuota(_) if is_quota_alone(refusal) => reason::QUOTA_EXCEEDED,
         Wait::Match | Wait::MatchOrQuota(_) => reason::NO_MATCH,
-        Wait::Quota(_) => reason::QUOTA_EXCEEDED,
+        Wait::Quota(_) | Wait::ResourceOrQuota(..) => reason::QUOTA_EXCEEDED,
         Wait::Limits(_) => reason::LIMITS_EXCEEDED,
         Wait::Itself(_) | Wait::Profile(_) => reason::INVALID_SPEC,
         Wait::Resource(_) => match refusal.main_predicate() {

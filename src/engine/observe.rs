@@ -161,7 +161,9 @@ impl Engine {
     fn reconsider(&mut self, id: ResourceId, old: &ResourceEntry, now: Time) {
         let Some(entry) = self.state.resource(id) else { return };
         let (was, is) = (&old.resource, &entry.resource);
-        let is_new = |r: &ClaimRef| !old.refs().any(|known| (&known.claim, &known.uid) == (&r.claim, &r.uid));
+        // A reservation that is filled stands among the references as they were, and not among those that count.
+        let known = || old.refs().chain(&was.claim_refs);
+        let is_new = |r: &ClaimRef| !known().any(|known| (&known.claim, &known.uid) == (&r.claim, &r.uid));
         let changed = was.offer != is.offer
             || was.meta.deleting != is.meta.deleting
             || (was.status.phase != is.status.phase && !is.is_offered())
@@ -229,6 +231,8 @@ impl Engine {
         let default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
         if default.as_ref() == Some(name) || default != was_default {
             lanes.extend(self.queue.lanes().for_default_class(ty).cloned());
+            // A claim that names its resource and no class is of the default class too.
+            lanes.extend(self.queue.lanes().naming_no_class(ty).cloned());
         }
         self.queue.wake_lanes(lanes);
     }
@@ -410,7 +414,7 @@ impl Engine {
         let namespace = offer.allowed_namespaces.first().cloned().unwrap_or_default();
         let helped = lanes.filter(|lane| {
             let class = crate::cache::ClassAsk::Any;
-            let ask = crate::cache::Ask { namespace: &namespace, class, wants: &lane.wants };
+            let ask = crate::cache::Ask { namespace: &namespace, class, wants: &lane.wants, headroom: None };
             self.state.index_of(ty).first_refusal(&ask, id).is_none()
         });
         helped.cloned().collect()
@@ -520,7 +524,18 @@ impl Engine {
         for (key, uid) in gone {
             self.observe_gone(kind, &key, &uid, now);
         }
+        if kind == Kind::Namespace {
+            self.forget_namespaces_but(&objects);
+        }
         objects.iter().for_each(|object| self.observe(object, now));
+    }
+
+    /// Of a namespace only its labels are known, under its name.
+    fn forget_namespaces_but(&mut self, listed: &[Object]) {
+        let listed: BTreeSet<&str> = listed.iter().filter_map(|o| o.metadata.name.as_deref()).collect();
+        let gone: Vec<Name> =
+            self.state.ledger.namespaces().filter(|name| !listed.contains(&***name)).cloned().collect();
+        gone.into_iter().for_each(|name| self.observe_namespace(name, None));
     }
 
     fn known(&self, kind: Kind) -> Box<dyn Iterator<Item = (ObjectKey, Uid, Revision)> + '_> {

@@ -134,8 +134,7 @@ impl Engine {
         // What is made is what was decided and charged: other defaults since then are decided about anew.
         let charged = self.state.ledger.find_charge(&claim.meta.uid);
         let request = prepare(&self.state, claim).ok();
-        let request =
-            request.filter(|r| class.is_some_and(|c| Some(&r.charge(Some(&c.meta.key.name))) == charged));
+        let request = request.filter(|r| class.is_some_and(|class| r.charge_made(class).as_ref() == charged));
         // A plan makes nothing, and has to know all the same whether the claim's parameters are allowed.
         let inputs = class.and_then(|class| class.recipe.as_ref().ok()?.inputs.as_ref());
         let computed =

@@ -5,10 +5,10 @@ use super::{Binding, Engine, Target};
 use crate::action::Action;
 use crate::api::reasons;
 use crate::cache::{Charge, Departure, ResourceEntry, ResourceId};
-use crate::lifecycle::cannot_be_made;
+use crate::lifecycle::{cannot_be_made, was_never_made};
 use crate::model::{
-    Capacity, Claim, ClaimPhase, ClaimRef, FieldWant, Kind, Name, Quantity, ReclaimPolicy, Resource,
-    ResourcePhase, Time, TypeId, Uid,
+    Capacity, Claim, ClaimPhase, ClaimRef, Kind, Name, Quantity, ReclaimPolicy, Resource, ResourcePhase,
+    Time, TypeId, Uid,
 };
 use crate::queue::Entry;
 
@@ -214,12 +214,13 @@ impl Engine {
         let waits = made_for_it && !usable || self.state.is_being_made(&entry.resource);
         let class = entry.resource.offer.as_ref().ok().and_then(|o| o.class.clone());
         let held = entry.resource.claim_refs.iter().find(|r| r.uid.as_ref() == Some(uid));
-        let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
+        let given = held.map(|r| r.requests.clone()).unwrap_or_default();
+        let amounts = counted_amounts(entry, claim, given);
         self.dirty.insert(Target::Resource(claim.ty, resource.clone()));
         if matches!(self.bindings.get(uid), Some(Binding::Assumed { resource: r, .. }) if *r != resource) {
             self.unassume(uid);
         }
-        self.charge(claim, class.clone(), requests);
+        self.charge(claim, class.clone(), amounts);
         let was_bound = claim.status.phase != ClaimPhase::Pending;
         if waits && !was_bound {
             self.enqueue_in_flight(claim, now);
@@ -236,31 +237,33 @@ impl Engine {
     }
 
     /// A second resource that holds the claim was made for nobody else, or could not be made at all: where its policy
-    /// says Delete it is reclaimed, otherwise it goes back to the others.
+    /// says Delete, or nothing was ever made of it, it is reclaimed, otherwise it goes back to the others.
     fn loser_departure(&self, id: ResourceId, uid: &Uid) -> Departure {
         let is_useless = |resource: &Resource| {
             resource.provisioned_for.as_ref() == Some(uid) || cannot_be_made(resource).is_some()
         };
-        let reclaimed = self
-            .state
-            .resource(id)
-            .is_some_and(|e| is_useless(&e.resource) && e.resource.reclaim == ReclaimPolicy::Delete);
+        let reclaimed =
+            self.state.resource(id).is_some_and(|e| is_useless(&e.resource) && is_disposable(&e.resource));
         if reclaimed { Departure::Gone } else { Departure::Elsewhere }
     }
 
-    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, requests: Capacity) {
-        let engine = claim.wants.as_ref().ok().and_then(|wants| {
-            match &wants.fields[claim.ty.rules().group_field()?] {
-                FieldWant::Name(name) => Some(name.clone()),
-                FieldWant::Any | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_) => None,
-            }
-        });
+    pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, amounts: Capacity) {
         let namespace = claim.meta.key.namespace.clone();
-        let charge = Charge { namespace: namespace.clone(), class, engine, requests };
-        if self.state.ledger.find_charge(&claim.meta.uid) != Some(&charge) {
-            self.state.ledger.charge(&claim.meta.uid, charge);
-            let quotas = self.state.ledger.keys_for(&namespace);
-            self.dirty.extend(quotas.into_iter().map(Target::Quota));
+        let charge = Charge { namespace: namespace.clone(), class, engine: claim.group.clone(), amounts };
+        let before = self.state.ledger.find_charge(&claim.meta.uid);
+        if before == Some(&charge) {
+            return;
+        }
+        // Charged less, or in another class, it leaves room for others.
+        let frees = before.is_some_and(|before| {
+            !charge.amounts.covers(&before.amounts)
+                || (&before.class, &before.engine) != (&charge.class, &charge.engine)
+        });
+        self.state.ledger.charge(&claim.meta.uid, charge);
+        let quotas = self.state.ledger.keys_for(&namespace);
+        self.dirty.extend(quotas.iter().cloned().map(Target::Quota));
+        if frees {
+            self.wake_for_quotas(&quotas);
         }
     }
 
@@ -295,6 +298,12 @@ impl Engine {
         }
         if claim.was_bound() {
             return self.restore(claim, now);
+        }
+        // The write that says Bound is on its way, and may land: then what the claim was bound to is its own, and nothing
+        // else is. The answer comes first; it settles the claim again.
+        let is_being_told = matches!(self.bindings.get(uid), Some(Binding::Bound { .. }));
+        if is_being_told && self.busy.contains(&Target::Claim(uid.clone())) {
+            return;
         }
         if !self.queue.contains(uid) || !matches!(self.bindings.get(uid), Some(Binding::Waiting(_))) {
             // Whatever it had is gone, and what it was charged for that goes with it.
@@ -352,16 +361,17 @@ impl Engine {
         let is_kept = entry.resource.claim_refs.iter().any(|r| r.uid.is_none() && r.claim == claim.meta.key);
         let reserved = is_kept || self.dropped.get(&claim.meta.uid).is_some_and(|dropped| dropped.reserved);
         let (key, uid) = (claim.meta.key.clone(), claim.meta.uid.clone());
-        let claim_ref = ClaimRef { claim: key, uid: Some(uid.clone()), requests: requests.clone(), reserved };
+        let amounts = counted_amounts(entry, claim, requests.clone());
+        let claim_ref = ClaimRef { claim: key, uid: Some(uid.clone()), requests, reserved };
         self.state.assume(id, claim_ref);
-        self.charge(claim, class.clone(), requests);
+        self.charge(claim, class.clone(), amounts);
         self.dirty.insert(Target::Resource(claim.ty, resource.clone()));
         self.bindings.insert(uid, Binding::Assumed { resource, class, since: self.helpful });
     }
 
     /// Puts a claim into the queue as one that is ready to be tried.
     pub(super) fn requeue(&mut self, uid: &Uid, now: Time) {
-        let Some(claim) = self.state.claim(uid) else { return };
+        let Some(claim) = self.state.claim(uid).cloned() else { return };
         match self.bindings.get(uid) {
             Some(Binding::Waiting(_)) | None => {}
             Some(Binding::Assumed { resource, .. })
@@ -380,7 +390,9 @@ impl Engine {
                 }
             }
         }
-        self.queue.add(entry(claim, now));
+        // What it had is gone, and what it was charged for that goes with it.
+        self.drop_binding(uid);
+        self.queue.add(entry(&claim, now));
         self.bindings.insert(uid.clone(), Binding::Waiting(None));
     }
 
@@ -421,6 +433,19 @@ impl Engine {
             }
         }
     }
+}
+
+/// What quotas count of a resource that a claim was given some of.
+fn counted_amounts(entry: &ResourceEntry, claim: &Claim, given: Capacity) -> Capacity {
+    match &entry.resource.offer {
+        Ok(offer) => offer.counted_for(&given, claim.is_exclusive()),
+        Err(_) => given,
+    }
+}
+
+/// Whether a resource that serves nobody goes: by its policy, or because there is nothing to retain.
+fn is_disposable(resource: &Resource) -> bool {
+    resource.reclaim == ReclaimPolicy::Delete || was_never_made(resource)
 }
 
 fn entry(claim: &Claim, now: Time) -> Entry {

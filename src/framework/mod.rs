@@ -77,10 +77,27 @@ pub trait Gate: Sync {
 pub struct Admission<'a> {
     /// What the claim would be charged.
     pub charge: &'a Charge,
+    /// What it requests.
+    pub requests: &'a Capacity,
+    /// What it would get; absent before that is known, when the charge is what it requests.
+    pub holding: Option<Holding<'a>>,
     /// The bounds of its namespace.
     pub bounds: &'a [Bounds],
     /// What is used of every quota.
     pub ledger: &'a Ledger,
+}
+
+/// What a claim would get.
+#[derive(Clone, Copy, Debug)]
+pub enum Holding<'a> {
+    /// A resource of its own.
+    Resource(&'a Name),
+    /// Part of a shared resource.
+    PartOf(&'a Name),
+    /// What a class makes.
+    Made(&'a Name),
+    /// Part of the shared resource that a class makes.
+    PartOfMade(&'a Name),
 }
 
 /// A preference among resources that fit.
@@ -104,7 +121,7 @@ impl Asked {
     /// The ask, borrowed.
     pub fn ask(&self) -> Ask<'_> {
         let class = self.classes.as_deref().map_or(ClassAsk::Any, ClassAsk::OneOf);
-        Ask { namespace: &self.namespace, class, wants: &self.wants }
+        Ask { namespace: &self.namespace, class, wants: &self.wants, headroom: None }
     }
 
     /// No longer asks for a class.

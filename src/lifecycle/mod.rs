@@ -19,4 +19,4 @@ pub use part::{Implementation, PartSight, PartStep, Says, View, judge, with_chec
 pub use provision::{make_resource, provisioned_name, provisioned_names};
 pub use publish::{Connecting, Meeting, compose, decode, meet, plan_connection};
 pub use quota::plan_quota;
-pub use resource::{Step, cannot_be_made, plan_resource, retained_parts};
+pub use resource::{Step, cannot_be_made, plan_resource, retained_parts, was_never_made};

@@ -21,7 +21,7 @@ pub fn plan_quota(quota: &Quota, used: &[Use]) -> Option<Change> {
         let requests = limit
             .requests
             .iter()
-            .map(|(name, _)| (name.to_string(), Value::from(used.requests.get(name).to_string())));
+            .map(|(name, _)| (name.to_string(), Value::from(used.amounts.get(name).to_string())));
         entry.insert("requests".to_owned(), Value::Object(requests.collect()));
         Value::Object(entry)
     });
@@ -37,7 +37,7 @@ pub fn plan_quota(quota: &Quota, used: &[Use]) -> Option<Change> {
 fn summarise(limit: &QuotaLimit, used: &Use) -> String {
     let claims = limit.claims.map(|most| format!("claims {}/{most}", used.claims));
     let requests =
-        limit.requests.iter().map(|(name, most)| format!("{name} {}/{most}", used.requests.get(name)));
+        limit.requests.iter().map(|(name, most)| format!("{name} {}/{most}", used.amounts.get(name)));
     let amounts = claims.into_iter().chain(requests).collect::<Vec<_>>().join(", ");
     match limit.class.as_ref().or(limit.engine.as_ref()) {
         Some(scope) => format!("{scope}: {amounts}"),

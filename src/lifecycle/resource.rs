@@ -29,6 +29,14 @@ pub fn plan_resource(
     now: Time,
 ) -> Step {
     let change = plan_references(entry, implementation);
+    // Not called Released first: there is nothing to retain, whatever the policy.
+    if change.is_none()
+        && entry.is_released()
+        && !entry.resource.meta.deleting
+        && was_never_made(&entry.resource)
+    {
+        return Step::Destroy;
+    }
     if let Some(change) = change.or_else(|| plan_status(entry, implementation, trouble, now)) {
         return Step::Write(Box::new(change));
     }
@@ -118,8 +126,10 @@ fn plan_status(
     let generation = resource.meta.generation;
     let record = implementation.record.clone();
     let recorded = record.as_ref().is_none_or(|r| status.implementation == Record::Ours(r.clone()));
-    // Only what differs is written: a report that is missing for the moment takes nothing back.
-    let version = implementation.version.clone().filter(|version| status.version.as_ref() != Some(version));
+    // Only what differs is written: a report that is missing for the moment takes nothing back. What is going needs none,
+    // and a definition from before the field, which keeps no version, must not hold it up.
+    let version = implementation.version.clone().filter(|_| !resource.meta.deleting);
+    let version = version.filter(|version| status.version.as_ref() != Some(version));
     let is_current = status.phase == Some(phase)
         && version.is_none()
         && status.allocated == allocated
@@ -233,6 +243,18 @@ pub fn cannot_be_made(resource: &Resource) -> Option<&str> {
         let unmakeable = resource.provisioned_for.is_some() && is_new && nothing_made;
         (unmakeable && &*ready.reason == reason::TEMPLATE_ERROR).then_some(&*ready.message)
     })
+}
+
+/// Whether nothing was ever made for a resource that a class was to make: it says why itself, and no object is on record,
+/// as every object is before it is created. That its status lacks a record is not enough: a backup restores none.
+pub fn was_never_made(resource: &Resource) -> bool {
+    let is_new =
+        matches!(resource.status.phase, None | Some(ResourcePhase::Pending | ResourcePhase::Creating));
+    let reason = reason_of(&resource.status.conditions, reasons::READY);
+    resource.provisioned_for.is_some()
+        && is_new
+        && matches!(resource.status.implementation, Record::Absent)
+        && reason.and_then(reason::find_trouble).is_some()
 }
 
 fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) -> Option<Desired> {

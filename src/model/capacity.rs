@@ -133,6 +133,11 @@ impl Capacity {
         self.merge(other, Ord::max)
     }
 
+    /// The own amounts; in every dimension in which there is none, that of `other`.
+    pub fn or_else(&self, other: &Capacity) -> Capacity {
+        self.merge(other, |ours, theirs| if ours.is_zero() { theirs } else { ours })
+    }
+
     /// The least capacity, in order, that can cover `self`: only the primary entry.
     ///
     /// # Guarantees

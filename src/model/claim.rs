@@ -24,6 +24,8 @@ pub struct Claim {
     pub meta: Meta,
     /// What it asks for; an unreadable spec is the claim's own error and told there.
     pub wants: Result<Arc<Wants>, FieldError>,
+    /// The group (the engine) that it asks for: known, for quotas, also where something else in the spec is unreadable.
+    pub group: Option<Name>,
     /// The higher, the sooner it is tried.
     pub priority: i32,
     /// The resource named in its spec: by the user before binding, by us after.
@@ -164,6 +166,7 @@ impl Claim {
         Claim {
             ty,
             meta: Meta::read(&object.metadata),
+            group: read_group(ty, &spec),
             wants,
             priority: header.priority,
             resource_name: header.resource_name,
@@ -216,6 +219,14 @@ impl Claim {
     /// Whether it was bound once, by its own record: then there is data that is its own.
     pub fn was_bound(&self) -> bool {
         self.status.phase == ClaimPhase::Bound || self.status.resource.is_some()
+    }
+}
+
+fn read_group(ty: TypeId, spec: &Field<'_>) -> Option<Name> {
+    let rule = &ty.rules().fields[ty.rules().group_field()?];
+    match FieldWant::read(rule, spec).ok()? {
+        FieldWant::Name(name) => Some(name),
+        FieldWant::Any | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_) => None,
     }
 }
 

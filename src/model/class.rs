@@ -1,7 +1,7 @@
 //! A class, validated: what a resource made from it would offer. Making one is the lifecycle's business.
 
 use super::capacity::Capacity;
-use super::claim::{FieldWant, canonical_name};
+use super::claim::{FieldWant, Wants, canonical_name};
 use super::duration;
 use super::error::FieldError;
 use super::fields::Field;
@@ -99,6 +99,19 @@ impl Class {
     pub fn makes_shared(&self) -> bool {
         let slots = |recipe: &Arc<Recipe>| recipe.sharing.as_ref()?.get("maxClaims")?.as_i64();
         self.recipe.as_ref().ok().and_then(slots).is_some_and(|slots| slots > 1)
+    }
+
+    /// What quotas count of a resource made for a claim: what it requests, and of everything else, where it has the
+    /// resource alone, all there is.
+    ///
+    /// # Errors
+    /// The first capacity that the class does not make.
+    pub fn counted_for(&self, recipe: &Recipe, wants: &Wants) -> Result<Capacity, SizeRefusal> {
+        let made = recipe.size_for(self.ty.rules().primary_capacity, &wants.requests)?;
+        Ok(match self.makes_shared() && !wants.exclusive {
+            true => wants.requests.clone(),
+            false => wants.requests.or_else(&made),
+        })
     }
 
     /// Reads a class of type `ty`, in either form: its fields at the top level, or under `spec`.

@@ -14,6 +14,7 @@ use super::quantity::Quantity;
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR};
+use crate::api::reasons;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -250,6 +251,18 @@ impl Resource {
         recorded.iter().map(|part| (&part.id, &part.key)).chain(planned)
     }
 
+    /// Whether its status says that its last claim is gone: it is Released, or Failed at its reclaim.
+    pub fn says_released(&self) -> bool {
+        let ready = self.status.conditions.iter().find(|condition| &*condition.kind == reasons::READY);
+        match self.status.phase {
+            Some(ResourcePhase::Released) => true,
+            Some(ResourcePhase::Failed) => {
+                ready.is_some_and(|ready| &*ready.reason == reasons::resource::RECLAIM_FAILED)
+            }
+            _ => false,
+        }
+    }
+
     /// When it must have become ready, where its class says so.
     pub fn deadline(&self) -> Option<Time> {
         let text = self.script.as_ref()?.inputs.pointer("/class/deadline")?.as_str()?;
@@ -260,14 +273,15 @@ impl Resource {
     /// wants it used again keeps it for a claim by name, or makes another resource for what it stands for.
     pub fn is_withdrawn(&self) -> bool {
         match self.status.phase {
-            Some(ResourcePhase::Released) => self.claim_refs.is_empty() && !self.has_unreadable_refs,
+            Some(ResourcePhase::Released | ResourcePhase::Failed) => {
+                self.says_released() && self.claim_refs.is_empty() && !self.has_unreadable_refs
+            }
             Some(ResourcePhase::Deleting) => !self.meta.deleting,
             Some(
                 ResourcePhase::Pending
                 | ResourcePhase::Creating
                 | ResourcePhase::Available
-                | ResourcePhase::Bound
-                | ResourcePhase::Failed,
+                | ResourcePhase::Bound,
             )
             | None => false,
         }
@@ -331,6 +345,20 @@ impl ClaimRef {
 }
 
 impl Offer {
+    /// Whether a claim has it alone: it takes one claim only, or the claim is exclusive.
+    pub fn is_held_alone(&self, is_exclusive: bool) -> bool {
+        self.max_claims <= 1 || is_exclusive
+    }
+
+    /// What quotas count of it for a claim with these requests: what it requests, and of everything else, where it has
+    /// the resource alone, all there is.
+    pub fn counted_for(&self, requests: &Capacity, is_exclusive: bool) -> Capacity {
+        match self.is_held_alone(is_exclusive) {
+            true => requests.or_else(&self.capacity),
+            false => requests.clone(),
+        }
+    }
+
     fn read(ty: TypeId, spec: &Field<'_>, labels: Labels) -> Result<Offer, FieldError> {
         let rules = ty.rules();
         spec.require_map()?;

@@ -12,7 +12,7 @@ impl Gate for Limits {
     }
 
     fn refuse(&self, admission: &Admission<'_>) -> Option<Refusal> {
-        let requests = &admission.charge.requests;
+        let requests = admission.requests;
         let mut broken = Vec::new();
         for bounds in admission.bounds {
             for (name, min) in bounds.min.iter().filter(|(name, min)| requests.get(name) < *min) {
@@ -59,9 +59,13 @@ mod tests {
         }];
         let asked = Capacity::parse("storage", &serde_json::json!({"storage": storage})).unwrap();
         let requests = apply_defaults("storage", &asked, &bounds);
-        let charge = Charge { namespace: Name::from("team-a"), class: None, engine: None, requests };
+        let amounts = requests.clone();
+        let charge = Charge { namespace: Name::from("team-a"), class: None, engine: None, amounts };
         let ledger = Ledger::default();
-        Limits.refuse(&Admission { charge: &charge, bounds: &bounds, ledger: &ledger }).map(|r| r.message)
+        let (charge, requests, bounds) = (&charge, &requests, &bounds[..]);
+        Limits
+            .refuse(&Admission { charge, requests, holding: None, bounds, ledger: &ledger })
+            .map(|r| r.message)
     }
 
     #[test]

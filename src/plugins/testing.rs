@@ -24,7 +24,7 @@ impl Want {
             ClassWant::Absent | ClassWant::Classless => ClassAsk::Exactly(None),
             ClassWant::Any => ClassAsk::Any,
         };
-        Ask { namespace: "team-a", class, wants: &self.0 }
+        Ask { namespace: "team-a", class, wants: &self.0, headroom: None }
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Wait {
     Quota(Name),
     /// A match in one class, or more quota for another, for claims of this namespace.
     MatchOrQuota(Name),
+    /// The resource of this name to hold less, or more quota for claims of this namespace.
+    ResourceOrQuota(Name, Name),
     /// Other limits in this namespace.
     Limits(Name),
     /// A readable profile of this name.
@@ -122,27 +124,52 @@ impl Lanes {
         self.defaulting.get(&ty).into_iter().flatten()
     }
 
+    /// The lanes whose claims name a resource and no class. They are all looked at: a default class seldom changes.
+    pub fn naming_no_class(&self, ty: TypeId) -> impl Iterator<Item = &LaneKey> {
+        let names = |wait: &Wait| matches!(wait, Wait::Resource(_) | Wait::ResourceOrQuota(..));
+        let of_type = self.lanes.keys().filter(move |key| key.ty == ty && names(&key.wait));
+        of_type.filter(|key| key.wants.class == ClassWant::Absent)
+    }
+
     /// The lanes that wait for one thing, in all types.
     pub fn waiting_for(&self, wait: &Wait) -> Vec<LaneKey> {
-        let either = match wait {
-            Wait::Quota(namespace) => Some(Wait::MatchOrQuota(namespace.clone())),
-            _ => None,
-        };
         let mut found = self.waiting_exactly(wait);
-        found.extend(either.iter().flat_map(|wait| self.waiting_exactly(wait)));
+        if let Wait::Quota(namespace) = wait {
+            found.extend(self.waiting_exactly(&Wait::MatchOrQuota(namespace.clone())));
+        }
+        found.extend(self.waiting_for_either(wait));
         found
+    }
+
+    /// The lanes that wait for this one thing or another. Those whose resource is too large for their quota are few, so
+    /// all of them are looked at for a quota.
+    fn waiting_for_either(&self, wait: &Wait) -> Vec<LaneKey> {
+        let nameless = Name::from("");
+        let (resource, namespace) = match wait {
+            Wait::Resource(name) => (name, None),
+            Wait::Quota(namespace) => (&nameless, Some(namespace)),
+            _ => return Vec::new(),
+        };
+        let first = Wait::ResourceOrQuota(resource.clone(), nameless.clone());
+        let is_wanted = |(key, _): &(&LaneKey, &Lane)| match (&key.wait, namespace) {
+            (Wait::ResourceOrQuota(_, of), Some(namespace)) => of == namespace,
+            _ => true,
+        };
+        let is_in_range = |key: &LaneKey| match &key.wait {
+            Wait::ResourceOrQuota(of, _) => namespace.is_some() || of == resource,
+            _ => false,
+        };
+        let of_type = |ty: TypeId| {
+            let lanes = self.lanes.range(first_lane(ty, first.clone())..);
+            let lanes = lanes.take_while(move |(key, _)| key.ty == ty && is_in_range(key));
+            lanes.filter(is_wanted).map(|(key, _)| key.clone()).collect::<Vec<_>>()
+        };
+        TypeId::all().flat_map(of_type).collect()
     }
 
     fn waiting_exactly(&self, wait: &Wait) -> Vec<LaneKey> {
         let of_type = |ty: TypeId| {
-            let first = LaneKey {
-                ty,
-                wait: wait.clone(),
-                wants: Arc::new(Wants::least()),
-                profile: None,
-                alone: None,
-            };
-            let lanes = self.lanes.range(first..);
+            let lanes = self.lanes.range(first_lane(ty, wait.clone())..);
             lanes.take_while(move |(key, _)| key.ty == ty && key.wait == *wait).map(|(key, _)| key.clone())
         };
         TypeId::all().flat_map(of_type).collect()
@@ -151,7 +178,9 @@ impl Lanes {
     /// The namespaces in which claims wait for quota.
     pub fn namespaces_over_quota(&self) -> BTreeSet<Name> {
         let namespace = |key: &LaneKey| match &key.wait {
-            Wait::Quota(namespace) | Wait::MatchOrQuota(namespace) => Some(namespace.clone()),
+            Wait::Quota(namespace) | Wait::MatchOrQuota(namespace) | Wait::ResourceOrQuota(_, namespace) => {
+                Some(namespace.clone())
+            }
             Wait::Match | Wait::Resource(_) | Wait::Limits(_) | Wait::Profile(_) | Wait::Itself(_) => None,
         };
         self.lanes.keys().filter_map(namespace).collect()
@@ -175,9 +204,12 @@ impl Lanes {
     fn register(&mut self, key: &LaneKey, add: bool) {
         match key.wait {
             Wait::Match | Wait::MatchOrQuota(_) => {}
-            Wait::Resource(_) | Wait::Quota(_) | Wait::Limits(_) | Wait::Profile(_) | Wait::Itself(_) => {
-                return;
-            }
+            Wait::Resource(_)
+            | Wait::Quota(_)
+            | Wait::ResourceOrQuota(..)
+            | Wait::Limits(_)
+            | Wait::Profile(_)
+            | Wait::Itself(_) => return,
         }
         let group = group_name(key.ty, &key.wants);
         let classes: Vec<ClassName> = match &key.wants.class {
@@ -194,6 +226,11 @@ impl Lanes {
             ClassWant::Classless | ClassWant::Named(_) => {}
         }
     }
+}
+
+/// What comes before every lane of a type that waits for this.
+fn first_lane(ty: TypeId, wait: Wait) -> LaneKey {
+    LaneKey { ty, wait, wants: Arc::new(Wants::least()), profile: None, alone: None }
 }
 
 fn update<K: Ord + Clone>(map: &mut BTreeMap<K, BTreeSet<LaneKey>>, at: K, lane: &LaneKey, add: bool) {

@@ -50,7 +50,8 @@ pub fn place_together(state: &State, requests: &[Request<'_>]) -> Placement {
         network.add_edge(source, node, members.len() as u64, Cost(-*reward, 0));
         let class =
             if wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::Exactly(class.as_ref()) };
-        let ask = Ask { namespace, class, wants };
+        let headroom = members[0].headroom(state);
+        let ask = Ask { namespace, class, wants, headroom: headroom.as_ref() };
         let prefer = Preference { newest: members[0].profile.prefer_newest };
         // Beyond as many fits as there are claims, a worse fit is never needed.
         for candidate in state.index_of(*ty).vacant_fits(&ask, requests.len(), prefer) {

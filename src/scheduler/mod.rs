@@ -1,6 +1,6 @@
 //! One cycle: a claim in, a decision out. Reads the cache and the profile, writes nothing.
 //! Order of a decision: limits, the named or reserved resource, then class by class the quota and
-//! each means (existing, shared, provisioned) until one serves.
+//! each means (existing, shared, provisioned) until one serves that the quota has room for.
 
 mod batch;
 mod explain;
@@ -16,10 +16,10 @@ pub use explain::{Explanation, NearMiss, Nearest, explain, lacks};
 pub use request::{Request, prepare};
 pub use unmet::unmet;
 
-use crate::cache::{Ask, Candidate, ClassAsk, Preference, ResourceId, State};
-use crate::framework::{Admission, Refusal};
+use crate::cache::{Ask, Candidate, Charge, ClassAsk, Preference, ResourceId, State};
+use crate::framework::{Admission, Holding, Refusal};
 use crate::model::profile::Means;
-use crate::model::{ClassWant, Name, Predicate, Profile, TypeId};
+use crate::model::{Class, ClassWant, Name, Offer, Predicate, Profile, TypeId};
 use crate::plugins;
 use crate::queue::Wait;
 use std::sync::Arc;
@@ -84,25 +84,61 @@ fn refuse(refusal: Refusal, wait: Wait) -> Decision {
 }
 
 fn gate_limits(state: &State, request: &Request<'_>) -> Option<Refusal> {
-    gate(state, request, Predicate::Limits, None)
-}
-
-fn gate_quota(state: &State, request: &Request<'_>, class: Option<&Name>) -> Option<Refusal> {
-    gate(state, request, Predicate::Quota, class)
-}
-
-fn gate(state: &State, request: &Request<'_>, which: Predicate, class: Option<&Name>) -> Option<Refusal> {
-    // Most namespaces have neither: then nothing need be added up.
-    let nothing_to_ask = match which {
-        Predicate::Limits => request.bounds.is_empty(),
-        _ => state.ledger.is_empty(),
-    };
-    if nothing_to_ask {
+    // Most namespaces have neither limits nor quotas: then nothing need be added up.
+    if request.bounds.is_empty() {
         return None;
     }
+    gate(state, request, Predicate::Limits, &request.charge(None), None)
+}
+
+/// Whether quotas refuse a claim of a class whatever it would get: what it requests counts in any case.
+fn gate_quota(state: &State, request: &Request<'_>, class: Option<&Name>) -> Option<Refusal> {
+    if state.ledger.is_empty() {
+        return None;
+    }
+    gate(state, request, Predicate::Quota, &request.charge(class), None)
+}
+
+/// Whether quotas refuse the claim this resource.
+pub fn gate_resource(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
+    if state.ledger.is_empty() {
+        return None;
+    }
+    let resource = &state.resource(id)?.resource;
+    let (offer, name) = (resource.offer.as_ref().ok()?, &resource.meta.key.name);
+    let charge = charge_of_resource(request, offer);
+    let is_alone = offer.is_held_alone(request.wants.exclusive);
+    let holding = if is_alone { Holding::Resource(name) } else { Holding::PartOf(name) };
+    gate(state, request, Predicate::Quota, &charge, Some(holding))
+}
+
+/// What the claim would be charged if it were given a resource.
+fn charge_of_resource(request: &Request<'_>, offer: &Offer) -> Charge {
+    let amounts = offer.counted_for(&request.wants.requests, request.wants.exclusive);
+    request.charge_for(offer.class.as_ref(), amounts)
+}
+
+/// Whether quotas refuse the claim what a class would make for it.
+fn gate_made(state: &State, request: &Request<'_>, class: &Class) -> Option<Refusal> {
+    if state.ledger.is_empty() {
+        return None;
+    }
+    let (charge, name) = (request.charge_made(class)?, &class.meta.key.name);
+    let is_alone = !class.makes_shared() || request.wants.exclusive;
+    let holding = if is_alone { Holding::Made(name) } else { Holding::PartOfMade(name) };
+    gate(state, request, Predicate::Quota, &charge, Some(holding))
+}
+
+fn gate(
+    state: &State,
+    request: &Request<'_>,
+    which: Predicate,
+    charge: &Charge,
+    holding: Option<Holding<'_>>,
+) -> Option<Refusal> {
     let gate = plugins::gates(&request.profile).into_iter().find(|g| g.predicate() == which)?;
-    let charge = request.charge(class);
-    gate.refuse(&Admission { charge: &charge, bounds: &request.bounds, ledger: &state.ledger })
+    let (requests, bounds) = (&request.wants.requests, &request.bounds);
+    gate.refuse(&Admission { charge, requests, holding, bounds, ledger: &state.ledger })
 }
 
 /// A claim that names its resource waits for that one, whatever else would fit.
@@ -115,8 +151,8 @@ fn by_name(state: &State, request: &Request<'_>, name: &Name) -> Decision {
         return refuse(refusal, wait);
     }
     let class = request::class_of(state, id);
-    match gate_quota(state, request, class.as_ref()) {
-        Some(refusal) => refuse(refusal, Wait::Quota(request.namespace().clone())),
+    match gate_resource(state, request, id) {
+        Some(refusal) => refuse(refusal, Wait::ResourceOrQuota(name.clone(), request.namespace().clone())),
         None => Decision::Bind { resource: id, class },
     }
 }
@@ -125,11 +161,12 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
     let mut refused = refuse::Refused::default();
     if let Some(id) = request::reserved_for(state, request) {
         let class = request::class_of(state, id);
-        match gate_quota(state, request, class.as_ref()) {
+        match gate_resource(state, request, id) {
             Some(refusal) => refused.quota.push(refusal),
             None => return Decision::Bind { resource: id, class },
         }
     }
+    let headroom = request.headroom(state);
     for class in alternatives(state, request.claim.ty, &request.wants.class) {
         if let Some(refusal) = gate_quota(state, request, class.as_ref()) {
             refused.quota.push(refusal);
@@ -142,7 +179,8 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
                 ClassAsk::Exactly(class.as_ref())
             }
         };
-        let ask = Ask { namespace: request.namespace(), class: class_ask, wants: &request.wants };
+        let (namespace, wants) = (request.namespace(), &*request.wants);
+        let ask = Ask { namespace, class: class_ask, wants, headroom: headroom.as_ref() };
         for step in steps(&request.profile) {
             match step {
                 Step::Find { vacant, shared } => {
@@ -150,6 +188,7 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
                         let class = request::class_of(state, resource);
                         return Decision::Bind { resource, class };
                     }
+                    refused.quota.extend(over_quota(state, request, &ask, vacant, shared));
                 }
                 Step::Provision => match provision::check(state, request, class.as_ref()) {
                     provision::Verdict::Makes(class) => {
@@ -164,6 +203,19 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
         }
     }
     refused.into_decision(state, request, &mut memo.refusals)
+}
+
+/// The refusal of the best fit that quotas alone keep from the claim.
+fn over_quota(
+    state: &State,
+    request: &Request<'_>,
+    ask: &Ask<'_>,
+    vacant: bool,
+    shared: bool,
+) -> Option<Refusal> {
+    ask.headroom?;
+    let found = find(state, request, &Ask { headroom: None, ..*ask }, vacant, shared)?;
+    gate_resource(state, request, found)
 }
 
 /// The classes that a claim may be of, in order; an absent one stands for classless resources.

@@ -1,7 +1,7 @@
 //! Whether a class can make a resource for a claim, asked in the order in which resources are, and whether one that it
 //! is making already will do. Making it is the lifecycle's business.
 
-use super::{Decision, Request, request, shares};
+use super::{Decision, Request, gate_made, request, shares};
 use crate::cache::{ResourceId, State};
 use crate::model::class::SizeRefusal;
 use crate::model::{FieldOffer, Name, Predicate};
@@ -79,7 +79,9 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
         let why = format!("class {name} does not have the labels that the selector asks for");
         return Some((Predicate::Selector, why));
     }
-    let refused = recipe.size_for(ty.rules().primary_capacity, &request.wants.requests).err()?;
+    let Err(refused) = class.counted_for(recipe, &request.wants) else {
+        return gate_made(state, request, class).map(|refusal| (Predicate::Quota, refusal.message));
+    };
     let SizeRefusal { name: what, asked, most } = refused;
     let why = match most {
         Some(most) => format!("class {name} makes {what} up to {most}, and {asked} is asked"),

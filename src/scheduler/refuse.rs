@@ -72,7 +72,7 @@ pub(super) fn ask<'a>(request: &'a Request<'_>, classes: &'a [Option<Name>]) -> 
         ClassWant::Any => ClassAsk::Any,
         ClassWant::Absent | ClassWant::Classless | ClassWant::Named(_) => ClassAsk::OneOf(classes),
     };
-    Ask { namespace: request.namespace(), class, wants: &request.wants }
+    Ask { namespace: request.namespace(), class, wants: &request.wants, headroom: None }
 }
 
 impl Refused {
@@ -93,7 +93,11 @@ impl Refused {
             told.message.push_str(&quota.message);
             told.reasons.extend(quota.reasons.iter().cloned());
         }
-        let wait = if self.quota.is_empty() { Wait::Match } else { Wait::MatchOrQuota(namespace) };
+        let made_over_quota = self.classes.iter().any(|(predicate, _)| *predicate == Predicate::Quota);
+        let wait = match self.quota.is_empty() && !made_over_quota {
+            true => Wait::Match,
+            false => Wait::MatchOrQuota(namespace),
+        };
         Decision::Refuse { refusal, wait }
     }
 }

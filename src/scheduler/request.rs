@@ -3,12 +3,10 @@
 
 use super::refuse;
 use crate::api::names::DEFAULT_PROFILE;
-use crate::cache::{Ask, Charge, ClassAsk, ResourceEntry, ResourceId, Standing, State};
+use crate::cache::{Ask, Charge, ClassAsk, Headroom, ResourceEntry, ResourceId, Standing, State};
 use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
-use crate::model::{
-    Capacity, Claim, ClaimRef, ClassWant, FieldWant, Name, Offer, Predicate, Profile, ResourcePhase, Wants,
-};
+use crate::model::{Capacity, Claim, ClaimRef, Class, ClassWant, Name, Offer, Predicate, Profile, Wants};
 use crate::plugins;
 use crate::queue::{LaneKey, Wait};
 use std::sync::Arc;
@@ -20,6 +18,8 @@ pub struct Request<'a> {
     pub claim: &'a Claim,
     /// What is asked in the end.
     pub wants: Arc<Wants>,
+    /// The group (the engine) that quotas count it under, also where the profile does not ask for it.
+    pub group: Option<Name>,
     /// The profile that applies.
     pub profile: Arc<Profile>,
     /// The bounds of its namespace.
@@ -34,14 +34,29 @@ impl Request<'_> {
         &self.claim.meta.key.namespace
     }
 
-    /// What the claim would be charged as one of `class`.
+    /// What the claim would be charged as one of `class` for what it requests.
     pub fn charge(&self, class: Option<&Name>) -> Charge {
-        let engine = self.claim.ty.rules().group_field().and_then(|at| match &self.wants.fields[at] {
-            FieldWant::Name(name) => Some(name.clone()),
-            FieldWant::Any | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_) => None,
-        });
-        let (namespace, requests) = (self.namespace().clone(), self.wants.requests.clone());
-        Charge { namespace, class: class.cloned(), engine, requests }
+        self.charge_for(class, self.wants.requests.clone())
+    }
+
+    /// What the claim would be charged as one of `class` for these amounts.
+    pub fn charge_for(&self, class: Option<&Name>, amounts: Capacity) -> Charge {
+        let (namespace, engine) = (self.namespace().clone(), self.group.clone());
+        Charge { namespace, class: class.cloned(), engine, amounts }
+    }
+
+    /// What the claim would be charged if the class made a resource for it; nothing where it does not.
+    pub fn charge_made(&self, class: &Class) -> Option<Charge> {
+        let amounts = class.counted_for(class.recipe.as_ref().ok()?, &self.wants).ok()?;
+        Some(self.charge_for(Some(&class.meta.key.name), amounts))
+    }
+
+    /// What quotas leave for the claim, where any limits it and the profile asks for quotas.
+    pub(super) fn headroom(&self, state: &State) -> Option<Headroom> {
+        if state.ledger.is_empty() || !self.profile.asks(Predicate::Quota) {
+            return None;
+        }
+        state.ledger.headroom(self.namespace(), self.group.as_ref())
     }
 
     /// The first class that the claim names, if it names any.
@@ -86,7 +101,7 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
     let bounds = state.bounds(&claim.meta.key.namespace);
     let wants = fill_in(claim, wants, &profile, &bounds);
     let alone = !claim.status.refused_by.is_empty();
-    Ok(Request { claim, wants, profile, bounds, alone })
+    Ok(Request { claim, wants, group: claim.group.clone(), profile, bounds, alone })
 }
 
 pub(super) fn find_profile(state: &State, claim: &Claim) -> Result<Arc<Profile>, (Name, String)> {
@@ -234,7 +249,7 @@ fn first_refusal(
     let seen = seen_as_own(state, request, entry, offer, asks(Predicate::Cordoned));
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
     let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };
-    let ask = Ask { namespace: request.namespace(), class, wants: &request.wants };
+    let ask = Ask { namespace: request.namespace(), class, wants: &request.wants, headroom: None };
     let filters = plugins::filters(request.claim.ty);
     let asked = filters.iter().filter(|f| asks(f.predicate()));
     let (filter, lack) = asked.filter_map(|f| Some((f, f.lack(&ask, &seen)?))).next()?;
@@ -255,7 +270,7 @@ pub(super) fn seen_as_own<'a>(
     let is_overbooked = others.len() >= offer.max_claims as usize && entry.refs().any(own);
     let in_the_way: Vec<_> = others.iter().filter(|r| r.uid.is_some() || !is_overbooked).collect();
     // After a restart the status knows first that the last holder is gone; its data is still there.
-    let says_so = entry.resource.status.phase == Some(ResourcePhase::Released);
+    let says_so = entry.resource.says_released();
     let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
     let standing = match in_the_way.len() {
         // Not asked about, a cordon must not hide that others hold the resource.

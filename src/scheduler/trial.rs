@@ -2,10 +2,12 @@
 //! Nothing is written; a trial is one more decision over the same cache.
 
 use super::explain::Nearest;
-use super::{Decision, Memo, Request, Step, gate_limits, gate_quota, schedule_one, steps};
-use crate::cache::{ResourceEntry, ResourceId, State};
+use super::{
+    Decision, Memo, Request, Step, charge_of_resource, gate_limits, gate_resource, schedule_one, steps,
+};
+use crate::cache::{Overrun, ResourceEntry, ResourceId, State};
 use crate::framework::{Filter, Seen};
-use crate::model::{Name, Predicate, ResourcePhase, Wants};
+use crate::model::{FieldWant, Name, Predicate, ResourcePhase, Wants};
 use crate::plugins;
 use std::sync::Arc;
 
@@ -27,7 +29,11 @@ pub(super) fn name_of(state: &State, id: ResourceId) -> Option<Name> {
 pub(super) fn asking<'a>(request: &Request<'a>, wants: Wants) -> Request<'a> {
     let primary = request.claim.ty.rules().primary_capacity;
     let requests = plugins::apply_defaults(primary, &wants.requests, &request.bounds);
-    Request { wants: Arc::new(Wants { requests, ..wants }), ..request.clone() }
+    let group = match request.claim.ty.rules().group_field().map(|at| &wants.fields[at]) {
+        Some(FieldWant::Name(name)) => Some(name.clone()),
+        _ => request.group.clone(),
+    };
+    Request { wants: Arc::new(Wants { requests, ..wants }), group, ..request.clone() }
 }
 
 /// Asking for what the namespace's limits allow.
@@ -53,12 +59,22 @@ pub(super) fn with_more_quota(state: &State, request: &Request<'_>) -> Option<Ne
     let mut profile = (*request.profile).clone();
     profile.disabled.push(Predicate::Quota);
     let unasked = Request { profile: Arc::new(profile), ..request.clone() };
-    let (binds, class) = match schedule_one(state, &unasked, &mut Memo::default()) {
-        Decision::Bind { resource, class } => (name_of(state, resource), class),
-        Decision::Provision { class } | Decision::Await { class, .. } => (None, Some(class)),
+    let (binds, charge) = match schedule_one(state, &unasked, &mut Memo::default()) {
+        Decision::Bind { resource, .. } => {
+            let offer = state.resource(resource)?.resource.offer.as_ref().ok()?;
+            (name_of(state, resource), charge_of_resource(request, offer))
+        }
+        Decision::Provision { class } | Decision::Await { class, .. } => {
+            let class = state.classes.get(&(request.claim.ty, class))?;
+            (None, request.charge_made(class)?)
+        }
         Decision::Refuse { .. } => return None,
     };
-    let overruns = state.ledger.overruns(&request.charge(class.as_ref()));
+    let overruns = state.ledger.overruns(&charge, true);
+    // No quota is high enough for what cannot be counted.
+    if overruns.iter().any(Overrun::is_uncounted) {
+        return None;
+    }
     let raise = overruns.iter().map(|overrun| {
         let scope = overrun.scope.as_ref().map(|s| format!(" for {s}")).unwrap_or_default();
         let quota = plugins::quota_name(&overrun.quota);
@@ -108,8 +124,7 @@ pub(super) fn remedied(
         Step::Provision => false,
     };
     let looked_for = request.claim.resource_name.is_some() || steps(&request.profile).iter().any(tried);
-    let admitted = gate_limits(state, request).is_none()
-        && gate_quota(state, request, seen.offer.class.as_ref()).is_none();
+    let admitted = gate_limits(state, request).is_none() && gate_resource(state, request, id).is_none();
     (room && looked_for && admitted).then(|| Some(seen.name.clone()))
 }
 

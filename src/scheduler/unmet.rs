@@ -129,7 +129,8 @@ fn words(
         ClassWant::Named(names) => names.iter().cloned().map(Some).collect(),
         ClassWant::Absent | ClassWant::Classless | ClassWant::Any => vec![None],
     };
-    let ask = Ask { namespace: &claim.meta.key.namespace, class: ClassAsk::OneOf(&classes), wants };
+    let ask =
+        Ask { namespace: &claim.meta.key.namespace, class: ClassAsk::OneOf(&classes), wants, headroom: None };
     let seen = Seen {
         name: &entry.resource.meta.key.name,
         offer,

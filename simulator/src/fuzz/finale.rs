@@ -157,7 +157,9 @@ fn check_parts(run: &Run) -> Result<(), String> {
 
 /// I11: the plain scheduler finds nothing left to do in the world as it is.
 fn check_liveness(run: &Run) -> Result<(), String> {
-    let outcomes = Brute::read(run.world.objects(), run.now.0).decide_all();
+    let mut brute = Brute::read(run.world.objects(), run.now.0);
+    brute.bury_absent();
+    let outcomes = brute.decide_all();
     for (key, outcome) in outcomes {
         match outcome {
             Outcome::Bind(name) => return Err(format!("I11: claim {key} waits, and {name} fits")),

@@ -5,6 +5,7 @@ use super::TYPE;
 use super::brute::{Amounts, Ask, Brute, Charge, Db, amounts};
 use crate::world::World;
 use conductor::action::{Action, Change, PartAction};
+use conductor::api::reasons::resource as reason;
 use conductor::engine::Engine;
 use conductor::model::{Kind, Object, Part, Quantity, Time, Uid};
 use serde_json::Value;
@@ -16,6 +17,8 @@ pub struct Laws {
     late_references: BTreeSet<(String, String)>,
     /// Whether such a write has landed at all.
     late: bool,
+    /// Claims of which such a write said what they are bound to: the next engine could not know of it, and rebinds them.
+    late_claims: BTreeSet<String>,
     /// Claims that a resource was made for, and whether a user has deleted it since.
     made: BTreeMap<String, bool>,
     /// Claims that are Lost, with the UID of the resource that each lost.
@@ -181,6 +184,9 @@ impl Laws {
         match action {
             Action::Write(write) => {
                 let after = world.get(write.kind, &write.key);
+                if let (true, Kind::Claim(_), Some(after)) = (late, write.kind, after) {
+                    self.late_claims.insert(uid_of(after));
+                }
                 if let (Some(before), Some(after), Kind::Resource(_)) = (before, after, write.kind) {
                     let added: Vec<String> = holders(after).difference(&holders(before)).cloned().collect();
                     for uid in added {
@@ -215,7 +221,8 @@ impl Laws {
         }
         for other in resources(world).filter(|o| o.metadata.name.as_deref() != Some(&name)) {
             let known = (other.metadata.name.clone().unwrap_or_default(), uid.to_owned());
-            if holders(other).contains(uid) && !late && !self.late_references.contains(&known) {
+            let is_excused = late || self.late_references.contains(&known) || self.late_claims.contains(uid);
+            if holders(other).contains(uid) && !is_excused {
                 return Err(format!("I1: claim {uid} is bound to {name} while {} holds it", known.0));
             }
         }
@@ -241,8 +248,9 @@ impl Laws {
         if !late && !filled && !its_own {
             self.check_asked_for(uid, resource)?;
         }
-        // A resource that one claim has alone may be smaller than asked, where both sides name each other.
-        if slots > 1 {
+        // A resource that one claim has alone may be smaller than asked, where both sides name each other; and one that was
+        // made for a claim may have been made smaller since, and is nobody else's as long as that claim is alone on it.
+        if slots > 1 && !(its_own && references(resource).len() == 1) {
             check_capacity(uid, resource)?;
         }
         if calm && !self.late { check_quota(uid, world, now) } else { Ok(()) }
@@ -302,7 +310,7 @@ impl Laws {
     fn check_destroyed(&self, resource: &Object, world: &World, late: bool) -> Result<(), String> {
         let name = resource.metadata.name.as_deref().unwrap_or("");
         let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
-        if policy != "Delete" {
+        if policy != "Delete" && !was_never_made(resource) {
             return Err(format!("I4: {name} is destroyed, and its policy is {policy}"));
         }
         if holders(resource).is_empty() {
@@ -318,6 +326,17 @@ impl Laws {
         }
         Ok(())
     }
+}
+
+/// Whether a resource says that what it stands for could not be made, and has nothing on record: there is nothing to retain.
+fn was_never_made(resource: &Object) -> bool {
+    let status = &resource.body["status"];
+    let ready = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
+    let reason = ready.and_then(|ready| ready["reason"].as_str()).unwrap_or_default();
+    made_for(resource).is_some()
+        && status["implementationRef"].is_null()
+        && ["Creating", "Pending"].iter().any(|phase| status["phase"] == *phase)
+        && reason::find_trouble(reason).is_some()
 }
 
 fn check_capacity(uid: &str, resource: &Object) -> Result<(), String> {
@@ -351,6 +370,8 @@ fn check_quota(uid: &str, world: &World, now: Time) -> Result<(), String> {
     let mut brute = Brute::read(world.objects(), now.0);
     brute.charge_holders();
     let Some(charge): Option<Charge> = brute.charges.remove(uid) else { return Ok(()) };
-    let over = brute.over_quota(&charge);
-    if over.is_empty() { Ok(()) } else { Err(format!("I6: claim {uid} is bound {}", over.join("; "))) }
+    match brute.exceeds_quota(&charge) {
+        None => Ok(()),
+        Some(over) => Err(format!("I6: claim {uid} is bound {over}")),
+    }
 }

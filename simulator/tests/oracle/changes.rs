@@ -5,7 +5,7 @@ use crate::seeds::seeds;
 use crate::worlds::{Flavour, draw};
 use crate::{decided, engine_on};
 use conductor::engine::{Binding, Engine};
-use conductor::model::{Kind, Object, Quantity, Selector, Uid};
+use conductor::model::{Kind, Object, Quantity, Selector, TypeId, Uid};
 use conductor::scheduler::{Nearest, explain, prepare};
 use conductor_simulator::fuzz::brute::Outcome;
 use conductor_simulator::fuzz::rng::Rng;
@@ -34,7 +34,10 @@ fn pinned(objects: &[Object], engine: &Engine, chosen: &str) -> Vec<Object> {
             }
             Some(Binding::Assumed { resource, .. }) => {
                 kept.push(object.clone());
-                let held = engine.state().ledger.find_charge(&uid).map(|c| c.requests.to_json());
+                let state = engine.state();
+                let entry = TypeId::all().find_map(|ty| state.resource(state.find_resource(ty, resource)?));
+                let mut refs = entry.into_iter().flat_map(|entry| entry.refs());
+                let held = refs.find(|r| r.uid.as_ref() == Some(&uid)).map(|r| r.requests.to_json());
                 given.entry(resource.to_string()).or_default().push(json!({
                     "namespace": object.metadata.namespace, "name": object.metadata.name,
                     "uid": &*uid, "requests": held.unwrap_or(json!({})),

@@ -113,7 +113,7 @@ fn the_index_refuses_what_the_filters_refuse() {
             for (id, entry) in state.resources() {
                 let Ok(offer) = &entry.resource.offer else { continue };
                 let class = ClassAsk::Exactly(offer.class.as_ref().filter(|_| !claim.priority.is_positive()));
-                let ask = Ask { namespace: &claim.meta.key.namespace, class, wants };
+                let ask = Ask { namespace: &claim.meta.key.namespace, class, wants, headroom: None };
                 let seen = Seen {
                     name: &entry.resource.meta.key.name,
                     offer,

@@ -1,6 +1,9 @@
 //! A claim that was bound: Lost, restored, misbound (rules 10 and 11).
 
-use crate::support::{CLAIM, RESOURCE, Run, With, asks, claim, db, held_by, kept_for, resource, world};
+use crate::support::{
+    CLAIM, Driver, RESOURCE, Run, With, asks, claim, db, held_by, kept_for, resource, system_key, world,
+};
+use conductor::action::{Action, Change};
 use conductor::engine::Config;
 use conductor::model::Object;
 use serde_json::json;
@@ -296,4 +299,31 @@ fn several_missing_resources_at_once_lose_no_claim() {
     let run = Run { lab: lab.restart(braked) };
     assert_eq!(run.outcomes(), ["c1: Lost Lost", "c2 -> r2", "c3 -> r3"]);
     assert!(run.message("c1").contains("deletes the record of its data"), "{}", run.message("c1"));
+}
+
+#[test]
+fn a_reference_that_is_cleared_while_bound_is_being_written_is_put_back() {
+    let world = world().resource("a", db(5)).resource("b", db(5)).claim("c", asks(1)).into_world();
+    let mut driver = Driver::start(world);
+    driver.run_holding_writes();
+    let reference = driver.take_write();
+    driver.carry_out(reference);
+    // The reference is there, and the claim's status is on its way.
+    driver.run_holding_writes();
+    let cleared = driver.world.edit(RESOURCE, &system_key("a"), |object| {
+        clear_refs(object);
+        object.body["spec"]["unschedulable"] = json!(true);
+    });
+    driver.tell(cleared.expect("it is there"));
+    driver.run();
+    assert_eq!(driver.outcome("c"), "-> a");
+    let gives_b = |action: &Action| match action {
+        Action::Write(write) => {
+            let gives =
+                matches!(&write.change, Change::ResourceSpec { claim_refs, .. } if !claim_refs.is_empty());
+            gives && &*write.key.name == "b"
+        }
+        _ => false,
+    };
+    assert!(!driver.sent.iter().any(gives_b), "the other resource was given to it meanwhile");
 }

@@ -174,3 +174,53 @@ fn a_claim_that_goes_while_its_class_fails_leaves_nothing() {
     assert!(run.find(CLAIM, "c").is_none());
     assert!(run.lab.now().0 > START.0);
 }
+
+/// A class that retains, and whose template needs a parameter that the claim may lack.
+fn needs_a_tier() -> Value {
+    makes("Retain").with(json!({"template": {
+        "apiVersion": "example.com/v1", "kind": "Instance", "spec": {"tier": "${claim.spec.parameters.tier}"},
+    }}))
+}
+
+#[test]
+fn what_cannot_be_rendered_leaves_nothing_though_its_class_retains() {
+    let scene = || world().class("first", needs_a_tier()).claim("c", asks(5).with(json!({"class": "first"})));
+    let mut run = scene().settle();
+    assert_eq!(run.outcome("c"), "ProvisioningFailed");
+    assert!(run.message("c").contains("tier"), "{}", run.message("c"));
+    assert!(names(&run).is_empty(), "{:?}", run.resources());
+    run.delete(CLAIM, "c");
+    assert!(run.find(CLAIM, "c").is_none() && names(&run).is_empty());
+    // A claim that is repaired is served, and so is one whose class is.
+    let mut run = scene().settle();
+    run.edit_spec(CLAIM, "c", json!({"parameters": {"tier": "gold"}}));
+    assert_eq!((run.outcome("c"), run.lab.world.parts().count()), ("Provisioning".to_owned(), 1));
+    let mut run = scene().settle();
+    run.edit(CLASS, "first", |class| class.body["template"]["spec"]["tier"] = json!("silver"));
+    assert_eq!((run.outcome("c"), run.lab.world.parts().count()), ("Provisioning".to_owned(), 1));
+    // Once something was made, it is retained.
+    run.delete(CLAIM, "c");
+    assert_eq!((names(&run).len(), run.lab.world.parts().count()), (1, 1));
+}
+
+#[test]
+fn a_claim_that_goes_before_anything_could_be_made_leaves_nothing() {
+    let mut world = world()
+        .class("first", makes("Retain"))
+        .claim("c", asks(5).with(json!({"class": "first"})))
+        .into_world();
+    world.uninstall(&PartKind::new("example.com/v1", "Instance"), WhyMissing::NotInstalled);
+    let mut run = Run::on(world);
+    assert_eq!(names(&run).len(), 1);
+    run.delete(CLAIM, "c");
+    assert!(run.find(CLAIM, "c").is_none() && names(&run).is_empty(), "{:?}", run.resources());
+}
+
+#[test]
+fn a_retained_resource_whose_status_was_lost_stays() {
+    let mut run = one("Retain");
+    let name = names(&run)[0].clone();
+    run.edit(RESOURCE, &name, |resource| resource.body["status"] = Value::Null);
+    run.delete(CLAIM, "c");
+    assert_eq!((names(&run), run.lab.world.parts().count()), (vec![name], 1));
+}

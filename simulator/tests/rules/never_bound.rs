@@ -1,7 +1,7 @@
 //! A claim that was never bound: no name, a name that is missing, wrong, taken or its own (rules 5 to 9).
 
 use crate::support::{
-    CLAIM, RESOURCE, With, asks, check, claim, db, held_by, kept_for, makes, resource, world,
+    CLAIM, CLASS, RESOURCE, With, asks, check, claim, db, held_by, kept_for, makes, resource, world,
 };
 use serde_json::json;
 
@@ -209,4 +209,17 @@ fn a_hundred_claims_race_for_one_reserved_resource_and_only_its_own_gets_it() {
     assert_eq!(bound, ["c-050 -> r"]);
     run.put(claim("late", named(1, "r")));
     assert_eq!(run.outcome("late"), "ResourceTaken");
+}
+
+#[test]
+fn a_claim_that_names_a_resource_of_a_class_is_tried_once_that_class_is_the_default() {
+    let of_fast = db(5).with(json!({"class": "fast"}));
+    let mut run =
+        world().class("fast", makes("Delete")).resource("r", of_fast).claim("c", named(1, "r")).settle();
+    assert_eq!(run.outcome("c"), "ResourceMismatch");
+    run.edit(CLASS, "fast", |class| {
+        let default = ("conductor.io/is-default-class".to_owned(), "true".to_owned());
+        class.metadata.annotations = Some([default].into());
+    });
+    assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r", 0));
 }

@@ -1,9 +1,10 @@
 //! Quotas and limits: counted with the decision, told with the numbers, blocking nobody else.
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Scene, With, asks, check, claim, db, makes, quota, resource, world,
+    CLAIM, Driver, RESOURCE, Run, Scene, With, asks, check, claim, db, makes, quota, resource, world,
 };
-use conductor::model::Kind;
+use conductor::event::Event;
+use conductor::model::{Kind, ObjectKey, Revision};
 use serde_json::{Value, json};
 
 fn plenty(mut scene: Scene) -> Scene {
@@ -147,10 +148,186 @@ fn a_quotas_status_tells_its_use() {
         .claim("a", asks(3))
         .claim("b", asks(4))
         .settle();
+    assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "7Gi"}}]));
+}
+
+fn used(run: &Run) -> Value {
+    run.body(Kind::Quota, "q")["status"]["used"].clone()
+}
+
+/// A quota of so many GiB.
+fn storage(gib: u32) -> Value {
+    json!([{"requests": {"storage": format!("{gib}Gi")}}])
+}
+
+/// A claim that says nothing of its size.
+fn asks_no_size() -> Value {
+    json!({"engine": "postgresql"})
+}
+
+#[test]
+fn a_claim_that_requests_nothing_counts_what_it_holds() {
+    let mut run =
+        world().quota("q", storage(10)).resource("large", db(2000)).claim("a", asks_no_size()).settle();
+    assert_eq!(run.outcomes(), ["a: QuotaExceeded"]);
+    let message = "1/1 resources fit; over quota app/q: storage 0 of 10Gi used, resource large has 2000Gi";
+    assert_eq!(run.message("a"), message);
+    for name in ["r-1", "r-2"] {
+        run.put(resource(name, db(5)));
+    }
+    run.put(claim("b", asks_no_size()));
+    run.put(claim("c", asks_no_size()));
+    assert_eq!(run.outcomes(), ["a -> r-1", "b -> r-2", "c: QuotaExceeded"]);
+    assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "10Gi"}}]));
+    // The same once a controller starts anew.
+    let run = run.restart();
+    assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "10Gi"}}]));
+}
+
+#[test]
+fn a_claim_gets_the_best_fit_that_its_quota_allows() {
+    let of = |gib: u32, connections: u32| {
+        db(gib).with(json!({"capacity": {"storage": format!("{gib}Gi"), "connections": connections}}))
+    };
+    let mut run = world()
+        .quota("q", json!([{"requests": {"connections": 50}}]))
+        .resource("tight", of(5, 500))
+        .resource("wide", of(9, 40))
+        .claim("c", asks(1))
+        .settle();
+    assert_eq!(run.outcomes(), ["c -> wide"]);
+    run.put(claim("d", asks(1)));
+    let message =
+        "1/2 resources fit: 1 reserved; over quota app/q: connections 40 of 50 used, resource tight has 500";
+    assert_eq!((run.outcome("d").as_str(), run.message("d").as_str()), ("QuotaExceeded", message));
+    // Smaller, it is within the quota.
+    run.edit_spec(RESOURCE, "tight", json!({"capacity": {"storage": "5Gi", "connections": 10}}));
+    assert_eq!((run.outcome("d").as_str(), run.bound_after_flush()), ("-> tight", 0));
+    assert_eq!(used(&run), json!([{"claims": 2, "requests": {"connections": "50"}}]));
+}
+
+#[test]
+fn beside_others_a_claim_counts_what_it_requests_and_must_request_it() {
+    let mut run = world()
+        .quota("q", storage(10))
+        .resource("shared", db(2000).with(json!({"sharing": {"maxClaims": 5}})))
+        .claim("a", asks(4))
+        .claim("b", asks_no_size())
+        .settle();
+    assert_eq!(run.outcomes(), ["a -> shared", "b: QuotaExceeded"]);
     assert_eq!(
-        run.body(Kind::Quota, "q")["status"]["used"],
-        json!([{"claims": 2, "requests": {"storage": "7Gi"}}])
+        run.message("b"),
+        "1/1 resources fit; quota app/q limits storage, and the claim requests none of the shared resource shared that \
+         could be counted: add spec.resources.requests.storage to the claim"
     );
+    run.edit_spec(CLAIM, "b", json!({"resources": {"requests": {"storage": "6Gi"}}}));
+    assert_eq!(run.outcome("b"), "-> shared");
+    assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "10Gi"}}]));
+}
+
+#[test]
+fn an_exclusive_claim_counts_all_of_a_shared_resource() {
+    let run = world()
+        .quota("q", storage(10))
+        .resource("shared", db(2000).with(json!({"sharing": {"maxClaims": 5}})))
+        .claim("c", asks_no_size().with(json!({"exclusive": true})))
+        .settle();
+    assert_eq!(run.outcomes(), ["c: QuotaExceeded"]);
+    assert!(run.message("c").ends_with("resource shared has 2000Gi"), "{}", run.message("c"));
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused_until_it_can() {
+    let mut run = world()
+        .quota("q", storage(10))
+        .resource("r", json!({"engine": "postgresql"}))
+        .claim("c", json!({"engine": "postgresql"}))
+        .claim("named", json!({"engine": "postgresql", "resourceName": "s"}))
+        .claim("elsewhere/c", json!({"engine": "mysql"}))
+        .resource("s", json!({"engine": "postgresql", "unschedulable": true}))
+        .settle();
+    assert!(run.message("c").ends_with(
+        "quota app/q limits storage, and resource r lists none that could be counted: add spec.capacity.storage to it"
+    ));
+    run.edit_spec(RESOURCE, "r", json!({"capacity": {"storage": "4Gi"}}));
+    run.edit_spec(RESOURCE, "s", json!({"unschedulable": false}));
+    assert!(run.message("named").starts_with("quota app/q limits storage, and resource s lists none"));
+    assert_eq!((run.outcome("c").as_str(), run.outcome("named").as_str()), ("-> r", "QuotaExceeded"));
+    run.edit_spec(RESOURCE, "s", json!({"capacity": {"storage": "7Gi"}}));
+    assert_eq!(run.message("named"), "over quota app/q: storage 4Gi of 10Gi used, resource s has 7Gi");
+    run.edit_spec(RESOURCE, "s", json!({"capacity": {"storage": "6Gi"}}));
+    assert_eq!((run.outcome("named").as_str(), run.bound_after_flush()), ("-> s", 0));
+    assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "10Gi"}}]));
+}
+
+#[test]
+fn what_a_class_makes_counts_at_its_size() {
+    let sized = makes("Delete").with(json!({"capacity": {"storage": {"min": "4Gi", "max": "8Gi"}}}));
+    let of = |class: &str| json!({"engine": "postgresql", "class": class});
+    let mut run = world()
+        .quota("q", storage(10))
+        .class("sized", sized)
+        .class("silent", makes("Delete"))
+        .claim("a", of("sized"))
+        .claim("b", of("sized"))
+        .claim("c", of("sized"))
+        .claim("d", of("silent"))
+        .settle();
+    assert_eq!(
+        run.outcomes(),
+        ["a: Provisioning", "b: Provisioning", "c: QuotaExceeded", "d: QuotaExceeded"]
+    );
+    assert!(run.message("c").ends_with(
+        "0/1 classes fit: 1 quota (over quota app/q: storage 8Gi of 10Gi used, class sized makes 4Gi)"
+    ));
+    assert!(run.message("d").ends_with(
+        "(quota app/q limits storage, and class silent declares none that could be counted: add capacity.storage to it)"
+    ));
+    run.edit(crate::support::CLASS, "silent", |class| class.body["capacity"] = json!({"storage": "2Gi"}));
+    assert_eq!((run.outcome("d").as_str(), run.bound_after_flush()), ("Provisioning", 0));
+    run.delete(CLAIM, "a");
+    assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("Provisioning", 0));
+}
+
+#[test]
+fn a_resource_that_shrinks_under_its_claim_frees_quota() {
+    let mut run = plenty(world())
+        .quota("q", storage(20))
+        .claim("a", asks_no_size())
+        .claim("b", asks_no_size())
+        .claim("c", asks_no_size())
+        .settle();
+    assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
+    run.edit_spec(RESOURCE, "r-2", json!({"capacity": {"storage": "5Gi"}}));
+    assert_eq!(run.outcome("c"), "QuotaExceeded");
+    run.edit_spec(RESOURCE, "r-0", json!({"capacity": {"storage": "5Gi"}}));
+    assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r-2", 0));
+}
+
+#[test]
+fn claims_placed_together_stay_within_their_quota() {
+    let run = plenty(world())
+        .profile(json!({"batch": "optimal"}))
+        .quota("q", storage(25))
+        .claim("a", asks_no_size())
+        .claim("b", asks_no_size())
+        .claim("c", asks_no_size())
+        .settle();
+    assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
+}
+
+#[test]
+fn a_bound_claim_with_an_unreadable_version_counts_for_its_own_engine() {
+    let limits = json!([{"engine": "mysql", "claims": 1}, {"engine": "postgresql", "claims": 1}]);
+    let mut run = world()
+        .quota("q", limits)
+        .resource("m", json!({"engine": "mysql"}))
+        .resource("p", json!({"engine": "postgresql"}))
+        .claim("a", json!({"engine": "mysql"}))
+        .settle();
+    run.edit_spec(CLAIM, "a", json!({"version": "no version"}));
+    run.put(claim("b", json!({"engine": "postgresql"})));
+    assert_eq!(run.outcomes(), ["a -> m", "b -> p"]);
 }
 
 #[test]
@@ -245,4 +422,25 @@ fn a_default_that_appears_is_asked_of_claims_that_wait() {
     assert_eq!(run.outcome("c"), "NoMatch");
     run.edit_spec(Kind::Limits, "l", json!({"default": {"storage": "5Gi"}}));
     assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r", 0));
+}
+
+#[test]
+fn a_namespace_that_a_new_list_lacks_leaves_its_cluster_quota() {
+    let world = plenty(world())
+        .namespace("blue", json!({"team": "blue"}))
+        .cluster_quota("blue", json!({"matchLabels": {"team": "blue"}}), json!([{"claims": 1}]))
+        .claim("blue/a", asks(1))
+        .into_world();
+    let mut driver = Driver::start(world);
+    driver.run();
+    let used = |driver: &Driver| {
+        let quota = driver.world.get(Kind::ClusterQuota, &ObjectKey::new("", "blue")).expect("it is there");
+        quota.body["status"]["used"][0]["claims"].clone()
+    };
+    assert_eq!(used(&driver), 1);
+    // The watch was lost when the namespace went: the list after it is all that says so.
+    let (kind, objects, revision) = (Kind::Namespace, Vec::new(), Revision(1_000_000));
+    driver.tell(Event::Listed { kind, objects, revision });
+    driver.run();
+    assert_eq!(used(&driver), 0);
 }

@@ -1,11 +1,15 @@
 //! The scheduler once more, as plainly as it can be said: every claim in its turn looks at every resource.
 //! Written from the rules, not from the engine: it shares the parsers of values with it and nothing else.
 
+mod maker;
+mod quota;
 mod read;
 
+pub use quota::Charge;
 pub use read::amounts;
 
 use conductor::model::{Quantity, Selector, Version, VersionRange};
+use quota::charge_of;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +86,8 @@ pub struct Ask {
     class: Option<String>,
     classes: Vec<String>,
     pub engine: Option<String>,
+    /// The engine that quotas count it under: known also where the rest cannot be read.
+    counted_engine: Option<String>,
     range: Option<VersionRange>,
     /// One that cannot be read asks nothing, and is told so; what it has it keeps.
     readable: bool,
@@ -104,6 +110,7 @@ struct Maker {
     highly_available: Option<bool>,
     capabilities: Option<BTreeSet<String>>,
     labels: BTreeMap<String, String>,
+    slots: i64,
     sizes: BTreeMap<String, Value>,
     /// The text of its templates: what they take from the claim is offered.
     takes: String,
@@ -123,15 +130,6 @@ struct Budget {
     namespace: Option<String>,
     selector: Selector,
     limits: Vec<Limit>,
-}
-
-/// What a claim counts for in quotas.
-#[derive(Clone, Debug)]
-pub struct Charge {
-    pub namespace: String,
-    pub class: Option<String>,
-    pub engine: Option<String>,
-    pub requests: Amounts,
 }
 
 /// A whole world, as the plain scheduler sees it.
@@ -336,115 +334,10 @@ fn describe_class(class: Option<&str>) -> String {
     class.map_or_else(|| "classless".to_owned(), |class| format!("of class {class}"))
 }
 
-impl Maker {
-    /// Whether it declares anything of what it makes.
-    fn declares(&self) -> bool {
-        self.engine.is_some()
-            || !self.ranges.is_empty()
-            || self.highly_available.is_some()
-            || self.capabilities.is_some()
-            || !self.sizes.is_empty()
-    }
-
-    /// Why it does not offer what it does not declare.
-    fn undeclared(&self, field: &str, asked: &str) -> String {
-        let name = &self.name;
-        format!(
-            "class {name} declares no {field}: take spec.{asked} out of the claim, or declare it in the class"
-        )
-    }
-
-    /// Why it makes nothing for the claim.
-    fn refuses(&self, ask: &Ask) -> Option<(&'static str, String)> {
-        let name = &self.name;
-        if self.deleting {
-            return Some(("Class", format!("class {name} is being deleted")));
-        }
-        if !self.template {
-            return Some(("Class", format!("class {name} has no template to make one from")));
-        }
-        let offers = [
-            ("Engine", "engine", self.engine.is_none() || ask.engine.is_none() || self.engine == ask.engine),
-            (
-                "Version",
-                "version",
-                match &ask.range {
-                    Some(_) if self.ranges.is_empty() => true,
-                    Some(range) => self.ranges.iter().any(|r| r.overlaps(range)),
-                    None => true,
-                },
-            ),
-            (
-                "HighlyAvailable",
-                "highly-available",
-                !ask.highly_available
-                    || self
-                        .highly_available
-                        .unwrap_or_else(|| self.takes.contains("claim.spec[\"highly-available\"]")),
-            ),
-            (
-                "Capabilities",
-                "requests",
-                match &self.capabilities {
-                    Some(have) => ask.capabilities.is_subset(have),
-                    None => ask.capabilities.is_empty() || self.takes.contains("claim.spec.requests"),
-                },
-            ),
-        ];
-        if let Some((predicate, field, _)) = offers.iter().find(|(_, _, offered)| !offered) {
-            let why = match (&self.engine, &ask.engine) {
-                (Some(made), Some(asked)) if *field == "engine" => {
-                    format!("class {name} makes {made}, and {asked} is asked")
-                }
-                _ if *field == "highly-available" && self.highly_available.is_none() => {
-                    self.undeclared("highly-available", field)
-                }
-                _ if *field == "requests" && self.capabilities.is_none() => {
-                    self.undeclared("capabilities", field)
-                }
-                _ => format!("class {name} does not offer the {field} asked"),
-            };
-            return Some((predicate, why));
-        }
-        if !ask.selector.matches(|key| self.labels.get(key).map(String::as_str)) {
-            let why = format!("class {name} does not have the labels that the selector asks for");
-            return Some(("Selector", why));
-        }
-        for (what, size) in &self.sizes {
-            let most = if size.is_object() { &size["max"] } else { size };
-            let asked = get(&ask.requests, what);
-            if most.is_null() {
-                continue;
-            }
-            let most = Quantity::from_json(most).expect("a quantity");
-            if asked > most {
-                let why = format!("class {name} makes {what} up to {most}, and {asked} is asked");
-                return Some(("Capacity", why));
-            }
-        }
-        for what in in_order(&[&ask.requests]) {
-            let taken = self.takes.contains(&format!("resource.spec.capacity.{what}"));
-            let declared = self.sizes.contains_key(&what) || taken || !self.declares();
-            if !declared && !get(&ask.requests, &what).is_zero() {
-                let (field, asked) = (format!("capacity.{what}"), format!("resources.requests.{what}"));
-                return Some(("Capacity", self.undeclared(&field, &asked)));
-            }
-        }
-        None
-    }
-}
-
-impl Limit {
-    fn counts(&self, charge: &Charge) -> bool {
-        (self.class.is_none() || self.class == charge.class)
-            && (self.engine.is_none() || charge.engine.is_none() || self.engine == charge.engine)
-    }
-}
-
 /// What a resource that is kept for a claim is not asked.
 const KEPT_SKIPS: [&str; 3] = ["Class", "Selector", "Cordoned"];
 
-const PREDICATES: [&str; 11] = [
+const PREDICATES: [&str; 12] = [
     "Class",
     "Engine",
     "Version",
@@ -456,6 +349,7 @@ const PREDICATES: [&str; 11] = [
     "Reserved",
     "Sharing",
     "Capacity",
+    "Quota",
 ];
 
 impl Brute {
@@ -482,13 +376,12 @@ impl Brute {
         outcomes
     }
 
-    /// Charges every claim that a resource holds, and no other.
-    pub fn charge_holders(&mut self) {
-        for ask in self.asks.clone().iter().filter(|ask| !ask.deleting) {
-            let Some(db) = self.dbs.iter().find(|db| db.holds(&ask.uid)) else { continue };
-            let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
-            let (class, requests) = (db.class.clone(), held.map(|r| r.requests.clone()).unwrap_or_default());
-            self.charge(ask, class, requests);
+    /// Holders that are not there have left for good: at rest, each has been asked after.
+    pub fn bury_absent(&mut self) {
+        let known: BTreeSet<&String> = self.asks.iter().map(|ask| &ask.uid).collect();
+        for db in &mut self.dbs {
+            let holders = db.references.iter().filter_map(|reference| reference.uid.as_ref());
+            db.gone.extend(holders.filter(|uid| !known.contains(uid)).cloned());
         }
     }
 
@@ -531,8 +424,9 @@ impl Brute {
         let db = &self.dbs[at];
         let (name, class) = (db.name.clone(), db.class.clone());
         let held = db.references.iter().find(|r| r.uid.as_ref() == Some(&ask.uid));
-        let requests = held.map(|r| r.requests.clone()).unwrap_or_default();
-        self.charge(ask, class, requests);
+        let given = held.map(|r| r.requests.clone()).unwrap_or_default();
+        let counted = db.counted(ask, &given);
+        self.charge(ask, class, counted);
         Outcome::Held(name)
     }
 
@@ -559,7 +453,8 @@ impl Brute {
         given.retain(|_, amount| !amount.is_zero());
         let class = db.class.clone();
         self.dbs[at].give(ask, &given);
-        self.charge(ask, class, given);
+        let counted = self.dbs[at].counted(ask, &given);
+        self.charge(ask, class, counted);
         Outcome::Bind(name)
     }
 
@@ -579,17 +474,16 @@ impl Brute {
             Outcome::Bind(name) => {
                 let Some(db) = self.dbs.iter_mut().find(|db| db.name == *name) else { return };
                 db.give(ask, &ask.requests);
-                let class = db.class.clone();
-                self.charge(ask, class, ask.requests.clone());
+                let (class, counted) = (db.class.clone(), db.counted(ask, &ask.requests));
+                self.charge(ask, class, counted);
             }
-            Outcome::Provision(class) => self.charge(ask, Some(class.clone()), ask.requests.clone()),
+            Outcome::Provision(class) => {
+                let maker = self.makers.iter().find(|maker| maker.name == *class);
+                let counted = maker.map_or_else(|| ask.requests.clone(), |maker| maker.counted(ask));
+                self.charge(ask, Some(class.clone()), counted);
+            }
             Outcome::Held(_) | Outcome::Wait(..) | Outcome::Lost | Outcome::Leaving => {}
         }
-    }
-
-    fn charge(&mut self, ask: &Ask, class: Option<String>, requests: Amounts) {
-        let charge = Charge { namespace: ask.namespace.clone(), class, engine: ask.engine.clone(), requests };
-        self.charges.insert(ask.uid.clone(), charge);
     }
 
     /// Decides about one claim whose requests are filled in.
@@ -631,62 +525,6 @@ impl Brute {
         (!broken.is_empty()).then(|| Outcome::Wait(message, vec![("Limits".to_owned(), broken.len())]))
     }
 
-    fn selects(&self, budget: &Budget, namespace: &str) -> bool {
-        match &budget.namespace {
-            Some(own) => own == namespace,
-            None => {
-                let labels = self.namespaces.get(namespace);
-                budget.selector.matches(|key| labels.and_then(|l| l.get(key)).map(String::as_str))
-            }
-        }
-    }
-
-    /// Every limit that the claim would exceed as one of `class`, in words.
-    pub fn over_quota(&self, charge: &Charge) -> Vec<String> {
-        let mut over = Vec::new();
-        for budget in self.budgets.iter().filter(|b| self.selects(b, &charge.namespace)) {
-            for limit in budget.limits.iter().filter(|l| l.counts(charge)) {
-                let counted =
-                    self.charges.values().filter(|c| self.selects(budget, &c.namespace) && limit.counts(c));
-                let mut used = Amounts::new();
-                let mut claims = 0;
-                for charge in counted {
-                    claims += 1;
-                    add(&mut used, &charge.requests);
-                }
-                let scope = limit.class.as_ref().or(limit.engine.as_ref());
-                let scope = scope.map(|s| format!(" for {s}")).unwrap_or_default();
-                if let Some(most) = limit.claims.filter(|most| claims + 1 > *most) {
-                    over.push(format!(
-                        "over {}{scope}: claims {claims} of {most} used, 1 more asked",
-                        budget.title
-                    ));
-                }
-                for (name, most) in &limit.requests {
-                    let (used, asked) = (get(&used, name), get(&charge.requests, name));
-                    if !asked.is_zero() && used.saturating_add(asked) > *most {
-                        over.push(format!(
-                            "over {}{scope}: {name} {used} of {most} used, {asked} more asked",
-                            budget.title
-                        ));
-                    }
-                }
-            }
-        }
-        over
-    }
-
-    fn gate(&self, ask: &Ask, class: Option<&str>) -> Option<(String, usize)> {
-        let charge = Charge {
-            namespace: ask.namespace.clone(),
-            class: class.map(str::to_owned),
-            engine: ask.engine.clone(),
-            requests: ask.requests.clone(),
-        };
-        let over = self.over_quota(&charge);
-        (!over.is_empty()).then(|| (over.join("; "), over.len()))
-    }
-
     /// The classes that a claim may be of, in order.
     fn alternatives(&self, ask: &Ask) -> Vec<Option<String>> {
         match (&ask.class, ask.classes.is_empty()) {
@@ -724,7 +562,7 @@ impl Brute {
         if let Some((predicate, lack)) = db.refuses_its_own(ask, &self.alternatives(ask), &skip) {
             return single(predicate, format!("resource {name}: {lack}"));
         }
-        match self.gate(ask, db.class.as_deref()) {
+        match self.gate_db(ask, db) {
             Some((message, count)) => Outcome::Wait(message, vec![("Quota".to_owned(), count)]),
             None => Outcome::Bind(name.to_owned()),
         }
@@ -734,7 +572,7 @@ impl Brute {
         let classes = self.alternatives(ask);
         let mut over: Vec<(String, usize)> = Vec::new();
         if let Some(db) = self.kept_for(ask) {
-            match self.gate(ask, db.class.as_deref()) {
+            match self.gate_db(ask, db) {
                 Some(refusal) => over.push(refusal),
                 None => return Outcome::Bind(db.name.clone()),
             }
@@ -757,7 +595,16 @@ impl Brute {
                         }
                         None => None,
                     },
-                    means => self.best(ask, class, means, *newest),
+                    means => {
+                        let within = |db: &&Db| self.gate_db(ask, db).is_none();
+                        let found = self.best(ask, class, means, *newest, within);
+                        // Where quotas alone are in the way, of the best one.
+                        let best = || self.best(ask, class, means, *newest, |_| true);
+                        if let Some(best) = found.is_none().then(best).flatten() {
+                            over.extend(self.gate_db(ask, best));
+                        }
+                        found
+                    }
                 };
                 if let Some(db) = found {
                     return Outcome::Bind(db.name.clone());
@@ -775,7 +622,14 @@ impl Brute {
         able.min_by(|a, b| compare(&a.capacity, &b.capacity).then_with(|| a.name.cmp(&b.name)))
     }
 
-    fn best(&self, ask: &Ask, class: &Option<String>, means: &str, newest: bool) -> Option<&Db> {
+    fn best(
+        &self,
+        ask: &Ask,
+        class: &Option<String>,
+        means: &str,
+        newest: bool,
+        within: impl Fn(&&Db) -> bool,
+    ) -> Option<&Db> {
         let wanted = |db: &&Db| match means {
             "Existing" => db.references.is_empty(),
             "Share" => !db.references.is_empty(),
@@ -786,7 +640,8 @@ impl Brute {
             .iter()
             .filter(|db| db.readable)
             .filter(wanted)
-            .filter(|db| db.refuses(ask, std::slice::from_ref(class)).is_none());
+            .filter(|db| db.refuses(ask, std::slice::from_ref(class)).is_none())
+            .filter(within);
         fits.min_by(|a, b| {
             let version = if newest { b.version.cmp(&a.version) } else { a.version.cmp(&b.version) };
             compare(&a.left(None), &b.left(None)).then(version).then_with(|| a.name.cmp(&b.name))
@@ -799,7 +654,14 @@ impl Brute {
         let Some(maker) = self.makers.iter().find(|m| m.name == class) else {
             return Some(Err(("Class", format!("class {class} does not exist"))));
         };
-        Some(maker.refuses(ask).map_or_else(|| Ok(class.to_owned()), Err))
+        if let Some(why) = maker.refuses(ask) {
+            return Some(Err(why));
+        }
+        let charge = charge_of(ask, Some(class), maker.counted(ask));
+        Some(match self.refusal_by_quota(&charge, ask, Some(&maker.holding(ask))) {
+            Some((why, _)) => Err(("Quota", why)),
+            None => Ok(class.to_owned()),
+        })
     }
 
     fn refusal(

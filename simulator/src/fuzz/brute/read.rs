@@ -64,7 +64,11 @@ impl Db {
                 None | Some("Pending" | "Creating") => !template,
                 Some(_) => false,
             },
-            says_released: status["phase"] == "Released",
+            says_released: status["phase"] == "Released"
+                || status["phase"] == "Failed"
+                    && status["conditions"].as_array().into_iter().flatten().any(|condition| {
+                        condition["type"] == "Ready" && condition["reason"] == "ReclaimFailed"
+                    }),
             references: references.collect(),
             gone: BTreeSet::new(),
             made_for: meta.annotations.as_ref().and_then(|a| a.get("conductor.io/provisioned-for").cloned()),
@@ -98,6 +102,7 @@ impl Ask {
             class: spec["class"].as_str().map(str::to_owned),
             classes: strings(&spec["classes"]),
             engine: engine(&spec["engine"]).filter(|_| readable),
+            counted_engine: engine(&spec["engine"]),
             readable,
             range: range.and_then(Result::ok),
             highly_available: spec["highly-available"] == true,
@@ -127,6 +132,7 @@ impl Maker {
                 .as_array()
                 .map(|_| strings(&body["capabilities"]).into_iter().collect()),
             labels: serde_json::from_value(body["labels"].clone()).unwrap_or_default(),
+            slots: body["sharing"]["maxClaims"].as_i64().unwrap_or(1),
             sizes: body["capacity"]
                 .as_object()
                 .into_iter()
