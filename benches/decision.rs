@@ -97,9 +97,11 @@ fn bookkeeping(c: &mut Criterion) {
         namespace: Name::from("team-1"),
         class: Some(Name::from("gold")),
         engine: Some(Name::from("mysql")),
-        requests,
+        amounts: requests,
     };
-    c.bench_function("quota check, 100 quotas", |b| b.iter(|| black_box(state.ledger.overruns(&charge))));
+    c.bench_function("quota check, 100 quotas", |b| {
+        b.iter(|| black_box(state.ledger.overruns(&charge, false)))
+    });
 }
 
 /// Half are the namespace's own, half the cluster's.

@@ -36,7 +36,8 @@ impl Engine {
         let Some(claim) = self.state.claim(uid).cloned() else { return self.queue.remove(uid) };
         self.stats.decisions += 1;
         match prepare(&self.state, &claim) {
-            Err((refusal, lane)) => {
+            Err(refused) => {
+                let (refusal, lane) = *refused;
                 let word = reason_word(&lane.wait, &refusal);
                 self.refuse(&claim, word, Arc::new(refusal), lane, now);
             }

@@ -83,7 +83,7 @@ impl Request<'_> {
 ///
 /// # Errors
 /// The refusal of a claim that cannot even be asked about: its spec or its profile cannot be read.
-pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refusal, LaneKey)> {
+pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, Box<(Refusal, LaneKey)>> {
     let itself = |wait| LaneKey {
         ty: claim.ty,
         wait,
@@ -93,10 +93,10 @@ pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, (Refu
     };
     let wants = claim.wants.as_ref().map_err(|error| {
         let refusal = Refusal { message: error.to_string(), reasons: Vec::new() };
-        (refusal, itself(Wait::Itself(claim.meta.uid.clone())))
+        Box::new((refusal, itself(Wait::Itself(claim.meta.uid.clone()))))
     })?;
     let profile = find_profile(state, claim).map_err(|(name, why)| {
-        (Refusal { message: why, reasons: Vec::new() }, itself(Wait::Profile(name)))
+        Box::new((Refusal { message: why, reasons: Vec::new() }, itself(Wait::Profile(name))))
     })?;
     let bounds = state.bounds(&claim.meta.key.namespace);
     let wants = fill_in(claim, wants, &profile, &bounds);

@@ -280,7 +280,7 @@ impl<'a> Explainer<'a> {
         let state = self.engine.state();
         let request = match prepare(state, claim) {
             Ok(request) => request,
-            Err((refusal, _)) => return self.put(&refusal, &[], &[]),
+            Err(refused) => return self.put(&refused.0, &[], &[]),
         };
         let likeness = likeness(state, claim, request.wants.clone());
         if let Some(why) = self.known.get(&likeness) {
