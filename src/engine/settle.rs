@@ -443,7 +443,7 @@ fn counted_amounts(entry: &ResourceEntry, claim: &Claim, given: Capacity) -> Cap
     }
 }
 
-/// Whether a resource that serves nobody goes: by its policy, or because there is nothing to retain.
+/// Whether a resource without a claim is deleted: by its policy, or because there is nothing to retain.
 fn is_disposable(resource: &Resource) -> bool {
     resource.reclaim == ReclaimPolicy::Delete || was_never_made(resource)
 }

@@ -1,4 +1,4 @@
-//! Quota: what a namespace, or a set of them, may claim in sum. A claim over quota waits and blocks nobody. What a claim
+//! Quota: what a namespace, or a set of them, may claim in sum. A claim over quota waits and blocks no other. What a claim
 //! requests counts, and of what it does not request, what it would hold. What cannot be counted is refused.
 
 use crate::cache::{Overrun, QuotaKey};
@@ -112,7 +112,7 @@ mod tests {
         let mut ledger = ledger(json!([{"requests": {"storage": "50Gi"}}]));
         ledger.charge(&Uid::from("u1"), charge(None, "30Gi"));
         let (db, small) = (Name::from("db-1"), Name::from("small"));
-        for (holding, storage, told) in [
+        for (holding, storage, expected) in [
             (None, "0", None),
             (Some(Holding::Resource(&db)), "20Gi", None),
             (
@@ -165,12 +165,12 @@ mod tests {
         ] {
             let none = Capacity::default();
             let refused = refusal_of(&ledger, &charge(None, storage), &none, holding);
-            assert_eq!(refused.as_deref(), told, "{holding:?}");
+            assert_eq!(refused.as_deref(), expected, "{holding:?}");
         }
         let asked = charge(None, "25Gi");
         let refused = refusal_of(&ledger, &asked, &asked.amounts, Some(Holding::Resource(&db)));
-        let told = "over quota team-a/dbs: storage 30Gi of 50Gi used, 25Gi more asked";
-        assert_eq!(refused.as_deref(), Some(told));
+        let expected = "over quota team-a/dbs: storage 30Gi of 50Gi used, 25Gi more asked";
+        assert_eq!(refused.as_deref(), Some(expected));
     }
 
     #[test]

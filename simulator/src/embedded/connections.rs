@@ -45,7 +45,7 @@ impl Connections {
         let full = self.places.available_permits() == 0;
         if full || strangers.len() >= self.strangers_max {
             // The oldest has had the longest time to say who it is. One whose request is being answered has said it: in a
-            // burst of clients that is most of them, and they are closed for nobody.
+            // burst of clients that is most of them, and they stay open.
             let silent = strangers.iter().position(|stranger| stranger.used.borrow().open == 0);
             match silent.and_then(|at| strangers.remove(at)) {
                 Some(silent) => silent.closed.cancel(),
