@@ -43,7 +43,8 @@ impl Engine {
         let meta = Meta::read(&object.metadata);
         let system = &self.config.system_namespace;
         let message = format!(
-            "it is ignored: {} is read in namespace {system} only; create it there, and delete it here",
+            "it is ignored: {} is read in namespace {system} only, the system namespace of this controller; if that is the \
+             right one, create it there. What exists here is left as it is",
             object.kind.name()
         );
         self.tell(object.kind, &meta.key, &meta.uid, true, "OutsideSystemNamespace", message);
@@ -126,7 +127,9 @@ impl Engine {
         let old = id.and_then(|id| self.state.resource(id)).filter(|e| !e.assumed.is_empty()).cloned();
         let is_news = id.and_then(|id| self.state.resource(id)).is_none_or(|e| e.resource != resource);
         let promised_by = resource.provisioned_by.clone().filter(|_| id.is_none());
-        self.dropped = id.map(|id| self.dropped_refs(id, &resource)).unwrap_or_default();
+        // Before the start nothing is known of what was given: a state that is shown says all there is.
+        let seen = id.filter(|_| self.synced);
+        self.dropped = seen.map(|id| self.dropped_refs(id, &resource)).unwrap_or_default();
         id.into_iter().for_each(|id| self.unsettle_resource(ty, &name, id));
         let id = self.state.set_resource(resource);
         if !self.synced {

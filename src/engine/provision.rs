@@ -114,7 +114,7 @@ impl Engine {
             false => "it exists and is not this claim's",
         };
         let rules = claim.ty.rules();
-        let fix = "an administrator may delete it; or delete the claim and make it anew";
+        let fix = "use a claim of another name, or have an administrator look at what it stands for before they remove it";
         let message = format!("cannot make {} {namespace}/{resource}: {whose}; {fix}", rules.resource);
         self.retry_claim(&claim.meta.uid, now);
         self.queue.take(&claim.meta.uid);

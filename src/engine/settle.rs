@@ -504,6 +504,8 @@ fn misbound_message(entry: &ResourceEntry, claim: &Claim) -> String {
 /// What a lost claim says: what was seen happen, where it says that already.
 fn lost_message(claim: &Claim) -> String {
     let told = claim.status.conditions.iter().find(|c| &*c.kind == reasons::BOUND && !c.message.is_empty());
+    // Earlier versions advised to delete the claim, without what that costs: what they wrote is not repeated.
+    let told = told.filter(|told| told.message.contains(NEW_CLAIM));
     if let Some(told) = told.filter(|_| claim.status.phase == ClaimPhase::Lost) {
         return told.message.to_string();
     }

@@ -86,9 +86,9 @@ impl Engine {
                 })
             }
             Some(Binding::Lost { reason, message }) => match claim.status.phase {
-                // Said once: the first reason is the one that was seen happen.
-                ClaimPhase::Lost => None,
-                ClaimPhase::Pending | ClaimPhase::Bound => {
+                // Said once: the first reason is the one that was seen happen. Only what an earlier version said is replaced.
+                ClaimPhase::Lost if says(&claim, message) => None,
+                ClaimPhase::Lost | ClaimPhase::Pending | ClaimPhase::Bound => {
                     plan_claim(&claim, &ClaimSide::Lost { reason, message }, now)
                 }
             },
@@ -345,4 +345,10 @@ fn note_about(resource: &Resource, change: &Change) -> Option<Note> {
     let (key, uid) = (resource.meta.key.clone(), resource.meta.uid.clone());
     let message = ready.message.to_string();
     Some(Note { kind: Kind::Resource(resource.ty), key, uid, warning, reason, message })
+}
+
+/// Whether a claim's status gives this as the reason of its binding, or gives none: a recording keeps no messages.
+fn says(claim: &Claim, message: &str) -> bool {
+    let bound = claim.status.conditions.iter().find(|condition| &*condition.kind == reasons::BOUND);
+    bound.is_none_or(|bound| bound.message.is_empty() || &*bound.message == message)
 }

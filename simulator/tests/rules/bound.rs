@@ -327,3 +327,17 @@ fn a_reference_that_is_cleared_while_bound_is_being_written_is_put_back() {
     };
     assert!(!driver.sent.iter().any(gives_b), "the other resource was given to it meanwhile");
 }
+
+#[test]
+fn the_advice_of_earlier_versions_is_not_repeated() {
+    let advice = "resource r was deleted; the claim is not bound to other data. Delete it to claim anew";
+    let condition = json!({"type": "Bound", "status": "False", "reason": "Lost", "message": advice,
+        "lastTransitionTime": "2024-01-03T16:40:00Z"});
+    let place = json!({"namespace": "conductor-system", "name": "r", "uid": "uid-r"});
+    let run = world()
+        .claim("c", asks(1))
+        .status(json!({"phase": "Lost", "resourceRef": place, "conditions": [condition]}))
+        .settle();
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    assert!(run.message("c").contains("create a claim of another name"), "{}", run.message("c"));
+}

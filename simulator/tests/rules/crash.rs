@@ -5,9 +5,10 @@
 
 use crate::support::{
     CLAIM, Driver, RESOURCE, Scene, With, annotation, answer_to, asks, claim_key, db, held_by, is_write,
-    kept_for, makes, part_of, ready, summary, world,
+    kept_for, makes, part_of, ready, summary, system_key, world,
 };
 use conductor::action::{Action, PartAction};
+use conductor::engine::Binding;
 use conductor::event::{Answer, Event};
 use conductor::model::{Capacity, Object, ObjectKey, Part};
 use conductor_simulator::world::{World, key_of};
@@ -713,4 +714,16 @@ fn a_claim_deleted_while_its_resource_is_being_made_takes_the_resource_with_it()
             ends: &[],
         });
     }
+}
+
+#[test]
+fn a_kept_resource_that_is_seen_again_takes_back_nothing_that_is_being_written() {
+    let world = world().resource("r", db(5).with(kept_for("c"))).claim("c", asks(1)).into_world();
+    let seen = world.get(RESOURCE, &system_key("r")).cloned().expect("it is there");
+    let mut driver = Driver::start(world);
+    driver.run_holding_writes();
+    assert!(matches!(driver.binding("c"), Binding::Assumed { .. }));
+    // The watch shows late what a read has shown before.
+    driver.tell(Event::Seen(seen));
+    assert!(matches!(driver.binding("c"), Binding::Assumed { .. }), "{:?}", driver.binding("c"));
 }

@@ -374,6 +374,9 @@ fn what_lives_outside_the_system_namespace_is_reported() {
     run.put(outside);
     assert_eq!(run.notes("fast"), ["OutsideSystemNamespace"]);
     assert_eq!(run.outcome("c"), "NoMatch");
+    // Under a wrong system namespace this is said of everything: it must not advise to delete what claims hold.
+    let message = &run.lab.notes().last().expect("it is reported").message;
+    assert!(message.contains("conductor-system only") && !message.contains("delete"), "{message}");
 }
 
 #[test]

@@ -141,6 +141,28 @@ fn an_unknown_policy_fails_the_resource_destroys_nothing_and_is_carried_out_once
 }
 
 #[test]
+fn a_resource_that_failed_at_its_reclaim_is_withdrawn_like_a_released_one() {
+    let mut run = one_bound("Recycle");
+    run.delete(CLAIM, "c");
+    run.edit_spec(RESOURCE, "r", json!({"claimRefs": []}));
+    assert_eq!(run.resource("r"), "Failed");
+    run.put(claim("d", asks(1)));
+    assert_eq!(run.message("d"), "0/1 resources fit: 1 phase");
+    // Kept for another, it is not given before its last claim is known to be gone, also after a restart.
+    let condition = json!({"type": "Ready", "status": "False", "reason": "ReclaimFailed", "message": "",
+        "lastTransitionTime": "2024-01-03T16:40:00Z"});
+    let shared = db(5).with(json!({"reclaimPolicy": "Recycle", "sharing": {"maxClaims": 2}, "claimRefs": [
+        {"namespace": "app", "name": "gone", "uid": "uid-gone"}, {"namespace": "app", "name": "d"},
+    ]}));
+    let run = world()
+        .resource("r", shared)
+        .status(json!({"phase": "Failed", "conditions": [condition]}))
+        .claim("d", asks(1))
+        .settle();
+    assert_eq!(run.outcome("d"), "NoMatch");
+}
+
+#[test]
 fn a_released_resource_is_offered_again_only_as_the_administrator_says() {
     let mut run = one_bound("Retain");
     run.delete(CLAIM, "c");
