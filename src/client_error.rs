@@ -35,6 +35,9 @@ fn of_credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         AuthError::AuthExecParse(_) | AuthError::AuthExec(_) | AuthError::AuthExecSerialize(_) => {
             "the command in user.exec of the kubeconfig did not print an ExecCredential".to_owned()
         }
+        AuthError::ReadTokenFile(error, _) => format!(
+            "the file that tokenFile of the kubeconfig names cannot be read: {error} (its name is not shown, it may be a token)"
+        ),
         AuthError::ParseTokenKey(_) => {
             "the token-key of the kubeconfig's auth-provider fits nothing".to_owned()
         }

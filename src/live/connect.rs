@@ -153,5 +153,10 @@ mod tests {
         let error = AuthError::AuthExecRun { cmd: format!("get --key {TOKEN}"), out: Box::new(out) };
         let told = one_line(&kube::Error::Auth(error));
         assert!(told.contains("user.exec") && !told.contains("eyJ"), "{told}");
+        // A token where the name of its file belongs.
+        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let error = AuthError::ReadTokenFile(missing, TOKEN.into());
+        let told = one_line(&kube::Error::Auth(error));
+        assert!(told.contains("tokenFile") && !told.contains("eyJ"), "{told}");
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         }
         Step::Seal => {
             let database = &names.database;
-            let alter = format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false", name(database));
+            // Its owner may have made it a template, which cannot be dropped and lets every login copy it.
+            let alter =
+                format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false IS_TEMPLATE false", name(database));
             vec![Batch::server(&[alter]), end_sessions("datname", database)]
         }
         Step::Rename => vec![rename(&names.database, &names.quarantined)],
@@ -63,7 +65,9 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         }
         Step::DropDatabase { is_renamed } => {
             let database = if *is_renamed { &names.quarantined } else { &names.database };
-            vec![Batch::server(&[format!("DROP DATABASE {}", name(database))])]
+            // Also where it was sealed by an earlier version.
+            let plain = format!("ALTER DATABASE {} WITH IS_TEMPLATE false", name(database));
+            vec![Batch::server(&[plain]), Batch::server(&[format!("DROP DATABASE {}", name(database))])]
         }
         Step::DropUser(user) => drop_role(names.user(*user)),
         Step::DropGroup(access) => drop_role(names.group(*access)),
@@ -387,11 +391,12 @@ mod tests {
             SELECT (COALESCE(r.rolname, 'PUBLIC') || ' still holds rights on the database')::integer FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE d.datname = 'C' AND (a.grantee = 0 OR r.rolname NOT IN ('C', 'C_a', 'C_b', 'C_r', 'C_w') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER))
             SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s JOIN pg_catalog.pg_roles r ON r.oid = s.usesysid WHERE s.datname = 'C' AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER) AND r.rolname NOT IN ('C_a', 'C_b') AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid AND g.rolname IN ('C_r', 'C_w'))
             SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL lock_timeout = '2s'; REASSIGN OWNED BY "C_a", "C_b" TO "C"
-            ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false
+            ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false IS_TEMPLATE false
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = 'C' AND pid <> pg_catalog.pg_backend_pid()
             ALTER DATABASE "C" RENAME TO "C_q"
             ALTER DATABASE "C_q" RENAME TO "C"
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS true
+            ALTER DATABASE "C_q" WITH IS_TEMPLATE false
             DROP DATABASE "C_q"
             SELECT d.datname::text, 'SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; DROP OWNED BY "C_b"' FROM pg_catalog.pg_database d WHERE d.datallowconn AND pg_catalog.shobj_description(d.datdba, 'pg_authid') LIKE 'conductor:%' AND EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND (s.dbid = d.oid OR s.objid = d.oid)) AND NOT EXISTS (SELECT FROM pg_catalog.pg_shdepend s WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'C_b') AND s.dbid = d.oid AND s.deptype = 'o')
             DROP ROLE "C_b"

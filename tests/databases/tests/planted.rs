@@ -211,6 +211,9 @@ async fn a_comment_on_its_database_changes_nothing_for_its_application() {
     }
     let now = Login::new(ENGINE, house.published("app", "orders").await.expect("it is published"));
     now.run(&format!("COMMENT ON DATABASE \"{}\" IS 'mine'", names.database)).await.expect("it may");
+    // A template cannot be dropped.
+    let template = format!("ALTER DATABASE \"{}\" WITH IS_TEMPLATE true", names.database);
+    now.run(&template).await.expect("it may make it a template");
     house.release("app", "orders").await;
     until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
     let left = format!("SELECT datname FROM pg_database WHERE datname LIKE '{}%'", names.owner);
