@@ -249,7 +249,7 @@ impl Laws {
             self.check_asked_for(uid, resource)?;
         }
         // A resource that one claim has alone may be smaller than asked, where both sides name each other; and one that was
-        // made for a claim may have been made smaller since, and is nobody else's as long as that claim is alone on it.
+        // made for a claim may have been made smaller since, and takes from no other claim as long as that one is alone on it.
         if slots > 1 && !(its_own && references(resource).len() == 1) {
             check_capacity(uid, resource)?;
         }
