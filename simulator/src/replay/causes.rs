@@ -3,6 +3,7 @@
 //! claim that competes for it. What no such change explains is left to the rules.
 
 use super::stage::{self, Stage};
+use super::trial::{Seen, Trial};
 use super::verify::{elapsed, rule_against};
 use crate::record::{Recorded, Verdict, into_object, made_for, refusal};
 use conductor::api::reasons::bound;
@@ -61,6 +62,12 @@ impl InFlight {
             }
             self.bound.push_back((at, uid.to_owned(), resource.clone()));
         }
+    }
+
+    /// Whom the live engine bound to a resource since a time, in order.
+    pub fn bound_to(&self, resource: &str, since: u64) -> impl Iterator<Item = &str> {
+        let lately = self.bound.iter().filter(move |(at, _, to)| *at >= since && to == resource);
+        lately.map(|(_, uid, _)| uid.as_str())
     }
 
     /// Since when changes count for a claim that was answered at a time: a live engine that answers late has seen less.
@@ -171,7 +178,8 @@ impl Case<'_> {
             Some(_) => self.edit_of_resource(chosen),
             None => match simulated {
                 Some(Verdict::Bind { resource }) => {
-                    self.passed_over(resource).or_else(|| self.change_since_decided(chosen))
+                    let changed = self.passed_over(resource).or_else(|| self.change_since_decided(chosen));
+                    changed.or_else(|| self.trial(chosen, resource)?.explain(self.seen()))
                 }
                 Some(Verdict::Provision { class }) => {
                     self.change_of_resource(chosen).or_else(|| self.change_of_class(class))
@@ -182,6 +190,16 @@ impl Case<'_> {
                 None => self.change_of_resource(chosen),
             },
         }
+    }
+
+    /// What asks the rules which of two resources they prefer for the claim.
+    pub fn trial(&self, chosen: &str, given: &str) -> Option<Trial> {
+        let since = self.flight.since(&self.claim.meta.uid, self.at);
+        Trial::new(self.seen(), self.claim, chosen, given, since)
+    }
+
+    pub fn seen(&self) -> Seen<'_> {
+        Seen { stage: self.stage, truth: self.truth, flight: self.flight }
     }
 
     /// Why the live engine may not have had a resource to give that this one gave.

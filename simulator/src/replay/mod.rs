@@ -20,6 +20,7 @@ mod series;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod verify;
 
 pub use document::{Agreement, Divergence, Explanation, Percentiles, Replay, Sample, Waiting};

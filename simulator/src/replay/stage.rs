@@ -76,6 +76,11 @@ impl Stage {
         stage
     }
 
+    /// A cluster of its own with other objects, under the same settings and at the same time.
+    pub fn beside(&self, objects: Vec<Object>) -> Stage {
+        Stage::start(objects, self.config.clone(), self.now, self.telling)
+    }
+
     /// A new engine that knows only what the cluster holds.
     pub fn restart(&mut self) {
         self.engine = Engine::new(self.config.clone());

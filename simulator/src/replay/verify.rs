@@ -3,6 +3,7 @@
 use super::causes::{Case, InFlight, RACE_MS, SLOW_MS, Wish, contradiction};
 use super::document::{Agreement, Divergence, Explanation};
 use super::stage::Stage;
+use super::trial::Trial;
 use crate::record::{Decision, Recorded, Verdict};
 use conductor::model::{Claim, Lookup, Name, ObjectKey, Time, TypeId, Uid};
 use conductor::scheduler::{lacks, prepare};
@@ -50,6 +51,8 @@ struct Open {
     claim: Claim,
     /// What the replay's engine gave the claim.
     resource: String,
+    /// Asks the rules again, where the live engine gave the claim another.
+    trial: Option<Trial>,
 }
 
 impl Verifier {
@@ -136,10 +139,15 @@ impl Verifier {
             if open.at + SLOW_MS < live.at {
                 return false;
             }
-            let is_rival = open.resource == *resource && *open.claim.meta.uid != *live.uid && came <= open.at;
+            if *open.claim.meta.uid == *live.uid || came > open.at {
+                return true;
+            }
             let Played { stage, truth, came } = played;
             let case = Case { flight, stage, truth, came, claim: &open.claim, at: open.at, began };
-            match is_rival.then(|| case.taken_by(resource, &live.uid)).flatten() {
+            let is_rival = open.resource == *resource;
+            let taken = is_rival.then(|| case.taken_by(resource, &live.uid)).flatten();
+            let trial = open.trial.as_ref().filter(|trial| trial.concerns(resource));
+            match taken.or_else(|| trial?.explain(case.seen())) {
                 Some(why) => {
                     closed.push((open.index, why));
                     false
@@ -215,8 +223,18 @@ impl Verifier {
             (explanation, is_wrong, &simulated, claim)
             && !matches!(live, Some(Verdict::Lost { .. }))
         {
+            let trial = match live {
+                Some(Verdict::Bind { resource: chosen })
+                    if rule_against(played.stage, about.uid, chosen).is_none() =>
+                {
+                    let Played { stage, truth, came } = played;
+                    let (flight, began) = (&self.flight, self.began);
+                    Case { flight, stage, truth, came, claim, at: about.at, began }.trial(chosen, resource)
+                }
+                _ => None,
+            };
             let (claim, resource) = ((**claim).clone(), resource.clone());
-            self.open.push(Open { index, at: about.at, claim, resource });
+            self.open.push(Open { index, at: about.at, claim, resource, trial });
         }
         if index.is_some() {
             let About { at, key, .. } = about;

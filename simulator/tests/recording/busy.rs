@@ -86,10 +86,17 @@ fn every_forged_decision_of_a_busy_recording_is_found() {
     }
 }
 
-/// A history without an engine: each claim is given what a hand chooses, and the objects say so too.
-fn chosen_by_hand(path: &Path, choose: impl Fn(usize) -> String) {
+/// What happens at one time in a history without an engine.
+enum Step {
+    Put(Object),
+    /// A hand gives a claim so many GiB of a resource, and the object says so.
+    Give(String, String, usize),
+}
+
+/// A history without an engine, a step every tenth of a second.
+fn by_hand(path: &Path, objects: Vec<Object>, steps: impl IntoIterator<Item = Vec<Step>>) {
     let mut world = World::new();
-    databases().into_iter().for_each(|o| drop(world.put(o)));
+    objects.into_iter().for_each(|o| drop(world.put(o)));
     let subject = Subject {
         began: BEGAN,
         system_namespace: SYSTEM.to_owned(),
@@ -101,24 +108,37 @@ fn chosen_by_hand(path: &Path, choose: impl Fn(usize) -> String) {
     let (objects, revision) = (world.of(kind).cloned().collect(), Revision(world.revision()));
     recorder.take(Event::Listed { kind, objects, revision }, 0).expect("it records");
     recorder.begin().expect("it records");
-    for at in 0..CLAIMS {
-        let ms = 100 * (at as u64 + 1);
-        let (name, id) = (named(at), uid(Kind::Claim(TYPE), "team", &named(at)));
-        let given = ObjectKey::new(SYSTEM, choose(at));
-        let events = [
-            Some(world.put(noise(at))),
-            Some(world.put(claim(&name, wants(1 + at)))),
-            world.edit(kind, &given, |resource| {
-                let refs =
-                    json!({"namespace": "team", "name": name, "uid": id, "requests": {"storage": "1Gi"}});
-                let mut all = resource.body["spec"]["claimRefs"].as_array().cloned().unwrap_or_default();
-                all.push(refs);
-                resource.body["spec"]["claimRefs"] = json!(all);
-            }),
-        ];
-        events.into_iter().flatten().for_each(|event| recorder.take(event, ms).expect("it records"));
+    for (at, steps) in steps.into_iter().enumerate() {
+        for step in steps {
+            let event = match step {
+                Step::Put(object) => Some(world.put(object)),
+                Step::Give(name, given, gib) => {
+                    let id = uid(Kind::Claim(TYPE), "team", &name);
+                    world.edit(kind, &ObjectKey::new(SYSTEM, given), |resource| {
+                        let requests = json!({"storage": format!("{gib}Gi")});
+                        let held =
+                            json!({"namespace": "team", "name": name, "uid": id, "requests": requests});
+                        let refs = &mut resource.body["spec"]["claimRefs"];
+                        let mut all = refs.as_array().cloned().unwrap_or_default();
+                        all.push(held);
+                        *refs = json!(all);
+                    })
+                }
+            };
+            let ms = 100 * (at as u64 + 1);
+            event.into_iter().for_each(|event| recorder.take(event, ms).expect("it records"));
+        }
     }
     recorder.finish(60_000).expect("it records");
+}
+
+/// Each claim is given what a hand chooses.
+fn chosen_by_hand(path: &Path, choose: impl Fn(usize) -> String) {
+    let steps = |at: usize| {
+        let comes = Step::Put(claim(&named(at), wants(1 + at)));
+        vec![Step::Put(noise(at)), comes, Step::Give(named(at), choose(at), 1)]
+    };
+    by_hand(path, databases(), (0..CLAIMS).map(steps));
 }
 
 #[test]
@@ -183,4 +203,35 @@ fn an_honest_recording_of_a_busy_cluster_verifies() {
     assert!(found.agreement.agreed < found.agreement.decisions, "watches that run apart make a difference");
     let rules: Vec<_> = found.divergences.iter().filter(|d| d.explanation == Explanation::Rule).collect();
     assert!(rules.is_empty(), "{} of {}: {rules:#?}", rules.len(), found.divergences.len());
+}
+
+/// Two shared databases, a small claim, and a large one that fits the second only and leaves there what the small one
+/// wants. Given in the order of their coming, the small one gets the first.
+fn small_and_large(path: &Path, steps: impl IntoIterator<Item = Vec<Step>>) -> Vec<(Explanation, String)> {
+    let shared = |gib: usize| {
+        let mut offer = offers("mysql", gib);
+        offer["sharing"] = json!({"maxClaims": 3});
+        offer
+    };
+    let objects = vec![database("first", shared(10)), database("second", shared(13))];
+    by_hand(path, objects, steps);
+    let found = replay(path, &Options::default()).expect("it plays");
+    found.divergences.into_iter().map(|d| (d.explanation, d.message)).collect()
+}
+
+#[test]
+fn a_choice_is_explained_by_what_was_bound_before_it_in_the_recording() {
+    let path = folder("order").join("x.rec");
+    let comes = |name: &str, gib: usize| Step::Put(claim(name, wants(gib)));
+    let gives = |name: &str, to: &str, gib: usize| Step::Give(name.to_owned(), to.to_owned(), gib);
+    let together = || vec![comes("small", 2), comes("large", 11)];
+    let larger_first = [together(), vec![gives("large", "second", 11)], vec![gives("small", "second", 2)]];
+    let found = small_and_large(&path, larger_first);
+    assert!(matches!(&found[..], [(Explanation::Race, why)] if why.contains("fits better")), "{found:?}");
+    let larger_last = [together(), vec![gives("small", "second", 2)], vec![gives("large", "second", 11)]];
+    let found = small_and_large(&path, larger_last);
+    assert!(matches!(&found[..], [(Explanation::Rule, _)]), "its write would show the other: {found:?}");
+    let alone = [vec![comes("small", 2)], vec![gives("small", "second", 2)]];
+    let found = small_and_large(&path, alone);
+    assert!(matches!(&found[..], [(Explanation::Rule, _)]), "nothing else was there: {found:?}");
 }
