@@ -11,7 +11,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo install capture test test-all bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds lint pure deny tools databases browser valgrind controlplane
+.PHONY: help demo install capture test test-all bench bench-live bench-peers bench-guard bless bench-databases fuzz pictures crds references lint pure deny tools databases browser valgrind controlplane
 
 help: ## List what can be run
 	@echo 'make TARGET'
@@ -77,6 +77,12 @@ bench-databases: tools databases ## Measure 300 claims over 3 shared PostgreSQL 
 
 crds: tools ## Write crds/ anew from the types
 	@UPDATE_CRDS=1 $(CARGO) test --package conductor --test crds
+
+references: tools ## Write docs/reference/ anew from the help, the types and the metrics
+	@mkdir -p docs/reference
+	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor --features live --test references
+	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor --features live --lib the_reference_
+	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor-cli --bin conductor the_reference_
 
 lint: tools ## Check formatting and warnings
 	@$(CARGO) fmt --all --check

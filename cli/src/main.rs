@@ -19,6 +19,8 @@ mod import;
 mod output;
 mod plain;
 mod readable;
+#[cfg(test)]
+mod reference;
 mod run;
 mod servers;
 mod sim;

@@ -256,4 +256,25 @@ mod tests {
         assert!(text.contains(call), "{text}");
         assert!(text.contains(r#"conductor_queue_claims{place="parked"} 0"#), "{text}");
     }
+
+    #[test]
+    fn the_reference_lists_every_metric() {
+        let text = Metrics::new().render();
+        let word = |line: &str| line.split_once(' ').map(|(name, rest)| (name.to_owned(), rest.to_owned()));
+        let of =
+            |mark: &str| text.lines().filter_map(|line| word(line.strip_prefix(mark)?)).collect::<Vec<_>>();
+        let mut page = "# Metrics\n\nWhat `/metrics` serves, in the text format of Prometheus. Generated from the program by \
+                        `make references`. Do not edit.\n\n| metric | type | meaning |\n|---|---|---|\n"
+            .to_owned();
+        for ((name, help), (_, kind)) in of("# HELP ").into_iter().zip(of("# TYPE ")) {
+            let suffix = if kind == "counter" { "_total" } else { "" };
+            page.push_str(&format!("| `{name}{suffix}` | {kind} | {help} |\n"));
+        }
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
+        if std::env::var_os("UPDATE_REFERENCES").is_some() {
+            std::fs::write(&path, &page).expect("docs/reference can be written");
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == page, "docs/reference/metrics.md is stale: run `make references`");
+    }
 }
