@@ -1,5 +1,5 @@
-//! `/healthz`, `/readyz` and `/metrics`, for whoever watches over the process. Nothing can be changed here. A
-//! connection that brings no request, or only part of one, is closed in time, and few are open at once.
+//! `/healthz`, `/readyz` and `/metrics`, for whoever watches over the process. Nothing can be changed here. Which
+//! connections are closed is the matter of the package `conductor-connections`; here is how many there may be.
 
 use super::health::Health;
 use super::metrics::Metrics;
@@ -8,29 +8,30 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use conductor_connections::{Connections, Limits, Stream};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
 
-/// Connections at a time; the next ones wait until one is closed.
-const CONNECTIONS_MAX: usize = 128;
-/// How long a connection may go without an answer to it: no request here takes long.
-const QUIET_MAX: Duration = Duration::from_secs(30);
+/// No client is known by name here, and no request takes long.
+const LIMITS: Limits = Limits {
+    connections_max: 128,
+    unidentified_max: 128,
+    first_request_within: Duration::from_secs(20),
+    idle_max: Duration::from_secs(60),
+    answer_within: Duration::from_secs(30),
+};
 
 /// Serves until it is dropped.
-pub(super) async fn serve(
-    listener: TcpListener,
-    health: Arc<Health>,
-    metrics: Arc<Metrics>,
-) -> std::io::Result<()> {
-    axum::serve(Doorman::new(listener, CONNECTIONS_MAX, QUIET_MAX), routes(health, metrics)).await
+pub(super) async fn serve(listener: TcpListener, health: Arc<Health>, metrics: Arc<Metrics>) {
+    serve_within(LIMITS, listener, routes(health, metrics)).await;
+}
+
+async fn serve_within(limits: Limits, listener: TcpListener, routes: Router) {
+    let connections = Connections::new(limits, |_, _| false);
+    let plain = |io: TcpStream| async move { Some(Stream { io, http2: false }) };
+    conductor_connections::serve(listener, connections, CancellationToken::new(), plain, routes).await;
 }
 
 fn routes(health: Arc<Health>, metrics: Arc<Metrics>) -> Router {
@@ -66,87 +67,12 @@ async fn metrics_page(State((metrics, health)): State<(Arc<Metrics>, Arc<Health>
     ([(axum::http::header::CONTENT_TYPE, kind)], metrics.render())
 }
 
-/// Lets connections in, so many at a time.
-struct Doorman {
-    listener: TcpListener,
-    places: Arc<Semaphore>,
-    quiet_max: Duration,
-}
-
-impl Doorman {
-    fn new(listener: TcpListener, places: usize, quiet_max: Duration) -> Doorman {
-        Doorman { listener, places: Arc::new(Semaphore::new(places)), quiet_max }
-    }
-}
-
-impl axum::serve::Listener for Doorman {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        // Never closed: without a place it would be one too many, and nothing else.
-        let place = place.ok();
-        let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
-        let end = Box::pin(tokio::time::sleep(self.quiet_max));
-        (Connection { stream, end, quiet_max: self.quiet_max, _place: place }, address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-/// A connection that ends when nothing was answered for too long: every answer gives it more time, and what it sends
-/// does not.
-struct Connection {
-    stream: TcpStream,
-    end: Pin<Box<Sleep>>,
-    quiet_max: Duration,
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.end.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if matches!(written, Poll::Ready(Ok(_))) {
-            let end = Instant::now() + self.quiet_max;
-            self.end.as_mut().reset(end);
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::gate::Gate;
     use super::super::health::LeaseView;
     use super::*;
+    use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// Generous: machines are slow at times.
@@ -161,20 +87,33 @@ mod tests {
         answer
     }
 
-    async fn start(quiet_max: Duration, places: usize) -> (SocketAddr, Arc<Health>) {
+    /// With limits of time that no test reaches.
+    const PATIENT: Limits = Limits {
+        connections_max: 128,
+        unidentified_max: 128,
+        first_request_within: Duration::from_secs(3600),
+        idle_max: Duration::from_secs(3600),
+        answer_within: Duration::from_secs(3600),
+    };
+
+    async fn start(limits: Limits) -> (SocketAddr, Arc<Health>) {
         let health = Health::new(Vec::new(), LeaseView::Unneeded, Gate::new(), Vec::new());
         let (health, metrics) = (Arc::new(health), Arc::new(Metrics::new()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let doorman = Doorman::new(listener, places, quiet_max);
-        let routes = routes(Arc::clone(&health), metrics);
-        tokio::spawn(axum::serve(doorman, routes).into_future());
+        tokio::spawn(serve_within(limits, listener, routes(Arc::clone(&health), metrics)));
         (address, health)
+    }
+
+    async fn until_closed(mut stream: TcpStream) {
+        let mut buffer = [0_u8; 64];
+        let closed = async { while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {} };
+        tokio::time::timeout(WITHIN, closed).await.expect("the server closes it");
     }
 
     #[tokio::test]
     async fn what_fails_is_in_readyz_and_in_the_metrics() {
-        let (address, health) = start(WITHIN, 8).await;
+        let (address, health) = start(PATIENT).await;
         assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
         health.set_watch("RelationalDatabase", Some("no answer"));
         let answer = ask(address, "/readyz").await;
@@ -187,14 +126,65 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_sends_no_request_makes_room() {
-        let (address, _) = start(Duration::from_millis(200), 2).await;
-        let mut silent = Vec::new();
-        for _ in 0..3 {
+    async fn silent_and_slow_connections_keep_nobody_out() {
+        let (address, _) = start(PATIENT).await;
+        let mut held = Vec::new();
+        for n in 0..320 {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            stream.write_all(b"GET /readyz HT").await.unwrap();
-            silent.push(stream);
+            if n % 2 == 0 {
+                stream.write_all(b"GET /readyz HTTP/1.1\r\nHos").await.unwrap();
+            }
+            held.push(stream);
         }
-        assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+        // The youngest go on, byte by byte, for as long as the honest ones are asked.
+        let slow = tokio::spawn(async move {
+            for byte in b"t: somebody.example.com\r\n".iter().cycle() {
+                for stream in &mut held[200..] {
+                    // Those that were closed meanwhile made room.
+                    let _ = stream.write_all(&[*byte]).await;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            held
+        });
+        for path in ["/healthz", "/readyz", "/metrics", "/healthz"] {
+            let answer = ask(address, path).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        }
+        slow.abort();
+    }
+
+    #[tokio::test]
+    async fn an_honest_connection_that_waits_is_not_the_first_to_go() {
+        let few = Limits { connections_max: 4, unidentified_max: 4, ..PATIENT };
+        let (address, _) = start(few).await;
+        let oldest = TcpStream::connect(address).await.unwrap();
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            others.push(TcpStream::connect(address).await.unwrap());
+        }
+        assert!(ask(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+        until_closed(oldest).await;
+        // Where one has left, nobody has to make room.
+        let request = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        let mut answer = String::new();
+        let mut kept = others.pop().unwrap();
+        kept.write_all(request).await.unwrap();
+        tokio::time::timeout(WITHIN, kept.read_to_string(&mut answer)).await.unwrap().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_sends_no_request_or_no_further_one_is_closed() {
+        let brief = Duration::from_millis(200);
+        let (address, _) = start(Limits { first_request_within: brief, ..PATIENT }).await;
+        until_closed(TcpStream::connect(address).await.unwrap()).await;
+        let mut half = TcpStream::connect(address).await.unwrap();
+        half.write_all(b"GET /readyz HT").await.unwrap();
+        until_closed(half).await;
+        let (address, _) = start(Limits { idle_max: brief, ..PATIENT }).await;
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        idle.write_all(b"GET /readyz HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+        until_closed(idle).await;
     }
 }

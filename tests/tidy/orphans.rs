@@ -40,6 +40,7 @@ fn reached(sources: &[Source], code: fn(&Source) -> String) -> BTreeSet<&str> {
 /// Where cargo starts: a library, a binary, each file or folder of tests and benches, each example.
 fn is_root(path: &str) -> bool {
     let packages = [
+        "connections/",
         "simulator/",
         "cli/",
         "hotload/",

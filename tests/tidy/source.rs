@@ -4,10 +4,11 @@
 use std::{fmt, fs, path::Path};
 
 /// Where Rust files live.
-const FOLDERS: [&str; 12] = [
+const FOLDERS: [&str; 13] = [
     "src",
     "tests",
     "benches",
+    "connections/src",
     "simulator/src",
     "simulator/tests",
     "simulator/benches",

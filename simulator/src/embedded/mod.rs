@@ -34,7 +34,6 @@ mod answer;
 mod api;
 mod call;
 mod clock;
-mod connections;
 mod decode;
 mod discovery;
 mod fields;

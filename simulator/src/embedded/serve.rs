@@ -1,24 +1,29 @@
 //! The API on a socket: HTTPS with a certificate made for this start, HTTP/1.1 and HTTP/2. Loopback only, unless an
-//! option allows others. How long a connection may do nothing is the matter of `connections.rs`.
+//! option allows others. How many connections there are, and how long one may do nothing, is the matter of the package
+//! `conductor-connections`.
 
 use super::api::Api;
-use super::connections::{Connections, Guest};
 use super::keepsake::Keepsake;
-use super::service::Service;
+use super::service::{Service, is_public};
 use super::token::Tokens;
 use super::{Error, Options, User};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
+use conductor_connections::{Connections, Limits, Stream};
+use http::{StatusCode, Uri};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+
+/// How long a client may take to send a request and to take the answer before it has shown a known token: longer than
+/// the body of a request may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 
 /// A running server. Dropped, it stops.
 pub struct Served {
@@ -76,8 +81,17 @@ pub(super) async fn serve(
     let acceptor = identity.acceptor().map_err(Error::Certificate)?;
     let stop = CancellationToken::new();
     let service = Service::guarded(api, tokens);
-    let connections = Connections::new(options);
-    let task = tokio::spawn(accept(listener, acceptor, service, connections, stop.clone()));
+    let connections = Connections::new(limits(options), identifies);
+    let handshake = move |stream: TcpStream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let io = acceptor.accept(stream).await.ok()?;
+            let http2 = io.get_ref().1.alpn_protocol() == Some(b"h2");
+            Some(Stream { io, http2 })
+        }
+    };
+    let served = conductor_connections::serve(listener, connections, stop.clone(), handshake, service);
+    let task = tokio::spawn(served);
     Ok(Served { address, kubeconfig, stop, task: Some(task) })
 }
 
@@ -91,61 +105,20 @@ async fn bind(listen: SocketAddr, last: Option<u16>) -> std::io::Result<TcpListe
     TcpListener::bind(listen).await
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    service: Service,
-    connections: Connections,
-    stop: CancellationToken,
-) {
-    let mut id = 0;
-    loop {
-        let stream = tokio::select! {
-            () = stop.cancelled() => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                // Out of descriptors, or a client that left: the next one may do better.
-                Err(_) => {
-                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                    continue;
-                }
-            },
-        };
-        id += 1;
-        // Closed at once where every place is taken: a client that tries again later is better off than one that waits.
-        let Some(guest) = connections.enter(id) else { continue };
-        let (acceptor, service, stop) = (acceptor.clone(), service.clone(), stop.clone());
-        let within = connections.greet_within;
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = guest.expires() => {}
-                () = converse(stream, acceptor, service, &guest, within) => {}
-            }
-        });
+/// How many connections there are at a time, and how long they may do nothing.
+fn limits(options: &Options) -> Limits {
+    Limits {
+        connections_max: options.connections_max,
+        unidentified_max: options.strangers_max,
+        first_request_within: options.greet_within,
+        idle_max: options.idle_max,
+        answer_within: ANSWER_WITHIN,
     }
 }
 
-/// Serves one connection until its client goes away.
-async fn converse(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    service: Service,
-    guest: &Guest,
-    within: std::time::Duration,
-) {
-    let Some(_place) = guest.sit().await else { return };
-    // Watches are many small lines; waiting to fill a packet delays each.
-    let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(within, acceptor.accept(stream)).await else { return };
-    let builder = Builder::new(TokioExecutor::new());
-    // By what was agreed on in the handshake: to find out by reading would be another wait.
-    let builder = match stream.get_ref().1.alpn_protocol() {
-        Some(b"h2") => builder.http2_only(),
-        _ => builder.http1_only(),
-    };
-    // A client that goes away is its own affair.
-    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), guest.serve(service)).await;
+/// Whether the answer to a request says that its client showed a known token.
+fn identifies(uri: &Uri, status: StatusCode) -> bool {
+    !is_public(uri.path()) && status != StatusCode::UNAUTHORIZED
 }
 
 /// A certificate and who signed it.

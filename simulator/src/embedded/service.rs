@@ -105,6 +105,10 @@ impl Service {
             Ok(user) => user,
             Err(status) => return refuse(status),
         };
+        if is_public(parts.uri.path()) {
+            // Nobody has to show a token for these: a body is not waited for, or it would keep the connection busy.
+            return self.carry_out(Call::new(parts, Bytes::new(), user)).await;
+        }
         let collected = match self.collect(body).await {
             Some(collected) => collected,
             None => return refuse(Status::request_timeout(BODY_WITHIN.as_secs())),
@@ -143,6 +147,28 @@ impl Service {
             Err(error) => {
                 Answer::from(Status::internal(&error.to_string())).encode(super::accept::Encoding::Json)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Embedded;
+    use super::*;
+    use futures::stream::pending;
+    use http::StatusCode;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    /// Any stranger could keep a connection busy with one.
+    #[tokio::test]
+    async fn a_body_that_does_not_come_is_not_waited_for_where_no_token_is_needed() {
+        let api = Embedded::in_memory();
+        let service = Service::guarded(Arc::clone(&api.api), Arc::new(Tokens::new(std::iter::empty())));
+        for path in ["/healthz", "/version"] {
+            let never = StreamBody::new(pending::<Result<Frame<Bytes>, Infallible>>());
+            let request = Request::get(path).body(never).expect("a request");
+            assert_eq!(service.answer(request).await.status(), StatusCode::OK, "{path}");
         }
     }
 }

@@ -67,6 +67,39 @@ async fn silent_connections_keep_no_client_out() {
     served.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_handshakes_keep_no_client_out() {
+    let patient = Duration::from_secs(3600);
+    let options = Options {
+        strangers_max: 128,
+        connections_max: 128,
+        greet_within: patient,
+        idle_max: patient,
+        ..Options::default()
+    };
+    let served = serve(options).await;
+    let mut held = Vec::new();
+    for _ in 0..320 {
+        held.push(connect(&served).await);
+    }
+    // The youngest go on with a handshake, byte by byte, for as long as honest clients come.
+    let slow = tokio::spawn(async move {
+        for byte in [0x16, 0x03, 0x01, 0x40, 0x00, 0x01].into_iter().chain(std::iter::repeat(0x01)) {
+            for stream in &mut held[200..] {
+                // Those that were closed meanwhile made room.
+                let _ = stream.write_all(&[byte]).await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        held
+    });
+    for _ in 0..4 {
+        assert_eq!(count_namespaces(&served).await, 4);
+    }
+    slow.abort();
+    served.shutdown().await;
+}
+
 /// As controllers do that start: each of their watches has a connection of its own, and all of them come at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_of_clients_is_served_in_full() {
