@@ -1,7 +1,12 @@
 //! What a client's error says to people, in one line: with its causes, because the outermost alone often says no more
-//! than "service error", and without anything that credential plugins print or that a kubeconfig holds.
+//! than "service error", and without anything that credential plugins print or that a kubeconfig holds. And how often it
+//! is said: an outage is one thing to report, however often somebody tries in vain.
 
 use kube::client::AuthError;
+use std::collections::BTreeSet;
+
+/// So many different reasons are logged of one outage.
+const REASONS_MAX: usize = 4;
 
 /// An error and its causes; the outermost alone often says no more than "service error". Where credentials are the cause,
 /// the library's text may quote them, and ours takes its place.
@@ -48,4 +53,112 @@ fn of_credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         AuthError::InvalidBearerToken(_) => "the token holds characters that no header takes".to_owned(),
         other => other.to_string(),
     })
+}
+
+/// A watch that fails, from its first failure until it works again: each reason is logged once.
+#[derive(Debug)]
+pub(crate) struct Outage {
+    kind: String,
+    reasons: BTreeSet<String>,
+    failures: u32,
+}
+
+impl Outage {
+    /// None yet, of the watch of this kind.
+    pub fn none(kind: &str) -> Outage {
+        Outage { kind: kind.to_owned(), reasons: BTreeSet::new(), failures: 0 }
+    }
+
+    /// The watch failed, or the list that it begins with.
+    pub fn fails(&mut self, why: &str) {
+        self.failures += 1;
+        let (kind, failures) = (&self.kind, self.failures);
+        let is_new = self.reasons.len() < REASONS_MAX && self.reasons.insert(why.to_owned());
+        match is_new {
+            true => tracing::warn!(kind, why, "the watch failed, trying again"),
+            false => tracing::debug!(kind, why, failures, "the watch failed again"),
+        }
+    }
+
+    /// It works: what fails from now on is another outage.
+    pub fn ends(&mut self) {
+        if self.failures > 0 {
+            tracing::info!(kind = self.kind, failures = self.failures, "the watch works again");
+        }
+        *self = Outage::none(&self.kind);
+    }
+}
+
+/// What was logged, for tests.
+#[cfg(test)]
+pub(crate) mod logged {
+    use std::fmt;
+    use std::sync::{Arc, Mutex};
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
+    /// Keeps warnings and errors of one thread, each as its fields.
+    #[derive(Clone, Default)]
+    pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+
+    impl Warnings {
+        pub fn all(&self) -> Vec<String> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            self.0.push_str(&format!("{}={value:?} ", field.name()));
+        }
+    }
+
+    impl Subscriber for Warnings {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= Level::WARN
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let mut line = Line(String::new());
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::logged::Warnings;
+    use super::*;
+
+    #[test]
+    fn an_outage_is_logged_once_for_each_reason_with_its_kind() {
+        let warnings = Warnings::default();
+        let _logged = tracing::subscriber::set_default(warnings.clone());
+        let mut outage = Outage::none("ClaimQuota");
+        for _ in 0..24 {
+            outage.fails("connection refused");
+            outage.fails("forbidden");
+        }
+        assert_eq!(warnings.all().len(), 2, "{:?}", warnings.all());
+        assert!(warnings.all().iter().all(|line| line.contains("ClaimQuota")), "{:?}", warnings.all());
+        outage.ends();
+        outage.fails("connection refused");
+        assert_eq!(warnings.all().len(), 3, "another outage is told of again");
+    }
 }

@@ -45,6 +45,7 @@ pub use wire::kinds;
 use crate::api::names;
 use crate::engine::Config;
 use crate::model::{Name, Slot};
+use crate::provider::WatchReport;
 use gate::Gate;
 use health::{Health, LeaseView};
 use kube::Client;
@@ -176,6 +177,7 @@ impl Controller {
             kinds,
             inbox: self.inbox.clone(),
             metrics: Arc::clone(metrics),
+            health: Arc::clone(&self.health),
             options: options.clone(),
         };
         self.tasks.spawn(named("followers of implementations", followers.run()));
@@ -231,7 +233,12 @@ impl Controller {
                 configuration: self.options.database_config.clone(),
             };
             let figures = self.metrics.databases.clone();
-            let provider = crate::provider::run(self.client.clone(), options, leader, figures);
+            let health = Arc::clone(&self.health);
+            // Some kinds are followed twice, here and by the engine: each of the two watches may fail alone.
+            let report = WatchReport::new(move |kind, trouble| {
+                health.set_watch(&format!("{kind} (databases)"), trouble);
+            });
+            let provider = crate::provider::run(self.client.clone(), options, leader, figures, report);
             self.tasks.spawn(named("provider of databases", provider));
         }
     }

@@ -4,12 +4,14 @@
 use super::answer::found;
 use super::call::{Reply, call};
 use super::chance;
+use super::health::Health;
 use super::metrics::Metrics;
 use super::options::Options;
 use super::owner::Message;
 use super::watch::{Reader, Trouble, Watch};
 use super::wire::{self, Route};
 use crate::api::names;
+use crate::client_error::Outage;
 use crate::event::{Event, PartEvent, WhyMissing};
 use crate::model::{Part, PartKind, Revision, Uid};
 use http::StatusCode;
@@ -146,6 +148,7 @@ pub(super) struct Followers {
     pub kinds: mpsc::UnboundedReceiver<PartKind>,
     pub inbox: mpsc::Sender<Message>,
     pub metrics: Arc<Metrics>,
+    pub health: Arc<Health>,
     pub options: Options,
 }
 
@@ -161,7 +164,7 @@ impl Followers {
     }
 
     fn follower(&self, kind: PartKind) -> Follower {
-        let Followers { client, routes, kinds: _, inbox, metrics, options } = self;
+        let Followers { client, routes, kinds: _, inbox, metrics, health, options } = self;
         let watch = Watch {
             client: client.clone(),
             reader: PartReader::new(kind.clone()),
@@ -169,7 +172,7 @@ impl Followers {
             namespace: Some(options.system_namespace.clone()),
             label: Some(names::PART),
             inbox: inbox.clone(),
-            health: None,
+            health: Some(Arc::clone(health)),
             metrics: Arc::clone(metrics),
             timeout: options.watch_timeout,
             page_size: options.page_size,
@@ -189,17 +192,23 @@ struct Follower {
 
 impl Follower {
     async fn run(mut self) {
-        let mut failures = 0_u32;
+        let (mut failures, mut outage) = (0_u32, Outage::none(&self.kind.to_string()));
         while !self.watch.inbox.is_closed() {
             match self.routes.find(&self.kind).await {
                 Ok(route) => {
                     self.watch.route = route;
-                    let trouble = self.watch.follow_while_served(&mut failures).await;
+                    let trouble = self.watch.follow_while_served(&mut failures, &mut outage).await;
                     self.routes.forget(&self.kind);
-                    self.watch.complain(failures + 1, &trouble);
+                    let why = self.watch.explain(&trouble);
+                    outage.fails(&why);
+                    self.watch.report(Some(&why));
                     self.tell(&trouble).await;
                 }
-                Err(NoRoute::Missing(why)) => self.tell_missing(why).await,
+                // Not to be had at all: the resources that are to be made of it say so, and everything else goes on.
+                Err(NoRoute::Missing(why)) => {
+                    self.watch.report(None);
+                    self.tell_missing(why).await;
+                }
                 Err(NoRoute::Unknown(why)) => tracing::debug!(kind = %self.kind, why, "cannot discover"),
             }
             failures += 1;
@@ -211,6 +220,7 @@ impl Follower {
         self.told = None;
         // A kind that is gone is told of by the next discovery.
         if trouble.status == Some(StatusCode::FORBIDDEN) {
+            self.watch.report(None);
             self.tell_missing(WhyMissing::NotAllowed(trouble.why.clone())).await;
         }
     }

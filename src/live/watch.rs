@@ -7,7 +7,7 @@ use super::health::Health;
 use super::metrics::{EXPIRED, FAILED, Metrics};
 use super::owner::Message;
 use super::wire::{self, Route};
-use crate::client_error::one_line;
+use crate::client_error::{Outage, one_line};
 use crate::event::{Event, Gone};
 use crate::model::{Kind, Object, Revision, Uid};
 use futures::AsyncBufReadExt;
@@ -133,11 +133,11 @@ enum End {
 impl<R: Reader> Watch<R> {
     /// Follows until it is dropped or nobody listens.
     pub async fn follow(self) {
-        let mut failures = 0_u32;
+        let (mut failures, mut outage) = (0_u32, Outage::none(self.reader.name()));
         while !self.inbox.is_closed() {
-            let trouble = self.follow_while_served(&mut failures).await;
+            let trouble = self.follow_while_served(&mut failures, &mut outage).await;
             failures += 1;
-            self.complain(failures, &trouble);
+            outage.fails(&self.explain(&trouble));
             self.tell_lost(Some(&self.explain(&trouble))).await;
             if trouble.status == Some(StatusCode::FORBIDDEN)
                 && let Some(event) = self.reader.refused()
@@ -150,9 +150,9 @@ impl<R: Reader> Watch<R> {
         }
     }
 
-    /// Follows until the list cannot be had; says why. Counts failures anew once it has been.
-    pub async fn follow_while_served(&self, failures: &mut u32) -> Trouble {
-        let mut warned = None;
+    /// Follows until the list cannot be had; says why. Counts failures anew once it has been; an outage ends when a watch
+    /// lasts, because a list alone may be followed by a watch that fails.
+    pub async fn follow_while_served(&self, failures: &mut u32, outage: &mut Outage) -> Trouble {
         loop {
             let (items, revision) = match self.list().await {
                 Ok(listed) => listed,
@@ -165,7 +165,7 @@ impl<R: Reader> Watch<R> {
             if !self.tell(self.reader.listed(items, read)).await {
                 return Trouble { status: None, why: "nobody listens any more".to_owned() };
             }
-            self.watch_from(revision, &mut warned).await;
+            self.watch_from(revision, outage).await;
         }
     }
 
@@ -173,7 +173,8 @@ impl<R: Reader> Watch<R> {
         self.inbox.send(Message::Event(event)).await.is_ok()
     }
 
-    fn report(&self, trouble: Option<&str>) {
+    /// Reports whether the watch is current.
+    pub fn report(&self, trouble: Option<&str>) {
         if let Some(health) = &self.health {
             health.set_watch(self.reader.name(), trouble);
         }
@@ -184,13 +185,6 @@ impl<R: Reader> Watch<R> {
         if let Some(message) = self.reader.lost(why) {
             // Nobody listens any more: the next event finds that out.
             let _ = self.inbox.send(message).await;
-        }
-    }
-
-    pub fn complain(&self, failures: u32, trouble: &Trouble) {
-        if failures.is_power_of_two() {
-            let (kind, why) = (self.reader.name(), self.explain(trouble));
-            tracing::error!(kind, failures, why, "cannot list");
         }
     }
 
@@ -259,15 +253,14 @@ impl<R: Reader> Watch<R> {
         }
     }
 
-    /// Watches from a revision until the list must be taken anew. `warned` is the failure that was logged last: the
-    /// same one is not logged again until a watch has lasted.
-    async fn watch_from(&self, mut revision: String, warned: &mut Option<String>) {
+    /// Watches from a revision until the list must be taken anew.
+    async fn watch_from(&self, mut revision: String, outage: &mut Outage) {
         let (kind, mut failures) = (self.reader.name(), 0_u32);
         loop {
             match self.watch_once(&mut revision, failures > 0).await {
                 End::Over => {
                     failures = 0;
-                    *warned = None;
+                    outage.ends();
                 }
                 End::Expired => {
                     self.metrics.watch_restarted(self.reader.metric(), EXPIRED);
@@ -278,10 +271,7 @@ impl<R: Reader> Watch<R> {
                     failures += 1;
                     self.tell_lost(Some(&why)).await;
                     self.metrics.watch_restarted(self.reader.metric(), FAILED);
-                    if warned.as_deref() != Some(&why) {
-                        tracing::warn!(kind, why, "the watch failed, trying again");
-                        *warned = Some(why);
-                    }
+                    outage.fails(&why);
                     if failures >= RELIST_AFTER {
                         return;
                     }
@@ -364,4 +354,70 @@ impl<R: Reader> Watch<R> {
 struct Body {
     metadata: Value,
     items: Vec<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gate::Gate;
+    use super::super::health::LeaseView;
+    use super::*;
+    use crate::client_error::logged::Warnings;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Generous: machines are slow at times.
+    const WITHIN: Duration = Duration::from_secs(60);
+    /// After its first list the API refuses so many calls: a few watches, and the lists that follow.
+    const REFUSED: usize = RELIST_AFTER as usize + 3;
+
+    fn api() -> Client {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let call = calls.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let is_watch = request.uri().query().unwrap_or_default().contains("watch=1");
+                let (code, body) = match (call, is_watch) {
+                    (1..=REFUSED, _) => (500, json!({"kind": "Status", "code": 500, "message": "not now"})),
+                    (_, true) => return std::future::pending().await,
+                    (_, false) => (200, json!({"metadata": {"resourceVersion": "7"}, "items": []})),
+                };
+                let answer = Response::builder().status(code);
+                Ok::<_, std::convert::Infallible>(
+                    answer.body(Body::from(body.to_string().into_bytes())).unwrap(),
+                )
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_fails_is_logged_once_an_outage_with_its_kind() {
+        let warnings = Warnings::default();
+        let _logged = tracing::subscriber::set_default(warnings.clone());
+        let health = Arc::new(Health::new(Vec::new(), LeaseView::Unneeded, Gate::new(), Vec::new()));
+        let (inbox, mut heard) = mpsc::channel(16);
+        let watch = Watch {
+            client: api(),
+            reader: KindReader(Kind::Quota),
+            route: wire::route(Kind::Quota),
+            namespace: None,
+            label: None,
+            inbox,
+            metrics: Arc::new(Metrics::new()),
+            health: Some(Arc::clone(&health)),
+            timeout: WITHIN,
+            page_size: 10,
+        };
+        let followed = tokio::spawn(watch.follow());
+        for _ in 0..2 {
+            let event = tokio::time::timeout(WITHIN, heard.recv()).await.expect("it is listed");
+            assert!(matches!(event, Some(Message::Event(Event::Listed { .. }))));
+        }
+        followed.abort();
+        let all = warnings.all();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].contains("ClaimQuota") && all[0].contains("not now"), "{all:?}");
+    }
 }

@@ -1,14 +1,16 @@
 //! One watch on one kind: a copy is kept, and every change is told to whoever works on it. What all claims and resources
-//! of a cluster do is only followed where there is an occasion to.
+//! of a cluster do is only followed where there is an occasion to. A watch that fails is reported until the list that
+//! follows is whole: the library says when one fails, and not when it goes on.
 
 use super::mirror::{Keys, Mirror, News, mirror};
-use crate::client_error::one_line;
+use crate::client_error::{Outage, one_line};
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -22,23 +24,49 @@ const UNREACHABLE: Duration = Duration::from_secs(2);
 /// How long one watch lasts: a connection that died silently is noticed after a little more than this.
 const WATCH_SECONDS: u32 = 25;
 
+/// The pause after a first failure, doubled up to the longest.
+const PAUSE_FIRST: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Where it is reported that the watch of a kind fails, and why, or that it works again.
+#[derive(Clone)]
+pub struct WatchReport(Arc<Report>);
+
+type Report = dyn Fn(&str, Option<&str>) + Send + Sync;
+
+impl WatchReport {
+    /// Calls this with the kind, and with what is wrong, if anything.
+    pub fn new(report: impl Fn(&str, Option<&str>) + Send + Sync + 'static) -> WatchReport {
+        WatchReport(Arc::new(report))
+    }
+}
+
+impl fmt::Debug for WatchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WatchReport")
+    }
+}
+
 /// Whether claims and resources have to be followed at all: where there is no server, no record and nobody who asks for
 /// a database, a cluster full of claims is none of our business, and costs nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Occasion(watch::Sender<bool>);
+pub(super) struct Occasion {
+    given: watch::Sender<bool>,
+    report: WatchReport,
+}
 
 impl Occasion {
-    pub fn none() -> Occasion {
-        Occasion(watch::Sender::new(false))
+    pub fn none(report: WatchReport) -> Occasion {
+        Occasion { given: watch::Sender::new(false), report }
     }
 
     fn give(&self) {
-        self.0.send_if_modified(|given| !std::mem::replace(given, true));
+        self.given.send_if_modified(|given| !std::mem::replace(given, true));
     }
 
     async fn wait(&self) {
         // We hold the sender ourselves: it cannot end.
-        let _ = self.0.subscribe().wait_for(|given| *given).await;
+        let _ = self.given.subscribe().wait_for(|given| *given).await;
     }
 }
 
@@ -119,28 +147,28 @@ pub(super) fn follow<W: Send + 'static>(
         if part == Part::Waits {
             occasion.wait().await;
         }
-        let mut events = watcher(api, config).default_backoff().boxed();
-        let mut warned = None;
+        let begin = || watcher(api.clone(), config.clone()).boxed();
+        let (mut events, mut health) = (begin(), Currency::of(&name, occasion.report.clone()));
         while let Some(event) = events.next().await {
-            if !matches!(event, Err(_) | Ok(watcher::Event::Init)) {
-                warned = None;
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    tokio::time::sleep(health.fails(&error)).await;
+                    // Begun anew, it ends the outage with a list that is whole.
+                    events = begin();
+                    continue;
+                }
+            };
+            if !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_)) {
+                health.is_current();
             }
             let news = match event {
-                Ok(watcher::Event::Delete(mut object)) => {
+                watcher::Event::Delete(mut object) => {
                     // What is gone has gone, also where nothing held it up.
                     object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::now()));
                     scribe.note(watcher::Event::Delete(object))
                 }
-                Ok(event) => scribe.note(event),
-                Err(error) => {
-                    // The library logs it as well, each time and without the kind: its lines are left out.
-                    let why = one_line(&error);
-                    if warned.as_ref() != Some(&why) {
-                        tracing::warn!(kind = name, why, "the watch failed, trying again");
-                        warned = Some(why);
-                    }
-                    None
-                }
+                event => scribe.note(event),
             };
             if part == Part::Gives && news.is_some() && scribe.has_any() {
                 occasion.give();
@@ -153,4 +181,133 @@ pub(super) fn follow<W: Send + 'static>(
         }
     });
     mirror
+}
+
+/// Whether a watch is current, as it is logged and reported.
+struct Currency {
+    kind: String,
+    report: WatchReport,
+    outage: Outage,
+    failures: u32,
+    was_listed: bool,
+}
+
+impl Currency {
+    fn of(kind: &str, report: WatchReport) -> Currency {
+        let outage = Outage::none(kind);
+        Currency { kind: kind.to_owned(), report, outage, failures: 0, was_listed: false }
+    }
+
+    /// A list was whole, or a change was heard of.
+    fn is_current(&mut self) {
+        if self.failures > 0 {
+            (self.report.0)(&self.kind, None);
+            self.outage.ends();
+        }
+        (self.failures, self.was_listed) = (0, true);
+    }
+
+    /// How long to wait until it is begun anew. That the API has forgotten where the watch was is no failure.
+    fn fails(&mut self, error: &watcher::Error) -> Duration {
+        if status_of(error) == Some(410) {
+            tracing::info!(kind = self.kind, "the API no longer knows this revision, listing anew");
+            return PAUSE_FIRST;
+        }
+        self.failures += 1;
+        let why = one_line(error);
+        self.outage.fails(&why);
+        // A kind that was never there is meant to be absent: then nobody has a database.
+        if self.was_listed || status_of(error) != Some(404) {
+            (self.report.0)(&self.kind, Some(&why));
+        }
+        PAUSE_FIRST.saturating_mul(1 << (self.failures - 1).min(10)).min(PAUSE_MAX)
+    }
+}
+
+fn status_of(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => Some(status.code),
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        watcher::Error::WatchError(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mirror::no_keys;
+    use super::*;
+    use crate::client_error::logged::Warnings;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use kube::core::GroupVersionKind;
+    use serde_json::json;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Generous: machines are slow at times.
+    const WITHIN: Duration = Duration::from_secs(60);
+
+    /// An API of one kind without objects, whose watches last, and which refuses so many calls first.
+    fn api(refused: Arc<AtomicUsize>, asked: Arc<AtomicUsize>) -> Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (refused, asked) = (Arc::clone(&refused), Arc::clone(&asked));
+            async move {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let left =
+                    refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+                let (code, body) = match left {
+                    Ok(_) => (
+                        500,
+                        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
+                        "message": "not now", "reason": "InternalError"}),
+                    ),
+                    Err(_) if request.uri().query().unwrap_or_default().contains("watch=true") => {
+                        return std::future::pending().await;
+                    }
+                    Err(_) => (
+                        200,
+                        json!({"kind": "ThingList", "apiVersion": "example.com/v1",
+                        "metadata": {"resourceVersion": "7"}, "items": []}),
+                    ),
+                };
+                let answer = Response::builder().status(code).header("content-type", "application/json");
+                Ok::<_, std::convert::Infallible>(
+                    answer.body(Body::from(body.to_string().into_bytes())).unwrap(),
+                )
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_fails_is_reported_until_it_works_and_logged_once() {
+        let warnings = Warnings::default();
+        let _logged = tracing::subscriber::set_default(warnings.clone());
+        let (refused, asked) = (Arc::new(AtomicUsize::new(3)), Arc::new(AtomicUsize::new(0)));
+        let client = api(Arc::clone(&refused), Arc::clone(&asked));
+        let said: Arc<Mutex<Vec<(String, Option<String>)>>> = Arc::default();
+        let kept = Arc::clone(&said);
+        let report = WatchReport::new(move |kind, why| {
+            kept.lock().unwrap().push((kind.to_owned(), why.map(str::to_owned)));
+        });
+        let gvk = GroupVersionKind::gvk("example.com", "v1", "Thing");
+        let kind = ApiResource::from_gvk_with_plural(&gvk, "things");
+        let (wakes, _told) = mpsc::unbounded_channel();
+        let told = Told { wakes: &wakes, change: drop, everything: || () };
+        let mut tasks = JoinSet::new();
+        let followed = Followed { kind, home: None, keys: no_keys, part: Part::Stands };
+        let mirror = follow(&client, &Occasion::none(report), followed, told, &mut tasks);
+        tokio::time::timeout(WITHIN, mirror.wait_until_listed()).await.expect("it is listed in the end");
+        let said = said.lock().unwrap().clone();
+        assert_eq!(said.len(), 4, "{said:?}");
+        assert!(said.iter().all(|(kind, _)| kind == "Thing"), "{said:?}");
+        assert!(
+            said[..3].iter().all(|(_, why)| why.as_ref().is_some_and(|why| why.contains("not now"))),
+            "{said:?}"
+        );
+        assert_eq!(said[3].1, None, "it works again");
+        let warnings = warnings.all();
+        assert!(warnings.len() == 1 && warnings[0].contains("Thing"), "{warnings:?}");
+    }
 }

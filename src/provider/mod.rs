@@ -48,6 +48,7 @@ mod world;
 pub use access::Access;
 pub use desk::Leader;
 pub use figures::Figures;
+pub use follow::WatchReport;
 pub use pool::{Health, Pool, Session, run_as};
 pub use secret::{Password, verifier};
 pub use trouble::Trouble;
@@ -78,13 +79,19 @@ pub struct Options {
 ///
 /// # Guarantees
 /// Nothing is written, on any server or through the API, while `leader` does not lead. Kinds that are not installed
-/// make it wait, and nothing else.
-pub async fn run(client: Client, options: Options, leader: Arc<dyn Leader>, figures: Figures) {
+/// make it wait, and nothing else. Every other watch that is not current is reported to `report`.
+pub async fn run(
+    client: Client,
+    options: Options,
+    leader: Arc<dyn Leader>,
+    figures: Figures,
+    report: WatchReport,
+) {
     let Options { system_namespace, local_servers, configuration } = options;
     let (wakes, told) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     let (passed_on, inbox) = mpsc::unbounded_channel();
-    let world = World::follow(&client, &system_namespace, &wakes, &mut tasks);
+    let world = World::follow(&client, &system_namespace, report, &wakes, &mut tasks);
     let (change, changed) = watch::channel(());
     let (to_roles, for_roles) = mpsc::unbounded_channel();
     let (to_fronts, for_fronts) = mpsc::unbounded_channel();

@@ -2,7 +2,7 @@
 //! Nothing is taken away on the word of a copy.
 
 use super::desk::record_name;
-use super::follow::{self, Followed, Occasion, Part, Told};
+use super::follow::{self, Followed, Occasion, Part, Told, WatchReport};
 use super::mirror::{Key, Mirror};
 use crate::api::database::logical::{LogicalDatabaseSpec, ServerKind, ServerRef};
 use crate::api::database::{GROUP, ON_SERVER, UNDELETE};
@@ -80,10 +80,11 @@ impl World {
     pub fn follow(
         client: &Client,
         namespace: &str,
+        report: WatchReport,
         wakes: &mpsc::UnboundedSender<Wake>,
         tasks: &mut JoinSet<()>,
     ) -> World {
-        let occasion = Occasion::none();
+        let occasion = Occasion::none(report);
         let mut follow = |followed: Followed, wake: fn(Arc<DynamicObject>) -> Wake| {
             let told = Told { wakes, change: wake, everything: || Wake::Everything };
             follow::follow(client, &occasion, followed, told, tasks)
