@@ -2,12 +2,15 @@
 //! a write that was decided while we led must not land after the lease is lost.
 
 use super::error::Error;
+use super::kubeconfig::Kubeconfigs;
+use super::token_file::TokenFile;
 use crate::client_error::one_line;
 use kube::Client;
 use kube::client::ClientBuilder;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use kube::config::{AuthInfo, Config};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tower::util::MapRequestLayer;
 
 /// How long a connection may take to be made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -18,7 +21,6 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// # Errors
 /// When no cluster is known, or what is known of it cannot be read.
 pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<Config, Error> {
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let named: Vec<PathBuf> = match path {
         Some(path) => vec![path.to_owned()],
         None => {
@@ -26,28 +28,28 @@ pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<
             std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect()
         }
     };
-    let mut config = if named.is_empty() {
-        match Config::from_kubeconfig(&options).await {
-            Ok(config) => config,
-            Err(error) if context.is_some() => {
-                return Err(Error::Connect(format!("kubeconfig: {}", without_content(&error))));
-            }
-            Err(no_file) => Config::incluster().map_err(|no_pod| {
-                let help = "name a kubeconfig by --kubeconfig or KUBECONFIG";
-                let no_file = without_content(&no_file);
-                Error::Connect(format!("no cluster is known ({no_file}; {no_pod}): {help}"))
-            })?,
-        }
-    } else {
-        let kubeconfig = read_all(&named)?;
-        let all: Vec<String> = named.iter().map(|path| path.display().to_string()).collect();
-        let failed =
-            |error| Error::Connect(format!("kubeconfig {}: {}", all.join(", "), without_content(&error)));
-        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
+    let is_named = !named.is_empty();
+    let paths = if is_named { named } else { own_file().into_iter().collect() };
+    let found = match Kubeconfigs::read(paths) {
+        Ok(read) => read.config(context).await,
+        Err(error) => Err(error),
+    };
+    let mut config = match found {
+        Ok(config) => config,
+        Err(error) if is_named || context.is_some() => return Err(error),
+        Err(no_file) => Config::incluster().map_err(|no_pod| {
+            let help = "name a kubeconfig by --kubeconfig or KUBECONFIG";
+            Error::Connect(format!("no cluster is known ({no_file}; {no_pod}): {help}"))
+        })?,
     };
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_WITHIN);
     Ok(config)
+}
+
+/// The user's own kubeconfig.
+fn own_file() -> Option<PathBuf> {
+    Some(std::env::home_dir()?.join(".kube").join("config"))
 }
 
 /// A client for a cluster.
@@ -57,52 +59,29 @@ pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<
 pub fn connect(mut config: Config) -> Result<Client, Error> {
     config.default_retry = false;
     let server = config.cluster_url.clone();
+    let token = match token_file(&mut config.auth_info) {
+        Some(file) => Some(TokenFile::open(Path::new(&file)).map_err(|why| {
+            Error::Connect(format!("cluster {server}: the file with the token of this client: {why}"))
+        })?),
+        None => None,
+    };
     let builder = ClientBuilder::try_from(config);
     let failed = |error: kube::Error| Error::Connect(format!("cluster {server}: {}", one_line(&error)));
-    Ok(builder.map_err(failed)?.build())
-}
-
-/// The kubeconfigs at `paths` as one. Each that cannot be read is named.
-fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, Error> {
-    paths.iter().try_fold(Kubeconfig::default(), |all, path| {
-        let failed =
-            |error| Error::Connect(format!("kubeconfig {}: {}", path.display(), without_content(&error)));
-        all.merge(Kubeconfig::read_from(path).map_err(failed)?).map_err(failed)
+    let builder = builder.map_err(failed)?;
+    Ok(match token {
+        Some(file) => {
+            let authorize = MapRequestLayer::new(move |request| file.authorize(request));
+            builder.with_layer(&authorize).build()
+        }
+        None => builder.build(),
     })
 }
 
-/// What is wrong with a kubeconfig, and where, without a word of what stands in it: it holds tokens and keys, and a line
-/// that cannot be read may be one of them.
-fn without_content(error: &KubeconfigError) -> String {
-    let unusable = |field: &str, error: &LoadDataError| match error {
-        LoadDataError::ReadFile(error, path) => format!("{field}: cannot read {}: {error}", path.display()),
-        LoadDataError::NoBase64DataOrFile => format!("{field} is missing"),
-        LoadDataError::DecodeBase64(_) => format!("{field}-data is not base64"),
-    };
-    match error {
-        KubeconfigError::Parse(error) => {
-            let at = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
-            let at = at.unwrap_or_default();
-            format!(
-                "{at}this is not YAML of a kubeconfig; repair it there (the line is not shown, it may hold a secret)"
-            )
-        }
-        KubeconfigError::LoadCertificateAuthority(error) => unusable("certificate-authority", error),
-        KubeconfigError::LoadClientCertificate(error) => unusable("client-certificate", error),
-        KubeconfigError::LoadClientKey(error) => unusable("client-key", error),
-        KubeconfigError::ParseCertificates(_) => "certificate-authority is not PEM".to_owned(),
-        KubeconfigError::ParseClusterUrl(_) => "server of the cluster is not a URL".to_owned(),
-        KubeconfigError::ReadConfig(error, path) => format!("cannot read {}: {error}", path.display()),
-        KubeconfigError::CurrentContextNotSet
-        | KubeconfigError::KindMismatch
-        | KubeconfigError::ApiVersionMismatch
-        | KubeconfigError::LoadContext(_)
-        | KubeconfigError::LoadClusterOfContext(_)
-        | KubeconfigError::FindPath
-        | KubeconfigError::MissingClusterUrl => error.to_string(),
-        // ParseProxyUrl, and ParseNoProxy where the library is built with proxies.
-        _ => "proxy-url of the cluster, or NO_PROXY, is not understood".to_owned(),
-    }
+/// The file of the token, taken out where the client library would read it, which takes white space for a part of it.
+fn token_file(user: &mut AuthInfo) -> Option<String> {
+    let has_password = user.username.is_some() && user.password.is_some();
+    let has_others = user.auth_provider.is_some() || has_password || user.token.is_some();
+    user.token_file.take().filter(|_| !has_others)
 }
 
 #[cfg(test)]
@@ -143,6 +122,143 @@ mod tests {
                 TOKEN.as_bytes().windows(8).any(|part| told.contains(&String::from_utf8_lossy(part)[..]));
             assert!(!leaks && told.contains(expected), "{name}: {told}");
         }
+    }
+
+    /// A kubeconfig with these lines below `cluster:` and below `user:`.
+    fn config(cluster: &str, user: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{{name: x, context: {{cluster: c1, user: u1}}}}]\n\
+             clusters:\n- name: c1\n  cluster:\n{cluster}\nusers:\n- name: u1\n  user:\n{user}\n"
+        )
+    }
+
+    const SERVER: &str = "    server: https://127.0.0.1:1";
+
+    fn check_told(name: &str, text: &str, expected: &str) {
+        let told = told(name, text);
+        assert!(told.contains(expected), "{name}: {told}");
+        let leaks = TOKEN.as_bytes().windows(8).any(|part| told.contains(&*String::from_utf8_lossy(part)));
+        assert!(!leaks && !told.contains('\n'), "{name}: {told}");
+    }
+
+    #[test]
+    fn what_no_request_can_carry_is_refused_with_its_field() {
+        for (name, user, expected) in [
+            (
+                "newline",
+                format!("    token: |\n      {TOKEN}"),
+                "user u1: token: it begins or ends with a line break",
+            ),
+            ("inner", format!("    token: \"{TOKEN}\\n{TOKEN}\""), "user u1: token: it holds a line break"),
+            ("bell", format!("    token: \"{TOKEN}\\a\""), "user u1: token: it holds"),
+            ("name", format!("    username: |\n      me\n    password: {TOKEN}"), "user u1: username: "),
+            ("colon", format!("    username: 'a:b'\n    password: {TOKEN}"), "user u1: username: basic"),
+            ("password", format!("    username: me\n    password: \"{TOKEN}\\n\""), "user u1: password: "),
+            ("as", format!("    token: {TOKEN}\n    as: \"a\\nb\""), "user u1: as: "),
+            ("groups", format!("    token: {TOKEN}\n    as-groups: [\"a\\n\"]"), "user u1: as-groups: "),
+            (
+                "file",
+                format!("    tokenFile: /nowhere/{TOKEN}"),
+                "user u1: tokenFile: the file cannot be read",
+            ),
+            (
+                "oidc",
+                format!("    auth-provider: {{name: oidc, config: {{id-token: \"{TOKEN}\\n\"}}}}"),
+                "auth-provider: ",
+            ),
+            (
+                "gcp",
+                "    auth-provider: {name: gcp, config: {cmd-path: echo}}".to_owned(),
+                "was removed from kubectl",
+            ),
+            ("azure", "    auth-provider: {name: azure}".to_owned(), "was removed from kubectl"),
+            (
+                "cert",
+                format!("    client-certificate-data: {TOKEN}-"),
+                "client-certificate: its data is not base64",
+            ),
+            ("key", "    client-certificate-data: YQ==".to_owned(), "user u1: client-key: it is missing"),
+            (
+                "no-pem",
+                "    client-certificate-data: YQ==\n    client-key-data: YQ==".to_owned(),
+                "user u1: client-",
+            ),
+        ] {
+            check_told(name, &config(SERVER, &user), expected);
+        }
+        for (name, cluster, expected) in [
+            (
+                "no-scheme",
+                "    server: 127.0.0.1:6443",
+                "cluster c1: server: it is not the URL of an API server",
+            ),
+            ("a-path", "    server: /api", "cluster c1: server: it is not the URL"),
+            ("a-word", "    server: cluster", "cluster c1: server: it is not the URL"),
+            ("other", "    server: ftp://127.0.0.1", "cluster c1: server: it is not the URL"),
+            ("line", "    server: \"https://127.0.0.1:1\\n\"", "cluster c1: server: it is not a URL"),
+            (
+                "ca",
+                "    server: https://127.0.0.1:1\n    certificate-authority-data: '%%'",
+                "cluster c1: certificate-authority: its data is not base64",
+            ),
+            (
+                "ca-no-pem",
+                "    server: https://127.0.0.1:1\n    certificate-authority-data: YQ==",
+                "cluster c1: certificate-authority: it holds no certificate",
+            ),
+        ] {
+            check_told(name, &config(cluster, &format!("    token: {TOKEN}")), expected);
+        }
+    }
+
+    #[test]
+    fn a_plugin_whose_token_no_request_can_carry_is_refused() {
+        let plugin = |printed: &str| {
+            let exec = "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      interactiveMode: Never\n      \
+                        command: printf\n      args: ['%s', ";
+            config(SERVER, &format!("{exec}{}]", serde_json::to_string(printed).unwrap()))
+        };
+        let credential = |status: String| format!("{{\"kind\": \"ExecCredential\", \"status\": {status}}}");
+        for (name, printed, expected) in [
+            (
+                "newline",
+                credential(format!("{{\"token\": \"{TOKEN}\\n\"}}")),
+                "user u1: exec: the token that the command",
+            ),
+            ("nothing", credential("{}".to_owned()), "without a token"),
+            ("no-yaml", format!("{TOKEN}: ["), "user u1: exec: the command did not print an ExecCredential"),
+        ] {
+            check_told(name, &plugin(&printed), expected);
+        }
+        check_told(
+            "failing",
+            &config(SERVER, "    exec: {command: 'false'}"),
+            "user u1: exec: the command failed",
+        );
+        check_told(
+            "absent",
+            &config(SERVER, "    exec: {command: no-such-plugin}"),
+            "user u1: exec: the command cannot",
+        );
+    }
+
+    /// As Kubernetes' own client reads them.
+    #[tokio::test]
+    async fn what_kubectl_accepts_is_accepted() {
+        let path = std::env::temp_dir().join(format!("conductor-accepted-{}", std::process::id()));
+        let token = path.with_extension("token");
+        std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
+        for user in [
+            format!("    token: {TOKEN}"),
+            "    token: ''\n    username: ''".to_owned(),
+            format!("    tokenFile: {}", token.display()),
+        ] {
+            std::fs::write(&path, config(SERVER, &user)).unwrap();
+            let config = find_cluster(Some(&path), None).await.expect("it can be used");
+            connect(config).expect("a client can be made");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&token).unwrap();
     }
 
     #[test]
