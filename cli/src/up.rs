@@ -54,18 +54,19 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         install(&client, &arguments.system_namespace).await?;
         let servers = Servers::find(arguments.data.as_deref())?;
         let kubeconfig = Kubeconfig::write(arguments, &served.kubeconfig)?;
+        let address = web.local_addr()?;
+        // Before the first line of what happens: what an earlier start left is told below the greeting.
+        welcome::print(arguments, kubeconfig.path(), served.address, address)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(tell::follow(client.clone(), arguments.system_namespace.clone()));
         tasks.spawn(tell::follow_store(api.clone()));
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
-        let address = web.local_addr()?;
         let options =
             live::Options { checks: vec![store(&api)], ..options(arguments, web, address, &servers) };
         let controllers = control(client.clone(), options, stop.clone());
         let controllers = tokio::spawn(controllers);
-        welcome::print(arguments, kubeconfig.path(), served.address, address)?;
         if api.restored_system_namespace() {
             let name = &arguments.system_namespace;
             output::say(&format!(

@@ -142,6 +142,10 @@ fn what_was_bound_is_bound_after_a_power_cut_and_kubectl_sees_it() {
     fs::copy(&kubeconfig, &copied).unwrap();
     let second = Up::start(&keep);
     second.until_printed("claim     orders/mine                  Bound      bound to orders-primary");
+    let printed = second.printed();
+    assert!(printed.starts_with("conductor is up."), "what it was is told below the greeting:\n{printed}");
+    let greeting = printed.find("What happens from here on").expect("it greets");
+    assert!(printed.find("orders/mine").is_some_and(|line| line > greeting), "{printed}");
     assert_eq!(kubectl(&folder, &uid), before, "the same claim, still bound");
     assert!(kubectl(&folder, &["get", "rdb", "-A"]).contains("orders-primary"));
     fs::copy(&copied, &kubeconfig).unwrap();
@@ -212,6 +216,62 @@ fn a_second_controller_stands_by() {
     let _ = run.wait();
     assert!(stands_by, "both decide");
     assert_eq!(up.interrupt(), Some(0));
+}
+
+/// A wrong `--system-namespace`, of a second process and then of a restart.
+#[test]
+fn another_system_namespace_loses_no_claim() {
+    let folder = Folder::new("elsewhere");
+    let (kubeconfig, data, claim) =
+        (folder.path("kubeconfig"), folder.path("data"), folder.path("claim.yaml"));
+    fs::write(
+        &claim,
+        "apiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClaim\n\
+         metadata: {name: mine, namespace: orders}\nspec: {engine: postgresql, version: '>= 15'}\n",
+    )
+    .unwrap();
+    let keep = ["--write-kubeconfig", kubeconfig.as_str(), "--data", data.as_str()];
+    let existing = root("examples/existing-database.yaml");
+    let up = Up::start(&[&keep[..], &["-f", &existing, "-f", &claim]].concat());
+    up.until_printed("claim     orders/mine                  Bound");
+    let status =
+        ["-n", "orders", "get", "rdbc", "mine", "-o", "jsonpath={.status.phase} {.status.resourceRef}"];
+    let before = kubectl(&folder, &status);
+    kubectl(&folder, &["create", "namespace", "elsewhere"]);
+    let mut run = conductor();
+    run.args([
+        "run",
+        "--kubeconfig",
+        &kubeconfig,
+        "--system-namespace",
+        "elsewhere",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let mut run = run.stderr(Stdio::null()).spawn().unwrap();
+    let why = ["-n", "orders", "get", "events.events.k8s.io", "-o", "jsonpath={.items[*].note}"];
+    let until_told = || {
+        let end = Instant::now() + WITHIN;
+        while !kubectl(&folder, &why).contains("which this controller does not manage") {
+            assert!(Instant::now() < end, "nothing says why: {}", kubectl(&folder, &why));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    until_told();
+    assert_eq!(terminate(&mut run), Some(0));
+    assert_eq!(kubectl(&folder, &status), before);
+    kubectl(&folder, &["-n", "orders", "delete", "events.events.k8s.io", "--all"]);
+    assert_eq!(up.interrupt(), Some(0));
+
+    let wrong = Up::start(&[&keep[..], &["--system-namespace", "elsewhere"]].concat());
+    wrong.until_printed("What happens from here on");
+    until_told();
+    assert_eq!(kubectl(&folder, &status), before);
+    assert_eq!(wrong.interrupt(), Some(0));
+    let right = Up::start(&keep);
+    right.until_printed("claim     orders/mine                  Bound      bound to orders-primary");
+    assert_eq!(kubectl(&folder, &status), before);
+    assert_eq!(right.interrupt(), Some(0));
 }
 
 #[test]
@@ -455,6 +515,37 @@ fn the_system_namespace_is_not_deleted_with_what_is_bound() {
     until_ready(&web(&again), 200);
 }
 
+/// Connections that say nothing, or send half a request.
+fn hold(address: &str) -> Vec<std::net::TcpStream> {
+    let mut held = Vec::new();
+    for n in 0..320 {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        if n % 2 == 0 {
+            // Where it was closed at once, it holds nothing.
+            let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHos");
+        }
+        held.push(stream);
+    }
+    held
+}
+
+#[test]
+fn silent_connections_keep_nobody_from_health_nor_from_the_api() {
+    let folder = Folder::new("silent");
+    let up = Up::start(&["--write-kubeconfig", &folder.path("kubeconfig"), "--web", "127.0.0.1:0"]);
+    let address = web(&up);
+    until_ready(&address, 200);
+    let api =
+        up.printed().split("https://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().to_owned();
+    let held = (hold(&address), hold(&api));
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(ask(&address, path).map(|(status, _)| status), Some(200), "{path}");
+    }
+    assert!(kubectl(&folder, &["get", "namespaces"]).contains("conductor-system"));
+    drop(held);
+    assert_eq!(up.interrupt(), Some(0));
+}
+
 /// A small file system, unmounted with the test. Needs root.
 struct Small(PathBuf);
 
@@ -485,7 +576,6 @@ fn a_full_disk_is_not_ready_and_space_makes_it_so_again() {
     let up = Up::start(&["--write-kubeconfig", &config, "--web", "127.0.0.1:0", "--data", &data]);
     let address = web(&up);
     until_ready(&address, 200);
-    // What the file has spare would take renewals of the Lease for long: larger writes use it up.
     let filler = small.0.join("filler");
     let mut file = fs::File::create(&filler).unwrap();
     let mut size = 1 << 20;
@@ -494,17 +584,39 @@ fn a_full_disk_is_not_ready_and_space_makes_it_so_again() {
             size /= 2;
         }
     }
-    let large = format!("--from-literal=padding={}", "x".repeat(100_000));
+    // What the file has spare would take renewals of the Lease for long: larger writes use it up, then smaller ones.
     let program = find_kubectl().unwrap();
-    let refused = (0..200).any(|n| {
-        let create = ["create", "configmap", &format!("full-{n}"), &large];
-        let output = run_kubectl(&program, &folder.0.join("kubeconfig"), &folder.0, &create, "").unwrap();
-        !output.status.success()
-    });
-    assert!(refused, "a full disk refuses");
+    let write = |size: usize| {
+        let map = |n: usize| {
+            let padding = "x".repeat(size);
+            format!(
+                "{{apiVersion: v1, kind: ConfigMap, metadata: {{generateName: full-{n}-}}, data: {{a: {padding}}}}}"
+            )
+        };
+        let maps: Vec<String> = (0..20).map(map).collect();
+        let all = maps.join("\n---\n");
+        let create = ["create", "-f", "-"];
+        run_kubectl(&program, &folder.0.join("kubeconfig"), &folder.0, &create, &all)
+            .unwrap()
+            .status
+            .success()
+    };
+    for size in [100_000, 10_000, 1_000, 1] {
+        assert!((0..200).any(|_| !write(size)), "a full disk refuses");
+    }
+    let end = Instant::now() + WITHIN;
+    let unready = loop {
+        match ask(&address, "/readyz") {
+            Some((503, body)) if body.contains("[-]store: ") => break body,
+            other => assert!(Instant::now() < end, "a store that cannot be written is ready: {other:?}"),
+        }
+        write(1);
+    };
+    assert!(unready.contains("No space left") && unready.contains("free space"), "{unready}");
     fs::remove_file(&filler).unwrap();
     drop(file);
     until_ready(&address, 200);
+    let large = format!("--from-literal=padding={}", "x".repeat(100_000));
     kubectl(&folder, &["create", "configmap", "after", &large]);
     assert_eq!(up.interrupt(), Some(0));
 }
