@@ -256,6 +256,8 @@ pub struct Engine {
     written_claims: BTreeMap<Uid, serde_json::Value>,
     /// Claims that were bound to a resource that is not in the cache: a live read tells whether it is lost.
     doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
+    /// Lost claims by the UID of what they lost: they are settled again when it is seen.
+    lost_to: BTreeMap<Uid, BTreeSet<Uid>>,
     /// References that a resource had until a moment ago, of claims that are bound to it; empty between turns.
     dropped: BTreeMap<Uid, ClaimRef>,
     /// Resources that live reads found missing, with the claims that are bound to them, until all that are in doubt
@@ -297,6 +299,7 @@ impl Engine {
             gone: BTreeSet::new(),
             gone_order: VecDeque::new(),
             makers: BTreeMap::new(),
+            lost_to: BTreeMap::new(),
             publishing: BTreeMap::new(),
             unpublished: BTreeMap::new(),
             blueprints: BTreeMap::new(),

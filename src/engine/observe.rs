@@ -147,7 +147,9 @@ impl Engine {
         self.dirty.insert(Target::Resource(ty, name));
         // Those who held it before, in case they do no longer, and those who do now.
         concerned.extend(self.holders(id, is_steady));
-        for claim in concerned {
+        // And those who lost it, where it returns: after those who are bound to it.
+        let lost = self.state.resource(id).and_then(|entry| self.lost_to.remove(&entry.resource.meta.uid));
+        for claim in concerned.into_iter().chain(lost.unwrap_or_default()) {
             self.settle_claim(&claim, now);
         }
         self.dropped.clear();

@@ -28,7 +28,7 @@ impl Engine {
         if claim.status.phase == ClaimPhase::Lost {
             return match self.find_lost(&claim, &holders) {
                 Some(id) => self.adopt(&claim, id, &holders, now),
-                None => self.lose(&claim, reasons::bound::LOST, lost_message(&claim)),
+                None => self.settle_lost(&claim, now),
             };
         }
         let holders = self.without_failed(&claim, holders);
@@ -78,6 +78,33 @@ impl Engine {
             self.state.resource(**id).is_some_and(|entry| entry.resource.meta.uid == *lost)
         };
         holders.iter().find(is_lost).copied()
+    }
+
+    /// A lost claim that no resource holds. Where the same resource exists again without its reference, as after an older
+    /// state was restored, the reference is put back as of a claim that is bound (rule 11): the UID says that the data is
+    /// its own. Once others hold the resource, the data may be theirs, and that loss stays.
+    fn settle_lost(&mut self, claim: &Claim, now: Time) {
+        let bound = claim.status.conditions.iter().find(|condition| &*condition.kind == reasons::BOUND);
+        if bound.is_some_and(|bound| &*bound.reason == reasons::bound::MISBOUND) {
+            return self.lose(claim, reasons::bound::MISBOUND, lost_message(claim));
+        }
+        let Some(entry) = self.find_same(claim) else {
+            return self.lose(claim, reasons::bound::LOST, lost_message(claim));
+        };
+        if !has_room_for(entry, claim) {
+            return self.lose(claim, reasons::bound::MISBOUND, misbound_message(entry, claim));
+        }
+        if matches!(self.bindings.get(&claim.meta.uid), Some(Binding::Lost { .. })) {
+            self.bindings.remove(&claim.meta.uid);
+        }
+        self.settle_unheld(claim, now);
+    }
+
+    /// The resource that a claim is on record with, not another of its name.
+    fn find_same(&self, claim: &Claim) -> Option<&ResourceEntry> {
+        let (name, uid) = (claim.status.resource.as_ref()?, claim.status.resource_uid.as_ref()?);
+        let entry = self.state.resource(self.state.find_resource(claim.ty, name)?)?;
+        (entry.resource.meta.uid == *uid).then_some(entry)
     }
 
     /// Lets go of what was made for a claim and has failed for good, once the claim has it on record: its class is not
@@ -183,6 +210,9 @@ impl Engine {
     }
 
     fn lose(&mut self, claim: &Claim, reason: &'static str, message: String) {
+        if let Some(lost) = claim.status.resource_uid.clone() {
+            self.lost_to.entry(lost).or_default().insert(claim.meta.uid.clone());
+        }
         self.drop_binding(&claim.meta.uid);
         self.bindings.insert(claim.meta.uid.clone(), Binding::Lost { reason, message });
     }

@@ -65,6 +65,9 @@ impl Engine {
                 let (class, resource) = (class.clone(), resource.clone());
                 return self.sync_provisioning(&claim, &class, &resource, now);
             }
+            // Whether the resource of this name is the one that it is bound to is being read: its record stays as it is, or
+            // another of that name would take the place of the lost one.
+            Some(Binding::Bound { resource }) if self.is_in_doubt(&claim, resource) => None,
             Some(Binding::Bound { resource }) => {
                 let resource = resource.clone();
                 let ready = self.sync_connection(&claim, &resource);
@@ -104,6 +107,11 @@ impl Engine {
             let may_wait = may_wait && matches!(change, Change::ClaimSpec { .. });
             self.write_when(may_wait, Target::Claim(uid.clone()), Kind::Claim(claim.ty), &claim.meta, change);
         }
+    }
+
+    fn is_in_doubt(&self, claim: &Claim, resource: &Name) -> bool {
+        let doubted = self.doubted.get(&(claim.ty, resource.clone()));
+        doubted.is_some_and(|claims| claims.contains(&claim.meta.uid))
     }
 
     /// Whether a claim that is being deleted has nothing left to wait for: everything that held it has

@@ -71,10 +71,12 @@ fn a_resource_that_was_replaced_while_nobody_looked_is_other_data_and_the_claim_
 #[test]
 fn a_resource_that_was_replaced_before_our_eyes_is_other_data_and_the_claim_is_lost() {
     let mut run = one_bound();
+    let bound_to = run.find(RESOURCE, "r").unwrap().metadata.uid.clone();
     let mut other = resource("r", db(5));
     other.metadata.uid = Some("another-life".to_owned());
     run.put(other);
     assert_eq!(run.outcome("c"), "Lost Lost");
+    assert_eq!(run.body(CLAIM, "c")["status"]["resourceRef"]["uid"], json!(bound_to), "what it lost");
     assert_eq!(run.resource("r"), "Available");
 }
 
@@ -274,6 +276,55 @@ fn lost_ends_when_the_same_resource_holds_the_claim_again() {
     run.lab.world.put(kept);
     let run = run.restart();
     assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
+}
+
+/// As after a backup from before the claim was bound: its UID says that it is the same.
+fn without_references(mut object: Object) -> Object {
+    clear_refs(&mut object);
+    object.body["status"] = json!({});
+    object
+}
+
+#[test]
+fn lost_ends_when_the_same_resource_returns_without_its_reference() {
+    for while_it_runs in [false, true] {
+        let mut run = one_bound();
+        let kept = without_references(run.find(RESOURCE, "r").unwrap().clone());
+        run.destroy(RESOURCE, "r");
+        assert_eq!(run.outcome("c"), "Lost Lost");
+        let run = if while_it_runs {
+            // One that saw it being deleted takes what comes later for an echo; another does not.
+            let mut run = run.restart();
+            run.put(kept);
+            run
+        } else {
+            run.lab.world.put(kept);
+            run.restart()
+        };
+        assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
+        assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"][0]["uid"], run.uid("c"));
+    }
+}
+
+#[test]
+fn a_resource_that_returns_with_another_holder_stays_with_it() {
+    let mut run = one_bound();
+    let mut kept = run.find(RESOURCE, "r").unwrap().clone();
+    run.destroy(RESOURCE, "r");
+    assert_eq!(run.outcome("c"), "Lost Lost");
+    let mut run = run.restart();
+    kept.body["spec"]["claimRefs"] = kept_for("d")["claimRefs"].clone();
+    run.put(kept);
+    run.put(claim("d", asks(1)));
+    assert_eq!((run.outcome("c").as_str(), run.outcome("d").as_str()), ("Lost Misbound", "-> r"));
+    // Its data is the other's from then on.
+    run.edit(RESOURCE, "r", clear_refs);
+    run.lab.advance(3_600_000);
+    assert_eq!((run.outcome("c").as_str(), run.outcome("d").as_str()), ("Lost Misbound", "-> r"));
+    run.delete(CLAIM, "d");
+    run.edit(RESOURCE, "r", clear_refs);
+    let run = run.restart();
+    assert_eq!(run.outcome("c"), "Lost Misbound");
 }
 
 #[test]

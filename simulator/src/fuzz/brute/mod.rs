@@ -81,6 +81,8 @@ pub struct Ask {
     phase: String,
     recorded: Option<String>,
     recorded_uid: Option<String>,
+    /// Its loss is that others hold the resource.
+    misbound: bool,
     named: Option<String>,
     profile: Option<String>,
     class: Option<String>,
@@ -395,8 +397,15 @@ impl Brute {
         if ask.phase == "Lost" {
             // It ends where the same resource, not another of its name, holds the claim again.
             let same = |at: &&usize| Some(&self.dbs[**at].uid) == ask.recorded_uid.as_ref();
-            let Some(at) = holders.iter().find(same).copied() else { return Some(Outcome::Lost) };
-            return Some(self.hold(ask, at));
+            if let Some(at) = holders.iter().find(same).copied() {
+                return Some(self.hold(ask, at));
+            }
+            // Or exists again, with room, and others never held it meanwhile.
+            let is_same = |db: &Db| {
+                Some(&db.uid) == ask.recorded_uid.as_ref() && Some(&db.name) == ask.recorded.as_ref()
+            };
+            let is_returned = !ask.misbound && self.dbs.iter().any(is_same);
+            return Some(if is_returned { self.restore(ask) } else { Outcome::Lost });
         }
         let named =
             |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());

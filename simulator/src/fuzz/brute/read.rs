@@ -94,6 +94,11 @@ impl Ask {
             phase: status["phase"].as_str().unwrap_or("Pending").to_owned(),
             recorded: text(&status["resourceRef"]["name"]),
             recorded_uid: text(&status["resourceRef"]["uid"]),
+            misbound: status["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|condition| condition["type"] == "Bound" && condition["reason"] == "Misbound"),
             named: text(&spec["resourceName"]),
             profile: meta
                 .annotations
