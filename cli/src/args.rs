@@ -101,8 +101,9 @@ The user that is not in use gets the new password, and applications find it in t
 the record or the role; where the server is away it says so, and the login changes when the server is back.
 status.rotationDone tells when it is done: kubectl get ldb -n conductor-system, kubectl get dbrole -n analytics.
 
-Exit codes: 0 requested, and with --hard every older login is dead; 2 usage, no such login in use, the cluster cannot be \
-                  reached, or a hard change is not carried out within 60 s."
+Exit codes: 0 requested, and with --hard every older login is dead and its application has another; 2 usage, no such login \
+                  in use, the cluster cannot be reached, or a hard change does not come to its end within 60 s: the error says \
+                  whether the old login is dead."
     )]
     Rotate(RotateArguments),
     /// Have the database of a claim back that was deleted, until its quarantine is over

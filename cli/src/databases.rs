@@ -12,7 +12,8 @@ use std::time::Duration;
 /// How long a hard change of a login is waited for.
 const HARD_WITHIN: Duration = Duration::from_secs(60);
 
-/// `conductor rotate`. A hard change is over when the old login is dead; until then the command has not succeeded.
+/// `conductor rotate`. A hard change is over when the old login is dead and its application holds another; until then the
+/// command has not succeeded.
 pub fn rotate(arguments: &RotateArguments) -> Result<()> {
     let RotateArguments { what, claim, note, hard } = arguments;
     let (named, note, is_hard, is_role) = match what {
@@ -35,7 +36,7 @@ pub fn rotate(arguments: &RotateArguments) -> Result<()> {
         Ok(asked)
     })?;
     let line = match is_hard {
-        true => format!("the old login is dead, and another one is published: {}", asked.name),
+        true => format!("the old login is dead, and its application has another: {}", asked.name),
         false => format!("asked for another login: {}", asked.name),
     };
     say(note.output, &asked, &line)

@@ -46,5 +46,8 @@ pub const FROM_CONFIGURATION: &str = "database.conductor.io/from-configuration";
 pub const DATABASE_ID: &str = "database.conductor.io/database";
 /// Annotation on a Secret that a connection comes from: why it has nothing to give. Told on the claim.
 pub const TROUBLE: &str = "conductor.io/trouble";
+/// Annotation on a Secret that a connection comes from, beside [`TROUBLE`]: `"true"` where what it gave before does not
+/// work any more, because every login was revoked.
+pub const REVOKED: &str = "conductor.io/revoked";
 /// Annotation on the login Secret: which of the database's passwords it holds, counted from one.
 pub const GENERATION: &str = "database.conductor.io/generation";

@@ -87,6 +87,8 @@ pub mod ready {
     pub const SECRET_NOT_ALLOWED: &str = "SecretNotAllowed";
     /// False: an object of that name exists and is not ours.
     pub const SECRET_CONFLICT: &str = "SecretConflict";
+    /// False: the login that is published was revoked, and there is no other yet.
+    pub const LOGIN_REVOKED: &str = "LoginRevoked";
 }
 
 /// Reasons of the resource's `Ready` condition.

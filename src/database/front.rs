@@ -344,14 +344,19 @@ fn engine(text: &str) -> Result<&'static str, FieldError> {
 /// A Secret of ours stands beside it, under the same name with this ending.
 const BESIDE: &str = "-conductor";
 
-fn read_secret(text: Option<String>, name: &str) -> Result<String, FieldError> {
-    let most = 253 - BESIDE.len();
-    let (text, field) = text.map_or((name.to_owned(), "metadata.name"), |text| (text, "spec.SecretName"));
+/// Whether a Secret can be called this.
+pub fn is_secret_name(text: &str) -> bool {
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_plain = |part: &str| {
         part.starts_with(is_end) && part.ends_with(is_end) && part.chars().all(|c| is_end(c) || c == '-')
     };
-    match text.len() <= most && text.split('.').all(is_plain) {
+    text.len() <= 253 && text.split('.').all(is_plain)
+}
+
+fn read_secret(text: Option<String>, name: &str) -> Result<String, FieldError> {
+    let most = 253 - BESIDE.len();
+    let (text, field) = text.map_or((name.to_owned(), "metadata.name"), |text| (text, "spec.SecretName"));
+    match text.len() <= most && is_secret_name(&text) {
         true => Ok(text),
         false => {
             let fix = format!(

@@ -11,7 +11,7 @@ use super::ledger::{Ledger, Pending, Request};
 use super::names::User;
 use super::refusal::{Refusal, Thing, taken};
 use super::rules::{Deadline, Wanted};
-use super::seen::{Place, Seen, SeenDatabase, SeenUser};
+use super::seen::{Place, Seen, SeenDatabase, SeenLimits, SeenUser};
 use crate::api::database::role::RoleAccess;
 use crate::model::Time;
 
@@ -19,6 +19,14 @@ use crate::model::Time;
 const SESSIONS_MS: i64 = 60_000;
 /// How long an application's Secret is waited for before it is looked at again.
 const DELIVERY_MS: i64 = 300;
+/// The same where the Secret is waited for longer than a publication takes.
+const LATE_DELIVERY_MS: i64 = 5_000;
+/// Why a change waits for the application's Secret.
+pub const UNDELIVERED: &str =
+    "the login is not changed yet: the Secret of its application does not hold the present one";
+/// The same after a leak: the old login is dead by then.
+pub const UNDELIVERED_HARD: &str =
+    "the old login is dead, but the Secret of its application does not hold the new one";
 
 /// What is to be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +42,9 @@ pub enum Step {
         /// Whether nothing of it was done before.
         is_first: bool,
     },
+    /// Put back what the owner of the database changed of the database itself: its limit of connections, its right to
+    /// connect, whether it is a template.
+    PutBackLimits,
     /// Write into the record that the database is there.
     RecordMade,
     /// Give the database its name back and let connections in.
@@ -184,6 +195,7 @@ fn serve(
                 false => Step::RecordMade,
             }
         }
+        (Some(database), _) if is_limited(wanted, database) => Step::PutBackLimits,
         (Some(database), _) => {
             // Logins first: a set-up can fail for what its owner wrote, and must not keep a login alive.
             let login = log_in((wanted.rotation_ms, wanted.deadline), seen, ledger, request, now);
@@ -194,6 +206,13 @@ fn serve(
             }
         }
     }
+}
+
+/// Whether the owner of a database has changed who may use it. A limit of its own would make every next login unusable.
+fn is_limited(wanted: &Wanted, database: &SeenDatabase) -> bool {
+    database.limits.as_ref().is_some_and(|SeenLimits { connections, is_template, owner_connects }| {
+        *connections != wanted.connection_limit || *is_template || !owner_connects
+    })
 }
 
 /// A hard request ends every login before anything else is looked at: what is published, delivered, set up or in the
@@ -257,12 +276,20 @@ pub(super) fn log_in(
     // What the application holds may still be the other user's: nothing happens to that one before it holds this one's.
     let waits_for_delivery = open.map_or(now >= due, |request| !request.is_hard);
     if ledger.delivered != ledger.generation && waits_for_delivery {
-        let why = "the login is not changed yet: the Secret of its application does not hold the present one";
-        return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: Some(why.to_owned()) };
+        return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: Some(UNDELIVERED.to_owned()) };
     }
     if let Some(request) = open {
+        let is_delivered = ledger.delivered == ledger.generation;
         return match (is_answered(request), request.is_hard && is_live(&spare)) {
             (_, true) => Step::Revoke(active.other()),
+            // Nobody is served by a login that does not reach its application: whoever asked is told.
+            (true, false) if request.is_hard && !is_delivered => {
+                let pause = match now < rotated_at.plus_ms(SESSIONS_MS) {
+                    true => DELIVERY_MS,
+                    false => LATE_DELIVERY_MS,
+                };
+                Step::Wait { until: now.plus_ms(pause), why: Some(UNDELIVERED_HARD.to_owned()) }
+            }
             (true, false) => Step::CloseRequest { token: request.token.clone() },
             (false, false) => guarded(&spare, now, || store(active.other(), Some(request))),
         };
@@ -278,13 +305,13 @@ pub(super) fn log_in(
 }
 
 /// Whether the login is due to change. Where there is nothing to do all the same, something holds the change up.
-pub fn is_due(wanted: &Wanted, ledger: Option<&Ledger>, now: Time) -> bool {
-    ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(wanted.rotation_ms))
+pub fn is_due(rotation_ms: i64, ledger: Option<&Ledger>, now: Time) -> bool {
+    ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(rotation_ms))
 }
 
 /// Whether the login should have changed so long ago that it is reported.
-pub fn is_overdue(wanted: &Wanted, ledger: Option<&Ledger>, now: Time) -> bool {
-    let after = wanted.rotation_ms.saturating_add(wanted.deadline.after_ms);
+pub fn is_overdue((rotation_ms, deadline): (i64, Deadline), ledger: Option<&Ledger>, now: Time) -> bool {
+    let after = rotation_ms.saturating_add(deadline.after_ms);
     ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(after))
 }
 

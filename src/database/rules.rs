@@ -169,14 +169,21 @@ impl Wanted {
         })
     }
 
-    /// One that has been there before, with words about it that cannot be honoured: logins change all the same.
-    pub fn keep(names: Names, dialect: Dialect, rules: &Rules, unread: &FieldError) -> Wanted {
+    /// One that has been there before, with words about it that cannot be honoured: logins change all the same, and its
+    /// limit stays what it is.
+    pub fn keep(
+        names: Names,
+        dialect: Dialect,
+        rules: &Rules,
+        claim_spec: &Value,
+        unread: &FieldError,
+    ) -> Wanted {
         Wanted {
             names,
             dialect,
             schemas: Vec::new(),
             extensions: Vec::new(),
-            connection_limit: None,
+            connection_limit: connections(claim_spec).or(rules.connection_limit),
             rotation_ms: rules.rotation_ms,
             deadline: rules.deadline,
             was_made: true,

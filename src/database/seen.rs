@@ -72,6 +72,19 @@ pub struct SeenDatabase {
     pub is_open: bool,
     /// Sessions on it now, whoever's.
     pub sessions: u64,
+    /// What its owner may have changed of it, where the engine lets an owner do that.
+    pub limits: Option<SeenLimits>,
+}
+
+/// What the owner of a database can change of the database itself, and which decides who may use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenLimits {
+    /// Most connections at a time; none for as many as the server takes.
+    pub connections: Option<u32>,
+    /// Whether every login that creates databases can copy it.
+    pub is_template: bool,
+    /// Whether its owner, and with it every login of its application, has the right to connect.
+    pub owner_connects: bool,
 }
 
 /// A grant on databases by a pattern of their names, as servers of MySQL's family have them.

@@ -137,6 +137,23 @@ pub fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch
     }
 }
 
+/// Ends what an application chose that sessions in its database begin with; nothing where the engine has no such thing.
+pub fn reset_settings(dialect: Dialect, database: &Identifier) -> Option<Batch> {
+    match dialect {
+        Dialect::Postgresql => Some(postgresql::reset_settings(postgresql::Holder::Database(database))),
+        Dialect::Mariadb | Dialect::Mysql => None,
+    }
+}
+
+/// The question for what an administrator chose that may keep a user out of a database, each as what ends it; nothing
+/// where the engine has no such thing.
+pub fn remaining_settings(dialect: Dialect, database: &Identifier, user: &Identifier) -> Option<String> {
+    match dialect {
+        Dialect::Postgresql => Some(postgresql::remaining_settings(database, user)),
+        Dialect::Mariadb | Dialect::Mysql => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

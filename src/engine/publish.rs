@@ -155,14 +155,14 @@ impl Engine {
         };
         let told = |reason, message| Some(ClaimReady { secret: None, reason, message });
         match connecting {
-            Connecting::Not { source, reason, message } => {
+            Connecting::Not { source, reason: word, message } => {
                 source.iter().for_each(|source| self.state.publications.note_user(source, &claim.meta.uid));
-                // What was published stays: it was true, and nothing better is known.
-                match published {
+                // What was published stays: it was true, and nothing better is known. What was revoked is not true any more.
+                match published.filter(|_| word != reason::LOGIN_REVOKED) {
                     Some(secret) => Some(ready(secret)),
                     // Of what has not been looked at yet, as after a start, nothing can be said.
-                    None if is_unseen && has_told => None,
-                    None => told(reason, message),
+                    None if is_unseen && has_told && word != reason::LOGIN_REVOKED => None,
+                    None => told(word, message),
                 }
             }
             Connecting::Known(publication) => {

@@ -317,6 +317,7 @@ fn told_of_ready(word: &str) -> Option<(&'static str, bool)> {
         (reasons::ready::CONNECTION_PUBLISHED, false),
         (reasons::ready::SECRET_CONFLICT, true),
         (reasons::ready::SECRET_NOT_ALLOWED, true),
+        (reasons::ready::LOGIN_REVOKED, true),
     ];
     told.into_iter().find(|(reason, _)| *reason == word)
 }

@@ -186,6 +186,7 @@ fn find_source<'a>(
     let is_known = spoken_of.is_some_and(|part| is_of_part(source, secret, part));
     match is_owned || is_known || source.is_publishable() {
         true => match &source.trouble {
+            Some(why) if source.is_revoked => Err((reason::LOGIN_REVOKED, why.to_string())),
             Some(why) => Err((reason::CONNECTION_INCOMPLETE, why.to_string())),
             None => Ok(source),
         },

@@ -4,7 +4,7 @@
 use super::key::{Name, ObjectKey, Revision, Uid};
 use super::meta::Meta;
 use super::object::Kind;
-use crate::api::database::TROUBLE;
+use crate::api::database::{REVOKED, TROUBLE};
 use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHABLE, PUBLISHED_SECRETS, TOGETHER};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
@@ -140,6 +140,8 @@ pub struct SourceView {
     pub labels: BTreeMap<String, String>,
     /// Why it has nothing to give, where whoever writes it says so.
     pub trouble: Option<Name>,
+    /// Whether what it gave before does not work any more.
+    pub is_revoked: bool,
 }
 
 /// Types of Secret that connections are made of. Tokens, certificates, registries' passwords and packages are not.
@@ -152,6 +154,7 @@ impl SourceView {
         let metadata: ObjectMeta = serde_json::from_value(secret.get("metadata")?.clone()).ok()?;
         let meta = Meta::read(&metadata);
         let owners = metadata.owner_references.unwrap_or_default();
+        let mut annotations = metadata.annotations.unwrap_or_default();
         Some(SourceView {
             name: meta.key.name,
             uid: meta.uid,
@@ -159,7 +162,8 @@ impl SourceView {
             kind: Name::from(secret.get("type").and_then(Value::as_str).unwrap_or_default()),
             owners: owners.into_iter().map(|owner| Uid::from(owner.uid)).collect(),
             labels: metadata.labels.unwrap_or_default(),
-            trouble: metadata.annotations.unwrap_or_default().remove(TROUBLE).map(Name::from),
+            trouble: annotations.remove(TROUBLE).map(Name::from),
+            is_revoked: annotations.get(REVOKED).is_some_and(|value| value == "true"),
         })
     }
 

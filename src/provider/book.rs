@@ -7,7 +7,7 @@ use super::desk::{Desk, ledger_name};
 use super::secret::Password;
 use super::server::Server;
 use super::trouble::Trouble;
-use crate::api::database::{DATABASE_ID, GENERATION, TROUBLE};
+use crate::api::database::{DATABASE_ID, GENERATION, REVOKED, TROUBLE};
 use crate::api::names::PUBLISHED;
 use crate::database::ledger::{Ledger, Pending};
 use crate::database::names::User;
@@ -34,6 +34,13 @@ pub(super) struct Owners {
     pub is_ending: bool,
     /// The Secret that its application reads, by namespace and name.
     pub application: Option<(String, String)>,
+}
+
+/// The Secret that an application reads and that does not hold its login.
+pub(super) struct Undelivered {
+    pub secret: String,
+    /// Whether it is not Conductor's.
+    pub is_taken: bool,
 }
 
 /// What is known of a database's logins.
@@ -232,10 +239,30 @@ impl Book {
     pub async fn tell(&mut self, desk: &Desk, why: &str) -> Result<(), Trouble> {
         let told = self.login.as_ref().and_then(|login| login.annotations().get(TROUBLE).cloned());
         let is_published = self.login.as_ref().is_some_and(|login| login.data.is_some());
-        if is_published || told.as_deref() == Some(why) {
+        let is_revoked = self.is_revoked();
+        // Who reads a connection itself keeps what it has until there is another.
+        if (is_published && (!is_revoked || self.owners.is_connection)) || told.as_deref() == Some(why) {
             return Ok(());
         }
-        self.write_login(desk, None, BTreeMap::from([(TROUBLE.to_owned(), why.to_owned())])).await
+        let revoked = is_revoked.then(|| (REVOKED.to_owned(), "true".to_owned()));
+        let told = (TROUBLE.to_owned(), why.to_owned());
+        self.write_login(desk, None, BTreeMap::from_iter([told].into_iter().chain(revoked))).await
+    }
+
+    /// Whether every login was revoked, and no other is in use yet.
+    fn is_revoked(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.revoked.is_some() && state.rotated_at.is_none())
+    }
+
+    /// Why the application does not hold the login that is published.
+    pub fn why_undelivered(&self) -> Option<Undelivered> {
+        let (namespace, name) = self.owners.application.as_ref()?;
+        let is_ours = |secret: &Secret| {
+            let labels = secret.labels();
+            labels.contains_key(PUBLISHED) || labels.contains_key(DATABASE_ID)
+        };
+        let is_taken = self.delivered.as_ref().is_some_and(|secret| !is_ours(secret));
+        Some(Undelivered { secret: format!("{namespace}/{name}"), is_taken })
     }
 
     /// Removes both: the login first, so that nothing is published of a ledger that is gone.

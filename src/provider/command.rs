@@ -4,12 +4,15 @@
 use super::clock;
 use super::pass::GONE;
 use super::role::roles;
+use super::trouble::LOGIN_REFUSED;
 use super::world;
 use crate::api::database::logical::{DatabasePhase, LogicalDatabase, LogicalDatabaseSpec, ServerRef};
 use crate::api::database::role::DatabaseRole;
 use crate::api::database::server::ServerStatus;
 use crate::api::database::{ROTATE, UNDELETE};
+use crate::api::reasons::ready::SECRET_CONFLICT;
 use crate::api::status::Condition;
+use crate::database::plan::UNDELIVERED_HARD;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
@@ -72,10 +75,10 @@ pub async fn rotate(
     on_record(client, system_namespace, &record, ROTATE, token(is_hard)).await
 }
 
-/// Waits until a hard change of a login was carried out: every older login is dead and another one is published.
+/// Waits until a hard change of a login was carried out: every older login is dead, and its application holds another.
 ///
 /// # Errors
-/// It was not carried out in time, with what its object says; the note stays.
+/// It was not carried out in time, or not to its end, with what its object says; the note stays.
 pub async fn wait_until_rotated(client: &Client, asked: &Note, within: Duration) -> Result<(), Refused> {
     let kind = match asked.kind.as_str() {
         "DatabaseRole" => roles(),
@@ -88,11 +91,36 @@ pub async fn wait_until_rotated(client: &Client, asked: &Note, within: Duration)
         if found.as_ref().is_some_and(|found| world::text(found, "/status/rotationDone") == asked.value) {
             return Ok(());
         }
-        if tokio::time::Instant::now() >= end {
-            return Err(Refused::NotFound(not_rotated(asked, found.as_ref(), within)));
+        let is_over = tokio::time::Instant::now() >= end;
+        match found.as_ref().filter(|found| world::text(found, "/status/rotationRevoked") == asked.value) {
+            // The rest does not happen by itself.
+            Some(found) if is_over || is_stuck(found) => {
+                return Err(Refused::NotFound(half_rotated(asked, found)));
+            }
+            None if is_over => return Err(Refused::NotFound(not_rotated(asked, found.as_ref(), within))),
+            Some(_) | None => {}
         }
         tokio::time::sleep(POLL).await;
     }
+}
+
+/// Whether an object says that something is in the way that only people can end.
+fn is_stuck(found: &DynamicObject) -> bool {
+    [LOGIN_REFUSED, SECRET_CONFLICT].contains(&world::text(found, "/status/conditions/0/reason"))
+}
+
+/// What the user must know: the old login is dead, and its application has no other.
+fn half_rotated(asked: &Note, found: &DynamicObject) -> String {
+    let (kind, name) = (&asked.kind, &asked.name);
+    let message = world::text(found, "/status/conditions/0/message");
+    let told = match message.strip_prefix(UNDELIVERED_HARD) {
+        Some(why) => {
+            let why = why.trim_start_matches(": ");
+            format!("the old login is dead, but its application does not get the new one: {why}")
+        }
+        None => format!("the old login is dead, and no new login is published yet: {kind} {name}: {message}"),
+    };
+    format!("{told}. The request stays: the controller goes on once that is repaired")
 }
 
 /// What the user must know: the old login may still work.

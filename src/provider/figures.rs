@@ -93,8 +93,8 @@ impl Figures {
         r.register("database_rotations", "Logins changed", rotations);
         r.register("database_rotations_failed", "Changes of a login that could not go on", rotations_failed);
         r.register("database_rotation_seconds", "Time from a new password to its publication", rotation_seconds);
-        r.register("database_rotations_blocked", "Databases whose login is due to change and is held up", rotations_blocked);
-        r.register("database_rotations_overdue", "Databases whose login change is held up beyond its deadline", rotations_overdue);
+        r.register("database_rotations_blocked", "Databases and DatabaseRoles whose login is due to change and is held up", rotations_blocked);
+        r.register("database_rotations_overdue", "Databases and DatabaseRoles whose login change is held up beyond its deadline", rotations_overdue);
         r.register("database_claims_refused", "DatabaseClaims that were found to ask for what they cannot get", claims_refused);
         r.register("database_errors", "Passes over a database that failed, by reason", errors);
         r.register("database_claims_loaded", "Passes over a claim's database that came to their end", claims_loaded);

@@ -2,26 +2,30 @@
 //! end anywhere and begin anew; what was seen decides, never what was done.
 
 use super::access::Access;
-use super::book::{Book, Owners};
+use super::book::{Book, Owners, Undelivered};
 use super::clock;
 use super::desk::{Desk, login_name, record_name};
 use super::figures::Figures;
 use super::hold;
-use super::pool::{Pool, Session, try_login};
-use super::record::{self, Rotation, Told};
+use super::pool::{Pool, Session};
+use super::record::{self, Told};
+use super::rotation::{Changing, Rotation};
 use super::secret::verifier;
 use super::server::{self, Server};
+use super::trial::require_login;
 use super::trouble::Trouble;
 use super::work::Round;
 use super::world::{self, Assignment, Wake, World, holders};
 use crate::api::common::ReclaimPolicy;
 use crate::api::database::LogicalDatabase;
-use crate::api::database::logical::{DatabasePhase, ServerRef};
+use crate::api::database::logical::{DatabasePhase, LogicalDatabaseStatus, ServerRef};
 use crate::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
+use crate::api::reasons::ready::SECRET_CONFLICT;
+use crate::database::front::is_secret_name;
 use crate::database::goal::End;
 use crate::database::ledger::Request;
 use crate::database::names::Names;
-use crate::database::plan::{is_due, is_overdue};
+use crate::database::plan::{UNDELIVERED, UNDELIVERED_HARD};
 use crate::database::rules::chosen;
 use crate::database::sql::{Extras, statements};
 use crate::database::{Goal, Holder, Refusal, Seen, Step, Wanted, find_goal, next_step};
@@ -147,7 +151,15 @@ impl Provider {
         if !is_claimed && matches!(trouble, Trouble::Unreachable(_) | Trouble::Credentials(_)) {
             message.push_str(meanwhile(&record));
         }
-        let told = Told { phase: None, reason: trouble.reason(), message, rotation: None };
+        // A change that is due and fails is as late as one that waits.
+        let server = server::find(&self.world, &record.spec.server).ok().filter(|_| is_claimed);
+        let rotation = server.and_then(|Server { dialect, rules, reference, .. }| {
+            let (rotation_ms, deadline) = (rules.rotation_ms, rules.deadline);
+            let changing =
+                Changing { dialect, id: &record.spec.id, rotation_ms, deadline, server: &reference };
+            changing.judge_failed(book.state.as_ref(), &trouble.to_string(), &self.figures)
+        });
+        let told = Told { phase: None, reason: trouble.reason(), message, rotation };
         let _ = record::tell(&self.desk, &record, told, book.state.as_ref()).await;
     }
 
@@ -204,9 +216,11 @@ impl Provider {
         let is_renamed = assignment.is_some() && !was_made && chooses_others(&names, spec);
         let wanted = match Wanted::read(names.clone(), dialect, rules, spec, was_made) {
             Ok(wanted) => wanted,
-            Err(unread) if is_renamed => Wanted { was_made, ..Wanted::keep(names, dialect, rules, &unread) },
+            Err(unread) if is_renamed => {
+                Wanted { was_made, ..Wanted::keep(names, dialect, rules, spec, &unread) }
+            }
             // An application that has its database keeps its login, and its login changes, whatever is written since.
-            Err(unread) if was_made => Wanted::keep(names, dialect, rules, &unread),
+            Err(unread) if was_made => Wanted::keep(names, dialect, rules, spec, &unread),
             Err(unread) => return Err(Trouble::Invalid(unread.to_string())),
         };
         let request = record.annotations().get(ROTATE).and_then(|text| Request::read(text));
@@ -344,16 +358,17 @@ impl Provider {
                 book.store_pending(desk, change, case.server.rules.password_length).await?;
             }
             Step::Publish { user, generation } => {
-                let name = case.wanted.names.user(*user).as_str();
-                let database = case.wanted.names.database.as_str();
-                let access = case.access.log_in_as(name, book.password(*generation)?, database);
-                try_login(&access).await?;
+                let (database, user) = (&case.wanted.names.database, case.wanted.names.user(*user));
+                let password = book.password(*generation)?;
+                let access = case.access.log_in_as(user.as_str(), password, database.as_str());
+                require_login(session, &access, (database, user)).await?;
                 book.publish(desk, &case.server.as_applications_see_it(access), *generation).await?;
             }
             Step::Promote { user, generation } => book.promote(desk, *user, *generation).await?,
             Step::EndRights { token } => {
                 self.tell_server(step, case, session, book).await?;
                 book.note_revoked(desk, token).await?;
+                case.record = record::revoked(desk, &case.record, book.state.as_ref()).await?;
                 return Ok(true);
             }
             Step::CloseRequest { token } => book.close_request(desk, token).await?,
@@ -418,23 +433,14 @@ impl Provider {
 
     /// Whether a login that is at rest changes in time; counted where something holds it up.
     fn judge_rotation(&self, case: &Case, book: &Book, why: Option<&str>) -> Rotation {
-        let (now, ledger) = (clock::now(), book.state.as_ref());
-        let serves = case.goal == Goal::Serve;
-        let is_blocked = serves && is_due(&case.wanted, ledger, now);
-        let is_overdue = serves && is_overdue(&case.wanted, ledger, now);
-        let (dialect, id) = (case.wanted.dialect, &case.record.spec.id);
-        self.figures.rotation_blocked(dialect, id, is_blocked.then_some(is_overdue));
-        match (serves, is_overdue) {
-            (false, _) => Rotation::None,
-            (true, false) => Rotation::OnTime,
-            (true, true) => Rotation::Overdue(format!(
-                "the change of its login is overdue: {}. Shorten the life of pooled connections, end these sessions, or set \
-                 spec.databases.rotationDeadlinePolicy of {} {} to EndSessions",
-                why.unwrap_or("it is held up"),
-                case.record.spec.server.kind.word(),
-                case.record.spec.server.name
-            )),
+        let (spec, dialect) = (&case.record.spec, case.wanted.dialect);
+        if case.goal != Goal::Serve {
+            self.figures.rotation_blocked(dialect, &spec.id, None);
+            return Rotation::None;
         }
+        let (rotation_ms, deadline) = (case.wanted.rotation_ms, case.wanted.deadline);
+        let changing = Changing { dialect, id: &spec.id, rotation_ms, deadline, server: &spec.server };
+        changing.judge(book.state.as_ref(), why, &self.figures)
     }
 
     /// Nothing to do: the record says how it stands.
@@ -446,6 +452,7 @@ impl Provider {
         until: Time,
         why: Option<String>,
     ) -> Result<Next, Trouble> {
+        let (why, is_taken) = name_application(why, book);
         let rotation = self.judge_rotation(case, book, why.as_deref());
         let is_gone = case.wanted.was_made && !seen.has_database();
         let gone = || format!("the database is gone from the server{NOTHING_LEFT}");
@@ -468,6 +475,11 @@ impl Provider {
                     format!("{unread}; what is inside stays as it was, and logins change all the same");
                 Told { phase: None, reason: "Invalid", message, rotation: Some(rotation) }
             }
+            // Its old login is dead, and its application has no other.
+            Some(_) | None if is_taken => {
+                let message = why.unwrap_or(message);
+                Told { phase: None, reason: SECRET_CONFLICT, message, rotation: Some(rotation) }
+            }
             Some(_) | None => {
                 let message = why.unwrap_or(message);
                 Told { phase: Some(phase), reason, message, rotation: Some(rotation) }
@@ -482,6 +494,22 @@ impl Provider {
     }
 }
 
+/// Names the Secret that a change waits for. Says whether it is somebody else's after a leak: that does not pass by itself.
+fn name_application(why: Option<String>, book: &Book) -> (Option<String>, bool) {
+    let is_hard = why.as_deref() == Some(UNDELIVERED_HARD);
+    let waits = is_hard || why.as_deref() == Some(UNDELIVERED);
+    match (why, book.why_undelivered().filter(|_| waits)) {
+        (Some(why), Some(Undelivered { secret, is_taken: true })) => {
+            let fix = "is not Conductor's: remove it, or choose another spec.connection.secretName";
+            (Some(format!("{why}: Secret {secret} {fix}")), is_hard)
+        }
+        (Some(why), Some(Undelivered { secret, is_taken: false })) => {
+            (Some(format!("{why}: it is Secret {secret}")), false)
+        }
+        (why, _) => (why, false),
+    }
+}
+
 /// Whether a claim chooses other names than these.
 fn chooses_others(names: &Names, claim_spec: &serde_json::Value) -> bool {
     let chosen = chosen(claim_spec);
@@ -490,7 +518,10 @@ fn chooses_others(names: &Names, claim_spec: &serde_json::Value) -> bool {
 
 /// Whether no login was published for this database before.
 fn is_first_login(record: &LogicalDatabase) -> bool {
-    record.status.as_ref().is_none_or(|status| status.rotated_at.is_none())
+    // After a leak there is none for a moment, and there was one.
+    let is_first =
+        |status: &LogicalDatabaseStatus| status.rotated_at.is_none() && status.rotation_revoked.is_none();
+    record.status.as_ref().is_none_or(is_first)
 }
 
 /// Whether a step takes away what cannot be had back.
@@ -533,7 +564,9 @@ fn owners(home: &str, record: &LogicalDatabase, assignment: Option<&Assignment>)
         let claim = &assignment.claim;
         let named = world::text(claim, "/spec/connection/secretName");
         let own = if named.is_empty() { spec.claim.name.as_str() } else { named };
-        let name = claim.annotations().get(DELIVERED_IN).map_or(own, String::as_str);
+        // Whoever edits the claim can write there what no Secret can be called.
+        let elsewhere = claim.annotations().get(DELIVERED_IN).filter(|name| is_secret_name(name));
+        let name = elsewhere.map_or(own, String::as_str);
         (spec.claim.namespace.clone(), name.to_owned())
     });
     Owners {

@@ -277,6 +277,27 @@ impl Session {
         }
     }
 
+    /// Sends one batch that goes to the server itself.
+    pub(super) async fn send_batch(&mut self, batch: &Batch) -> Result<(), Trouble> {
+        let line = self.prepared().await?;
+        let texts = match batch.at {
+            At::EachRow => {
+                let rows = line.send(&batch.text).await?;
+                rows.into_iter().filter_map(|[first, ..]| first).collect()
+            }
+            _ => vec![batch.text.clone()],
+        };
+        for text in texts {
+            drop(line.send(&text).await?);
+        }
+        Ok(())
+    }
+
+    /// Asks a question.
+    pub(super) async fn ask(&mut self, question: &str) -> Result<Vec<Row>, Trouble> {
+        self.prepared().await?.look(question).await
+    }
+
     async fn send(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
         self.prepared().await?.send(text).await
     }
@@ -328,18 +349,6 @@ async fn end_rivals(access: &Access, batches: &[Batch], names: &Names) {
             // What cannot be ended now may be with the next look.
             let _ = send_batch(&mut line, access, batch, names).await;
         }
-    }
-}
-
-/// Logs in as an application would, and asks for nothing but an answer. One that is told that all its connections are
-/// taken has been let in by its password: whoever takes them shall not keep a leaked login alive.
-///
-/// # Errors
-/// The login does not work.
-pub(super) async fn try_login(access: &Access) -> Result<(), Trouble> {
-    match run_as(access, "SELECT 1").await {
-        Ok(_) | Err(Trouble::Crowded(_)) => Ok(()),
-        Err(trouble) => Err(trouble),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::clock;
 use super::desk::{Desk, record_name};
 use super::pass::policy;
+use super::rotation::{self, IN_TIME, Rotation};
 use super::server::Server;
 use super::trouble::Trouble;
 use super::world::{self, Assignment};
@@ -12,6 +13,7 @@ use crate::api::database::logical::{
     ResourceOfDatabase,
 };
 use crate::api::database::{API_VERSION, DATABASE_ID, UNDELETE};
+use crate::api::reasons::ready::LOGIN_REVOKED;
 use crate::api::status::Condition;
 use crate::database::ledger::Ledger;
 use crate::database::names::Names;
@@ -23,8 +25,6 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The condition that says whether its login changes in time.
-const IN_TIME: &str = "RotationInTime";
 /// Kept until everything that the record speaks of is gone.
 const FINALIZER: &str = "database.conductor.io/record";
 
@@ -35,14 +35,6 @@ pub(super) struct Told {
     pub message: String,
     /// Whether its login changes in time; not known where no pass came to its end.
     pub rotation: Option<Rotation>,
-}
-
-/// Whether a login changes in time.
-pub(super) enum Rotation {
-    OnTime,
-    Overdue(String),
-    /// It has no login.
-    None,
 }
 
 /// What a database and everything about it is called.
@@ -161,6 +153,20 @@ pub(super) async fn start_drop(desk: &Desk, record: &LogicalDatabase) -> Result<
     desk.merge_status_of(&desk.records(), record, change).await
 }
 
+/// Writes down that every login was revoked: whoever asked for it learns that now, whatever becomes of the next login.
+pub(super) async fn revoked(
+    desk: &Desk,
+    record: &LogicalDatabase,
+    ledger: Option<&Ledger>,
+) -> Result<LogicalDatabase, Trouble> {
+    let told =
+        Told { phase: None, reason: LOGIN_REVOKED, message: rotation::REVOKED.to_owned(), rotation: None };
+    let status = status(record, record.status.clone().unwrap_or_default(), told, ledger);
+    let mut change = serde_json::to_value(&status).unwrap_or_default();
+    change["rotatedAt"] = Value::Null;
+    desk.merge_status(&desk.records(), &record.name_any(), change).await
+}
+
 /// Writes down how the database stands, where that is not what is written there.
 pub(super) async fn tell(
     desk: &Desk,
@@ -175,7 +181,7 @@ pub(super) async fn tell(
     }
     let mut change = serde_json::to_value(&status).unwrap_or_default();
     // What a merge does not name, it keeps.
-    for field in ["username", "quarantinedAt", "rotatedAt", "rotationDone"] {
+    for field in ["username", "quarantinedAt", "rotatedAt", "rotationDone", "rotationRevoked"] {
         if change.get(field).is_none() {
             change[field] = Value::Null;
         }
@@ -206,11 +212,9 @@ fn status(
     };
     let in_time = match told.rotation {
         None => before(IN_TIME).cloned(),
-        Some(Rotation::None) => None,
-        Some(Rotation::OnTime) => {
-            Some(condition(IN_TIME, "True", "OnTime", "its login changes in time".to_owned()))
+        Some(rotation) => {
+            rotation.told().map(|(word, reason, message)| condition(IN_TIME, word, reason, message))
         }
-        Some(Rotation::Overdue(message)) => Some(condition(IN_TIME, "False", "Overdue", message)),
     };
     // First: commands read it there.
     let conditions = [Some(condition("Ready", word, told.reason, told.message)), in_time];
@@ -229,6 +233,7 @@ fn status(
             )
         }),
         rotation_done: ledger.and_then(|ledger| ledger.done.clone()),
+        rotation_revoked: ledger.and_then(|ledger| ledger.revoked.clone()),
         conditions: Some(conditions),
     }
 }

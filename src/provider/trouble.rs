@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// The reason of a login that was made, tried and refused.
+pub(super) const LOGIN_REFUSED: &str = "LoginRefused";
+
 /// Why something could not be done. All of it is tried again, with growing pauses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -14,6 +17,8 @@ pub enum Trouble {
     Refused(String),
     /// The server knows who it is, and lets no more of them in.
     Crowded(String),
+    /// The server does not take a login that was made for an application: it is not published.
+    LoginRefused(String),
     /// Another server answers than the one on record: nothing is done there.
     WrongServer(String),
     /// The API refuses or does not answer.
@@ -34,6 +39,7 @@ impl Trouble {
             Trouble::Credentials(_) => "AdministratorRefused",
             Trouble::Refused(_) => "ServerRefuses",
             Trouble::Crowded(_) => "ConnectionLimit",
+            Trouble::LoginRefused(_) => LOGIN_REFUSED,
             Trouble::WrongServer(_) => "WrongServer",
             Trouble::Api(_) => "ApiUnavailable",
             Trouble::Conflict => "Conflict",
@@ -50,6 +56,7 @@ impl fmt::Display for Trouble {
             | Trouble::Credentials(why)
             | Trouble::Refused(why)
             | Trouble::Crowded(why)
+            | Trouble::LoginRefused(why)
             | Trouble::WrongServer(why)
             | Trouble::Invalid(why) => f.write_str(why),
             Trouble::Api(why) => write!(f, "the API: {why}"),

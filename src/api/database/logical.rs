@@ -155,7 +155,11 @@ pub struct LogicalDatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub rotation_done: Option<String>,
-    /// `Ready`: whether it can be used, and if not, why.
+    /// The request after a leak that every login was last revoked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub rotation_revoked: Option<String>,
+    /// `Ready`: whether it can be used, and if not, why; `RotationInTime`: whether its login changes in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,

@@ -128,10 +128,14 @@ pub struct DatabaseRoleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub rotation_done: Option<String>,
+    /// The request after a leak that every login was last revoked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub rotation_revoked: Option<String>,
     /// Where its users are; written before they are made, and removed after they are gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_on: Option<MadeOn>,
-    /// `Ready`: whether the login can be used, and if not, what it waits for.
+    /// `Ready`: whether the login can be used, and if not, what it waits for; `RotationInTime`: whether it changes in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,

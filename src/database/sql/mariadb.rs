@@ -101,6 +101,7 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         | Step::Seal
         | Step::Rename
         | Step::Restore { .. }
+        | Step::PutBackLimits
         | Step::RecordMade
         | Step::StorePending { .. }
         | Step::Publish { .. }
@@ -157,8 +158,15 @@ pub(super) fn create_user(dialect: Dialect, user: &Identifier) -> Batch {
     one(format!("CREATE USER IF NOT EXISTS {user} {nobodys} ACCOUNT LOCK"))
 }
 
+/// With it ends what an administrator or a policy of the server may have put on the account and what would keep the next
+/// login from working: our changes replace passwords before they expire.
 pub(super) fn set_password(dialect: Dialect, user: &Identifier, extras: Extras<'_>) -> Batch {
-    one(format!("ALTER USER {} {} ACCOUNT UNLOCK", account(user), identified(dialect, extras.verifier)))
+    one(format!(
+        "ALTER USER {} {} WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 \
+         PASSWORD EXPIRE NEVER ACCOUNT UNLOCK",
+        account(user),
+        identified(dialect, extras.verifier)
+    ))
 }
 
 /// By what the server keeps of a password: MySQL's own way is no hash of the password alone.
@@ -273,7 +281,7 @@ mod tests {
             ALTER USER 'C_a'@'%' WITH MAX_USER_CONNECTIONS 9
             ALTER USER 'C_b'@'%' WITH MAX_USER_CONNECTIONS 9
             UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 6ea5310545c62a6a' WHERE kind = 'database' AND name = 'C'
-            ALTER USER 'C_b'@'%' IDENTIFIED VIA mysql_native_password USING '*94BD' ACCOUNT UNLOCK
+            ALTER USER 'C_b'@'%' IDENTIFIED VIA mysql_native_password USING '*94BD' WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 PASSWORD EXPIRE NEVER ACCOUNT UNLOCK
             UPDATE `conductor`.`marks` SET mark = 'conductor:u''1\\ 7' WHERE kind = 'user' AND name = 'C_b'
             ALTER USER 'C_a'@'%' ACCOUNT LOCK
             KILL HARD USER 'C_a'@'%'

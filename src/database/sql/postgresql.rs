@@ -9,10 +9,10 @@ use crate::database::plan::Step;
 use crate::database::rules::Wanted;
 
 /// What a session of the administrator starts with. It stands over what `ALTER DATABASE ... SET` says, which is the
-/// application's to write: a function of its own in the way of the server's would be run with our rights. Whether a
-/// server may be written to is the server's own to say.
+/// application's to write: a function of its own in the way of the server's would be run with our rights, and a library
+/// that is not there would end the session. Whether a server may be written to is the server's own to say.
 pub const OPTIONS: &str = "-c search_path=pg_catalog,pg_temp -c role=none -c standard_conforming_strings=on \
-                           -c statement_timeout=0 -c lock_timeout=0";
+                           -c statement_timeout=0 -c lock_timeout=0 -c local_preload_libraries=";
 /// The same at the head of a message inside a database, which its owner may have set to read only.
 pub(super) const PIN: &str = "SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; \
                               SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
@@ -37,19 +37,24 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         Step::SetUp { is_first } => set_up(wanted, *is_first),
         Step::SetPassword { user, generation } => {
             let user = names.user(*user);
-            let set =
-                [set_password(user, extras), comment("ROLE", user, &names.mark(&generation.to_string()))];
+            let set = [
+                set_password(user, extras),
+                become_owner(names, user),
+                comment("ROLE", user, &names.mark(&generation.to_string())),
+            ];
             // With the first there is nothing yet.
             let more = (*generation > 1).then(|| take_over(names));
-            [Batch::server(&set)].into_iter().chain(more).collect()
+            [reset_settings(Holder::User(user)), Batch::server(&set)].into_iter().chain(more).collect()
         }
         Step::Revoke(user) => revoke(names.user(*user)),
         Step::EndRights { .. } => {
             let mut all = end_memberships(&[&names.owner, names.user(User::A), names.user(User::B)]);
             all.extend(end_rights_on_database(names));
+            all.push(reset_settings(Holder::Database(&names.database)));
             all.push(take_over(names));
             all
         }
+        Step::PutBackLimits => vec![limits(wanted)],
         Step::Seal => {
             let database = &names.database;
             // Its owner may have made it a template, which cannot be dropped and lets every login copy it.
@@ -102,15 +107,79 @@ fn create_user(wanted: &Wanted, user: &Identifier, extras: Extras<'_>) -> Batch 
     let (owner, user_name) = (name(&wanted.names.owner), name(user));
     let mut all = vec![
         format!("CREATE ROLE {user_name} NOLOGIN IN ROLE {owner}"),
-        // What it makes is the owner's, whichever of the two it was.
-        format!(
-            "ALTER ROLE {user_name} SET role = {}",
-            Dialect::Postgresql.text(wanted.names.owner.as_str())
-        ),
+        become_owner(&wanted.names, user),
         comment("ROLE", user, &wanted.names.mark("0")),
     ];
     all.extend(join(user, extras));
     Batch::server(&all)
+}
+
+/// What a user makes is the owner's, whichever of the two it was.
+fn become_owner(names: &Names, user: &Identifier) -> String {
+    format!("ALTER ROLE {} SET role = {}", name(user), Dialect::Postgresql.text(names.owner.as_str()))
+}
+
+/// Whose settings.
+#[derive(Clone, Copy)]
+pub(super) enum Holder<'a> {
+    /// A user's, in every database and in one.
+    User(&'a Identifier),
+    /// A database's, for every login.
+    Database(&'a Identifier),
+}
+
+/// Settings that sessions begin with and that every login may choose for itself, or for the database that it owns. Those
+/// that only a superuser can choose are an administrator's, as are those that the server does not know: it lets nobody
+/// else set them. The last three are not in the server's list.
+const CHOSEN: &str = "FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole \
+    LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), \
+    LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g \
+    WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed'))";
+
+/// Ends the settings that a holder of a login chose: the next login has to work, and they could keep it from that. A user's
+/// end whenever it gets another password; the database's, which are the application's, after a leak or where nobody
+/// could log in with them.
+pub(super) fn reset_settings(of: Holder<'_>) -> Batch {
+    let text = |name: &Identifier| Dialect::Postgresql.text(name.as_str());
+    let (statement, whose) = match of {
+        Holder::User(user) => (
+            "pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE \
+             pg_catalog.format(' IN DATABASE %I', d.datname) END, n.name)",
+            format!("r.rolname = {}", text(user)),
+        ),
+        Holder::Database(database) => (
+            "pg_catalog.format('ALTER DATABASE %I RESET %I', d.datname, n.name)",
+            format!("s.setrole = 0 AND d.datname = {}", text(database)),
+        ),
+    };
+    Batch { at: At::EachRow, text: format!("SELECT {statement} {CHOSEN} AND {whose}") }
+}
+
+/// The question for what sessions of a user in a database begin with, as statements that a superuser can end it with.
+pub(super) fn remaining_settings(database: &Identifier, user: &Identifier) -> String {
+    let (database, user) =
+        (Dialect::Postgresql.text(database.as_str()), Dialect::Postgresql.text(user.as_str()));
+    format!(
+        "SELECT pg_catalog.concat_ws(' ', 'ALTER', CASE WHEN r.rolname IS NULL THEN NULL ELSE 'ROLE ' || \
+         pg_catalog.quote_ident(r.rolname) END, CASE WHEN r.rolname IS NOT NULL AND d.datname IS NOT NULL THEN 'IN' END, \
+         CASE WHEN d.datname IS NULL THEN NULL ELSE 'DATABASE ' || pg_catalog.quote_ident(d.datname) END, \
+         CASE WHEN r.rolname IS NULL AND d.datname IS NULL THEN 'ROLE ALL' END, 'RESET', \
+         pg_catalog.split_part(c.line, '=', 1)) \
+         FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole \
+         LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line) \
+         WHERE (s.setrole = 0 OR r.rolname = {user}) AND (s.setdatabase = 0 OR d.datname = {database}) \
+         AND NOT (r.rolname IS NOT NULL AND pg_catalog.split_part(c.line, '=', 1) = 'role') ORDER BY 1"
+    )
+}
+
+/// What the owner of a database can change of the database itself, as it should be.
+fn limits(wanted: &Wanted) -> Batch {
+    let (database, owner) = (name(&wanted.names.database), name(&wanted.names.owner));
+    let limit = wanted.connection_limit.map_or(-1, i64::from);
+    Batch::server(&[
+        format!("ALTER DATABASE {database} WITH CONNECTION LIMIT {limit} IS_TEMPLATE false"),
+        format!("GRANT ALL ON DATABASE {database} TO {owner}"),
+    ])
 }
 
 /// What a user made after it left the role of the owner (`SET ROLE NONE`, or a pooler's `DISCARD ALL`) is its own, and the
@@ -222,7 +291,8 @@ fn set_up(wanted: &Wanted, is_first: bool) -> Vec<Batch> {
 
 pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> String {
     let verifier = Dialect::Postgresql.text(extras.verifier);
-    format!("ALTER ROLE {} LOGIN PASSWORD {verifier}", name(user))
+    // An administrator may have ended it by hand, or let it end by itself: what applications are given works.
+    format!("ALTER ROLE {} LOGIN CONNECTION LIMIT -1 VALID UNTIL 'infinity' PASSWORD {verifier}", name(user))
 }
 
 /// First the right, then the sessions: the other way round, one could come in between. A session that changes its own role
@@ -379,7 +449,8 @@ mod tests {
             REVOKE ALL ON DATABASE "C" FROM PUBLIC; ALTER DATABASE "C" WITH CONNECTION LIMIT 9
             in it: SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON TABLES TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON SEQUENCES TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON FUNCTIONS TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON SCHEMAS TO "C"; DO $$ BEGIN REVOKE EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea) FROM PUBLIC; GRANT EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea) TO "C"; IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'C_w') THEN GRANT EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea) TO "C_w"; END IF; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$; CREATE SCHEMA IF NOT EXISTS conductor; GRANT USAGE ON SCHEMA conductor TO "C"; DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.sessions()') IS NULL THEN CREATE FUNCTION conductor.sessions() RETURNS SETOF pg_catalog.pg_stat_activity LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ SELECT s.* FROM pg_catalog.pg_stat_activity s WHERE s.usename IN ('C_a', 'C_b') AND s.datname = pg_catalog.current_database() $f$; REVOKE ALL ON FUNCTION conductor.sessions() FROM PUBLIC; GRANT EXECUTE ON FUNCTION conductor.sessions() TO "C"; END IF; END $do$; DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.cancel(integer)') IS NULL THEN CREATE FUNCTION conductor.cancel(process integer) RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ SELECT pg_catalog.pg_cancel_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.pid = process AND s.usename IN ('C_a', 'C_b') AND s.datname = pg_catalog.current_database() $f$; REVOKE ALL ON FUNCTION conductor.cancel(integer) FROM PUBLIC; GRANT EXECUTE ON FUNCTION conductor.cancel(integer) TO "C"; END IF; END $do$; DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.terminate(integer)') IS NULL THEN CREATE FUNCTION conductor.terminate(process integer) RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.pid = process AND s.usename IN ('C_a', 'C_b') AND s.datname = pg_catalog.current_database() $f$; REVOKE ALL ON FUNCTION conductor.terminate(integer) FROM PUBLIC; GRANT EXECUTE ON FUNCTION conductor.terminate(integer) TO "C"; END IF; END $do$; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; SET LOCAL search_path = public; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
             COMMENT ON DATABASE "C" IS 'conductor:u''1 2d63af0e0eedcaa5'
-            ALTER ROLE "C_b" LOGIN PASSWORD 'SCRAM-SHA-256$1'; COMMENT ON ROLE "C_b" IS 'conductor:u''1 7'
+            SELECT pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE pg_catalog.format(' IN DATABASE %I', d.datname) END, n.name) FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed')) AND r.rolname = 'C_b'
+            ALTER ROLE "C_b" LOGIN CONNECTION LIMIT -1 VALID UNTIL 'infinity' PASSWORD 'SCRAM-SHA-256$1'; ALTER ROLE "C_b" SET role = 'C'; COMMENT ON ROLE "C_b" IS 'conductor:u''1 7'
             SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL lock_timeout = '2s'; REASSIGN OWNED BY "C_a", "C_b" TO "C"
             ALTER ROLE "C_a" NOLOGIN
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = 'C_a' AND pid <> pg_catalog.pg_backend_pid()
@@ -390,6 +461,7 @@ mod tests {
             SELECT DISTINCT pg_catalog.format('REVOKE ALL ON DATABASE %I FROM %s CASCADE', d.datname, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE d.datname = 'C' AND (a.grantee = 0 OR r.rolname NOT IN ('C', 'C_a', 'C_b', 'C_r', 'C_w') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER))
             SELECT (COALESCE(r.rolname, 'PUBLIC') || ' still holds rights on the database')::integer FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE d.datname = 'C' AND (a.grantee = 0 OR r.rolname NOT IN ('C', 'C_a', 'C_b', 'C_r', 'C_w') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER))
             SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s JOIN pg_catalog.pg_roles r ON r.oid = s.usesysid WHERE s.datname = 'C' AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER) AND r.rolname NOT IN ('C_a', 'C_b') AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid AND g.rolname IN ('C_r', 'C_w'))
+            SELECT pg_catalog.format('ALTER DATABASE %I RESET %I', d.datname, n.name) FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed')) AND s.setrole = 0 AND d.datname = 'C'
             SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL lock_timeout = '2s'; REASSIGN OWNED BY "C_a", "C_b" TO "C"
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false IS_TEMPLATE false
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = 'C' AND pid <> pg_catalog.pg_backend_pid()

@@ -2,6 +2,7 @@
 //! of the database holds the rights, and default privileges give it those on what the owner makes later; on MariaDB
 //! each user has its rights on the whole database, later tables included.
 
+use super::postgresql::Holder;
 use super::survey::{accounts, count, is_true};
 use super::{Batch, Dialect, Extras, Row, mariadb, postgresql};
 use crate::api::database::role::RoleAccess;
@@ -69,7 +70,12 @@ fn on_postgresql(step: &RoleStep, wanted: &WantedRole, extras: Extras<'_>) -> Ve
         RoleStep::Login(Step::SetPassword { user, generation }) => {
             let user = wanted.user(*user);
             let mark = comment("ROLE", user, &wanted.mark(*generation));
-            vec![Batch::server(&[set_password(user, extras), mark])]
+            // Its owner may have taken it back: who has a grant in the API gets in.
+            let connect = format!("GRANT CONNECT ON DATABASE {} TO {group}", name(&wanted.database.database));
+            vec![
+                postgresql::reset_settings(Holder::User(user)),
+                Batch::server(&[set_password(user, extras), connect, mark]),
+            ]
         }
         RoleStep::Login(Step::Revoke(user)) => revoke(wanted.user(*user)),
         RoleStep::Login(Step::EndRights { .. }) => {

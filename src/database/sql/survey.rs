@@ -4,7 +4,7 @@
 use super::Dialect;
 use crate::api::database::role::RoleAccess;
 use crate::database::names::{Identifier, Mark, Names, User};
-use crate::database::seen::{OpenGrant, Place, Seen, SeenDatabase, SeenUser, Stranger};
+use crate::database::seen::{OpenGrant, Place, Seen, SeenDatabase, SeenLimits, SeenUser, Stranger};
 
 /// One row of the answer, as text.
 pub type Row = [Option<String>; 6];
@@ -27,6 +27,9 @@ pub fn survey(dialect: Dialect, names: &Names) -> String {
              pg_catalog.shobj_description(d.oid, 'pg_database'), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity s WHERE s.datname = d.datname)::text, \
              pg_catalog.pg_get_userbyid(d.datdba)::text \
+             FROM pg_catalog.pg_database d WHERE d.datname IN ({databases}) \
+             UNION ALL SELECT 'limits', d.datname::text, d.datistemplate::text, d.datconnlimit::text, NULL, \
+             pg_catalog.has_database_privilege(d.datdba, d.oid, 'CONNECT')::text \
              FROM pg_catalog.pg_database d WHERE d.datname IN ({databases})"
         ),
         Dialect::Mariadb | Dialect::Mysql => {
@@ -95,6 +98,12 @@ pub fn read_survey(names: &Names, rows: &[Row]) -> Seen {
                 set_up: mark.note,
                 is_open: is_true(&row[2]),
                 sessions: count(&row[4]),
+                limits: find("limits", name).map(|row| SeenLimits {
+                    // Without a limit it is -1; -2 is a database that cannot be used any more.
+                    connections: row[3].as_deref().and_then(|text| text.parse().ok()),
+                    is_template: is_true(&row[2]),
+                    owner_connects: is_true(&row[5]),
+                }),
             };
             let marked = Place::read(row[3].as_deref(), id, found);
             match row[5].as_deref().map(|of| of == names.owner.as_str() && owner.ours().is_some()) {
@@ -174,7 +183,7 @@ mod tests {
         let user = SeenUser { generation: 4, can_log_in: true, sessions: 3 };
         assert_eq!(seen.users, [Place::Ours(user), Place::Foreign(Stranger::Another("other".to_owned()))]);
         assert_eq!(seen.owner, Place::Ours(()));
-        let fresh = SeenDatabase { set_up: String::new(), is_open: true, sessions: 3 };
+        let fresh = SeenDatabase { is_open: true, sessions: 3, ..SeenDatabase::default() };
         assert_eq!(seen.database, Place::Ours(fresh));
         assert_eq!(read_survey(&names, &ours(Some("postgres"))).database, Place::Foreign(Stranger::Unmarked));
     }
@@ -192,7 +201,7 @@ mod tests {
             read_survey(&names, &[role, row]).database
         };
         let ours = |set_up: &str| {
-            Place::Ours(SeenDatabase { set_up: set_up.to_owned(), is_open: true, sessions: 0 })
+            Place::Ours(SeenDatabase { set_up: set_up.to_owned(), is_open: true, ..SeenDatabase::default() })
         };
         let owner = names.owner.as_str();
         assert_eq!(read(Some("conductor:u abc"), owner), ours("abc"));
@@ -204,5 +213,25 @@ mod tests {
         for comment in [None, Some("theirs"), Some("conductor:u abc")] {
             assert_eq!(read(comment, "somebody"), Place::Foreign(Stranger::Unmarked), "{comment:?}");
         }
+    }
+
+    #[test]
+    fn the_limits_of_a_database_are_read() {
+        let names = Names::new("u", None);
+        let text = |text: &str| Some(text.to_owned());
+        let name = || text(names.database.as_str());
+        let read = |limit: &str, is_template: &str, connects: &str| {
+            let rows = [
+                [text("role"), text(names.owner.as_str()), text("false"), text("conductor:u"), None, None],
+                [text("database"), name(), text("true"), None, text("0"), text(names.owner.as_str())],
+                [text("limits"), name(), text(is_template), text(limit), None, text(connects)],
+            ];
+            read_survey(&names, &rows).database.ours().and_then(|found| found.limits.clone())
+        };
+        let limits = |connections, is_template, owner_connects| {
+            Some(SeenLimits { connections, is_template, owner_connects })
+        };
+        assert_eq!(read("-1", "false", "true"), limits(None, false, true));
+        assert_eq!(read("0", "true", "false"), limits(Some(0), true, false));
     }
 }

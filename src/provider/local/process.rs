@@ -4,8 +4,8 @@
 use super::installed::{RunAs, binary, package};
 use crate::database::sql::Dialect;
 use crate::provider::access::Access;
-use crate::provider::pool::try_login;
 use crate::provider::secret::Password;
+use crate::provider::trial::try_login;
 use crate::provider::trouble::Trouble;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

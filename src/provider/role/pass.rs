@@ -7,15 +7,17 @@ use crate::api::database::ROTATE;
 use crate::api::database::logical::{DatabasePhase, LogicalDatabaseSpec, LogicalDatabaseStatus};
 use crate::api::database::role::{DatabaseGrantSpec, DatabaseRole, MadeOn};
 use crate::database::Step;
-use crate::database::ledger::Request;
+use crate::database::ledger::{Ledger, Request};
 use crate::database::names::{Identifier, Names};
 use crate::database::role::{Asked, RoleStep, Standing, WantedRole, judge, serve_role, withdraw_role};
 use crate::database::sql::{Extras, role as sql};
 use crate::provider::book::{Book, Owners};
 use crate::provider::pass::Next;
-use crate::provider::pool::{Session, try_login};
+use crate::provider::pool::Session;
+use crate::provider::rotation::{Changing, Rotation};
 use crate::provider::secret::verifier;
 use crate::provider::server::{self, Server};
+use crate::provider::trial::require_login;
 use crate::provider::trouble::Trouble;
 use crate::provider::{Access, clock, record, world};
 use kube::ResourceExt;
@@ -51,11 +53,23 @@ impl Roles {
         if let Err(trouble) = &outcome
             && !matches!(trouble, Trouble::Conflict | Trouble::NotLeading | Trouble::Api(_))
         {
-            let told = Told { is_ready: false, reason: trouble.reason(), message: trouble.to_string() };
+            let (reason, message) = (trouble.reason(), trouble.to_string());
+            let rotation = self.judge_failed(&role, &message);
+            let told = Told { is_ready: false, reason, message, rotation };
             // What cannot be told now is told by the next pass.
             let _ = status::tell(desk, &role, told, Login::AsBefore).await;
         }
         outcome
+    }
+
+    /// A change that is due and fails is as late as one that waits.
+    fn judge_failed(&self, role: &DatabaseRole, why: &str) -> Option<Rotation> {
+        let server = server::find(&self.provider.world, &made_on(role)?.server).ok()?;
+        let rotated_at = role.status.as_ref()?.rotated_at.as_deref().and_then(clock::read);
+        let (rotation_ms, deadline) = (rotation_ms(role, &server), server.rules.deadline);
+        let (dialect, id) = (server.dialect, role.uid().unwrap_or_default());
+        let changing = Changing { dialect, id: &id, rotation_ms, deadline, server: &server.reference };
+        changing.judge_failed(Some(&Ledger { rotated_at, ..Ledger::default() }), why, &self.provider.figures)
     }
 
     async fn advance(&self, role: &DatabaseRole, claim: &(String, String)) -> Result<Next, Trouble> {
@@ -85,7 +99,7 @@ impl Roles {
                     status::forget(desk, role).await?;
                     return Ok(Next::Rest);
                 }
-                let told = Told { is_ready: false, reason, message };
+                let told = Told { is_ready: false, reason, message, rotation: Some(Rotation::None) };
                 status::tell(desk, role, told, Login::None).await.map(|()| Next::Rest)
             }
             // Served and without a record: the copies are behind.
@@ -150,10 +164,7 @@ impl Roles {
         let database = Identifier::read(&made_on.database_name)
             .map_err(|error| Trouble::Invalid(format!("status.madeOn.databaseName: {error}")))?;
         let names = Names::new(&made_on.database_id, Some(database));
-        let rotation_ms = match role.spec.rotation_minutes {
-            Some(minutes) => i64::from(minutes.clamp(60, 1440)) * 60_000,
-            None => server.rules.rotation_ms,
-        };
+        let rotation_ms = rotation_ms(role, &server);
         let id = role.uid().unwrap_or_default();
         let mut wanted = WantedRole::new(&id, role.spec.access, names, server.dialect, rotation_ms);
         wanted.deadline = server.rules.deadline;
@@ -177,7 +188,7 @@ impl Roles {
                 false => withdraw_role(&seen, book.has_secrets()),
             };
             book.allow(matches!(&step, RoleStep::Login(step) if step.revokes()))?;
-            let is_sql = self.carry_out(&step, &case, &mut session, &mut book).await?;
+            let is_sql = self.carry_out(&step, &mut case, &mut session, &mut book).await?;
             tracing::debug!(role = case.wanted.id, ?step, "done");
             match step {
                 RoleStep::Login(Step::Wait { until, why }) => {
@@ -196,7 +207,7 @@ impl Roles {
     async fn carry_out(
         &self,
         step: &RoleStep,
-        case: &Case,
+        case: &mut Case,
         session: &mut Session,
         book: &mut Book,
     ) -> Result<bool, Trouble> {
@@ -207,10 +218,10 @@ impl Roles {
                 book.store_pending(desk, change, case.server.rules.password_length).await?;
             }
             RoleStep::Login(Step::Publish { user, generation }) => {
-                let name = case.wanted.user(*user).as_str();
-                let database = case.wanted.database.database.as_str();
-                let access = case.access.log_in_as(name, book.password(*generation)?, database);
-                try_login(&access).await?;
+                let (database, user) = (&case.wanted.database.database, case.wanted.user(*user));
+                let password = book.password(*generation)?;
+                let access = case.access.log_in_as(user.as_str(), password, database.as_str());
+                require_login(session, &access, (database, user)).await?;
                 book.publish(desk, &case.server.as_applications_see_it(access), *generation).await?;
             }
             RoleStep::Login(Step::Promote { user, generation }) => {
@@ -219,6 +230,9 @@ impl Roles {
             RoleStep::Login(Step::EndRights { token }) => {
                 self.tell_server(step, case, session, book).await?;
                 book.note_revoked(desk, token).await?;
+                if let Some(ledger) = &book.state {
+                    case.role = status::revoked(desk, &case.role, &case.wanted, ledger).await?;
+                }
                 return Ok(true);
             }
             RoleStep::Login(Step::CloseRequest { token }) => book.close_request(desk, token).await?,
@@ -268,8 +282,12 @@ impl Roles {
         until: crate::model::Time,
         why: Option<String>,
     ) -> Result<Next, Trouble> {
+        let (rotation_ms, deadline) = (case.wanted.rotation_ms, case.wanted.deadline);
+        let (dialect, server) = (case.wanted.dialect, &case.server.reference);
+        let changing = Changing { dialect, id: &case.wanted.id, rotation_ms, deadline, server };
+        let rotation = changing.judge(book.state.as_ref(), why.as_deref(), &self.provider.figures);
         let message = why.unwrap_or_else(|| "its application can log in".to_owned());
-        let told = Told { is_ready: true, reason: "Ready", message };
+        let told = Told { is_ready: true, reason: "Ready", message, rotation: Some(rotation) };
         let login = book.state.as_ref().map_or(Login::None, |ledger| Login::Now(&case.wanted, ledger));
         status::tell(&self.provider.desk, &case.role, told, login).await?;
         let ms = until.0.saturating_sub(clock::now().0);
@@ -279,10 +297,11 @@ impl Roles {
     /// Nothing of it is left on the server.
     async fn end(&self, case: &Case) -> Result<Next, Trouble> {
         let desk = &self.provider.desk;
+        self.provider.figures.rotation_blocked(case.wanted.dialect, &case.wanted.id, None);
         if case.role.metadata.deletion_timestamp.is_none()
             && let Some((reason, message)) = case.why.clone()
         {
-            let told = Told { is_ready: false, reason, message };
+            let told = Told { is_ready: false, reason, message, rotation: Some(Rotation::None) };
             status::tell(desk, &case.role, told, Login::None).await?;
         }
         status::forget(desk, &case.role).await?;
@@ -316,6 +335,13 @@ fn asked<'a>(role: &'a DatabaseRole, claim: &'a (String, String)) -> Asked<'a> {
     let namespace = role.metadata.namespace.as_deref().unwrap_or_default();
     let name = role.metadata.name.as_deref().unwrap_or_default();
     Asked { role: (namespace, name), claim: (&claim.0, &claim.1), access: role.spec.access }
+}
+
+fn rotation_ms(role: &DatabaseRole, server: &Server) -> i64 {
+    match role.spec.rotation_minutes {
+        Some(minutes) => i64::from(minutes.clamp(60, 1440)) * 60_000,
+        None => server.rules.rotation_ms,
+    }
 }
 
 fn made_on_of(spec: &LogicalDatabaseSpec) -> MadeOn {

@@ -190,6 +190,49 @@ impl House {
         .await
     }
 
+    /// Waits until another login than this one is published under a name, and gives it.
+    pub async fn next_login(&self, namespace: &str, name: &str, before: &Login) -> Login {
+        until("another login is published", async || {
+            let now = Login::new(before.dialect, self.published(namespace, name).await?);
+            (now != *before).then_some(now)
+        })
+        .await
+    }
+
+    /// Creates a DatabaseRole on a claim of its namespace, and waits for its login. Gives its UID too.
+    pub async fn role(&self, dialect: Dialect, namespace: &str, name: &str, claim: &str) -> (String, Login) {
+        let role = json!({
+            "apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseRole",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"claimRef": {"name": claim}, "access": "ReadWrite"},
+        });
+        let uid = self.turn.put(role).await.uid().expect("it has a UID");
+        until(&format!("role {name} is ready"), async || {
+            let ready = self.condition("DatabaseRole", (namespace, name), "Ready").await;
+            (ready["status"] == "True").then_some(())
+        })
+        .await;
+        let keys = self.published(namespace, name).await.expect("it is published");
+        (uid, Login::new(dialect, keys))
+    }
+
+    /// A condition of an object of ours; nothing where it has none of that type.
+    pub async fn condition(&self, kind: &str, (namespace, name): (&str, &str), type_: &str) -> Value {
+        let found = self.api_in(kind, namespace).get_opt(name).await.expect("the API answers");
+        let all = found.and_then(|found| found.data["status"]["conditions"].as_array().cloned());
+        all.unwrap_or_default().into_iter().find(|one| one["type"] == type_).unwrap_or_default()
+    }
+
+    /// Has the controller look at a claim's database again.
+    pub async fn touch(&self, namespace: &str, name: &str) {
+        let claims = conductor::model::Kind::Claim(conductor::model::TypeId::RELATIONAL_DATABASE);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let note = json!({"test.conductor.io/touched": format!("{:?}", now.unwrap_or_default())});
+        let change = Patch::Merge(json!({"metadata": {"annotations": note}}));
+        let claims = self.turn.objects(claims, namespace);
+        claims.patch(name, &PatchParams::default(), &change).await.expect("the claim is there");
+    }
+
     /// What is published for a claim now.
     pub async fn published(&self, namespace: &str, name: &str) -> Option<BTreeMap<String, String>> {
         let secret = self.secrets(namespace).get_opt(name).await.expect("the API answers")?;

@@ -63,15 +63,47 @@ impl Login {
         tokio::time::timeout(within, run).await.unwrap_or_else(|_| Err("no answer".to_owned()))
     }
 
-    async fn run_postgresql(&self, text: &str) -> Result<Vec<String>, String> {
+    /// Opens a connection that stays open.
+    ///
+    /// # Errors
+    /// What the server said.
+    pub async fn hold(&self) -> Result<Held, String> {
+        match self.dialect {
+            Dialect::Postgresql => {
+                let opened = self.postgresql().connect(NoTls).await;
+                let (client, connection) = opened.map_err(|error| error.to_string())?;
+                Ok(Held::Postgresql(client, tokio::spawn(async move { drop(connection.await) })))
+            }
+            Dialect::Mariadb | Dialect::Mysql => {
+                let opened = mysql_async::Conn::new(self.mysql()).await;
+                Ok(Held::Mysql(Box::new(opened.map_err(|error| error.to_string())?)))
+            }
+        }
+    }
+
+    fn postgresql(&self) -> tokio_postgres::Config {
         let mut config = tokio_postgres::Config::new();
         config.host(self.get("host")).port(self.get("port").parse().unwrap_or(0));
         config.user(self.get("username")).password(self.get("password")).dbname(self.get("database"));
+        config
+    }
+
+    fn mysql(&self) -> mysql_async::OptsBuilder {
+        mysql_async::OptsBuilder::default()
+            .ip_or_hostname(self.get("host"))
+            .tcp_port(self.get("port").parse().unwrap_or(0))
+            .user(Some(self.get("username")))
+            .pass(Some(self.get("password")))
+            .db_name(Some(self.get("database")))
+            .prefer_socket(false)
+    }
+
+    async fn run_postgresql(&self, text: &str) -> Result<Vec<String>, String> {
         let said = |error: tokio_postgres::Error| match error.as_db_error() {
             Some(error) => error.message().to_owned(),
             None => error.to_string(),
         };
-        let (client, connection) = config.connect(NoTls).await.map_err(said)?;
+        let (client, connection) = self.postgresql().connect(NoTls).await.map_err(said)?;
         let task = tokio::spawn(connection);
         let answer = client.simple_query(text).await.map_err(said);
         drop(client);
@@ -86,20 +118,40 @@ impl Login {
     }
 
     async fn run_mariadb(&self, text: &str) -> Result<Vec<String>, String> {
-        let options = mysql_async::OptsBuilder::default()
-            .ip_or_hostname(self.get("host"))
-            .tcp_port(self.get("port").parse().unwrap_or(0))
-            .user(Some(self.get("username")))
-            .pass(Some(self.get("password")))
-            .db_name(Some(self.get("database")))
-            .prefer_socket(false);
         let said = |error: mysql_async::Error| error.to_string();
-        let mut conn = mysql_async::Conn::new(options).await.map_err(said)?;
+        let mut conn = mysql_async::Conn::new(self.mysql()).await.map_err(said)?;
         let mut last = Vec::new();
         for statement in text.split(';').filter(|statement| !statement.trim().is_empty()) {
             last = conn.query::<mysql_async::Row, _>(statement).await.map_err(said)?;
         }
         let _ = conn.disconnect().await;
         Ok(last.into_iter().filter_map(|mut row| row.take::<Option<String>, usize>(0).flatten()).collect())
+    }
+}
+
+/// A connection that stays open, as pools keep them.
+#[derive(Debug)]
+pub enum Held {
+    /// On PostgreSQL, with the task that reads from it.
+    Postgresql(tokio_postgres::Client, tokio::task::JoinHandle<()>),
+    /// On MariaDB or MySQL.
+    Mysql(Box<mysql_async::Conn>),
+}
+
+impl Held {
+    /// Whether it still answers.
+    pub async fn answers(&mut self) -> bool {
+        match self {
+            Held::Postgresql(client, _) => client.simple_query("SELECT 1").await.is_ok(),
+            Held::Mysql(conn) => conn.query_drop("SELECT 1").await.is_ok(),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Held::Postgresql(_, task) = self {
+            task.abort();
+        }
     }
 }

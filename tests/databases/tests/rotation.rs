@@ -3,8 +3,7 @@
 //! can read: the server's own log, ours, statuses, Events, figures.
 
 use conductor::database::sql::Dialect;
-use conductor::live::Options;
-use conductor_databases::{House, Login, RealServer, SYSTEM};
+use conductor_databases::{Figures, House, Login, RealServer, SYSTEM};
 use conductor_live::{Controller, until};
 use kube::api::ListParams;
 use serde_json::json;
@@ -86,14 +85,8 @@ async fn no_login_fails_while_logins_change_and_no_password_is_ever_shown() {
         let server = RealServer::start(dialect).await;
         let house = Arc::new(House::enter().await);
         house.register("main", &server, json!({})).await;
-        let port = conductor_controlplane::free_port().expect("a port is free");
-        let options = Options {
-            lease: None,
-            databases: true,
-            listen: Some(([127, 0, 0, 1], port).into()),
-            ..Options::default()
-        };
-        let controller = Controller::start(house.turn.controller_client(), options);
+        let figures = Figures::choose();
+        let controller = Controller::start(house.turn.controller_client(), figures.options());
         let id = house.claim("app", "orders", "main", json!({})).await;
         let mut before = house.login(dialect, "app", "orders").await;
         let mut passwords = BTreeSet::from([before.get("password").to_owned()]);
@@ -119,7 +112,7 @@ async fn no_login_fails_while_logins_change_and_no_password_is_ever_shown() {
         before.run("SELECT 1").await.expect_err("the one before ends at once");
         passwords.insert(last.get("password").to_owned());
         assert_eq!(passwords.len(), CHANGES + 2);
-        scan(&house, &server, (port, &log), &passwords).await;
+        scan(&house, &server, (figures, &log), &passwords).await;
         controller.stop().await.expect("it stops when asked to");
     }
 }
@@ -133,7 +126,12 @@ async fn next(house: &House, dialect: Dialect, before: &Login) -> Login {
 }
 
 /// Looks for every password in everything that others can read.
-async fn scan(house: &House, server: &RealServer, (port, log): (u16, &Log), passwords: &BTreeSet<String>) {
+async fn scan(
+    house: &House,
+    server: &RealServer,
+    (figures, log): (Figures, &Log),
+    passwords: &BTreeSet<String>,
+) {
     let mut read = vec![("the server's log", server.log())];
     assert!(read[0].1.contains("conductor:"), "the log holds the statements");
     for kind in ["LogicalDatabase", "DatabaseServer"] {
@@ -144,7 +142,7 @@ async fn scan(house: &House, server: &RealServer, (port, log): (u16, &Log), pass
     read.push(("the claim", serde_json::to_string(&claim).expect("JSON")));
     read.push(("events", house.turn.kubectl(&["get", "events", "-A", "-o", "json"])));
     read.push(("config maps", house.turn.kubectl(&["get", "configmaps", "-n", "app", "-o", "json"])));
-    let metrics = metrics(port).await;
+    let metrics = figures.text().await;
     assert!(metrics.contains("conductor_database_rotations_total"), "{metrics}");
     read.push(("figures", metrics));
     let log = log.text();
@@ -164,14 +162,4 @@ async fn scan(house: &House, server: &RealServer, (port, log): (u16, &Log), pass
     }
     let secrets = house.secrets(SYSTEM).list(&ListParams::default()).await.expect("the API lists");
     assert!(secrets.items.len() >= 3, "the administrator's, the ledger and the login");
-}
-
-async fn metrics(port: u16) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
-    let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).await.expect("it is asked");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.expect("it answers");
-    text
 }

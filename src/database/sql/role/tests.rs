@@ -37,7 +37,8 @@ fn the_statements_on_postgresql() {
         COMMENT ON ROLE "C_w" IS 'conductor:u''1 1'
         CREATE ROLE "R_a" NOLOGIN IN ROLE "C_w"; COMMENT ON ROLE "R_a" IS 'conductor:r''1 0 ReadWrite u''1'; GRANT "R_a" TO CURRENT_USER
         DO $$ BEGIN IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'C_r') THEN REVOKE "C_r" FROM "R_a"; END IF; END $$; GRANT "C_w" TO "R_a"; COMMENT ON ROLE "R_a" IS 'conductor:r''1 3 ReadWrite u''1'
-        ALTER ROLE "R_b" LOGIN PASSWORD 'VERIFIER'; COMMENT ON ROLE "R_b" IS 'conductor:r''1 7 ReadWrite u''1'
+        SELECT pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE pg_catalog.format(' IN DATABASE %I', d.datname) END, n.name) FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed')) AND r.rolname = 'R_b'
+        ALTER ROLE "R_b" LOGIN CONNECTION LIMIT -1 VALID UNTIL 'infinity' PASSWORD 'VERIFIER'; GRANT CONNECT ON DATABASE "C" TO "C_w"; COMMENT ON ROLE "R_b" IS 'conductor:r''1 7 ReadWrite u''1'
         ALTER ROLE "R_a" NOLOGIN
         SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = 'R_a' AND pid <> pg_catalog.pg_backend_pid()
         SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p WHERE p.owner = 'R_a' AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)
@@ -64,7 +65,7 @@ fn the_statements_on_mariadb() {
         GRANT SELECT, SHOW VIEW ON `ESC`.* TO 'R_a'@'%'
         REVOKE INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES ON `ESC`.* FROM 'R_a'@'%'
         UPDATE `conductor`.`marks` SET mark = 'conductor:r''1 3 ReadOnly u''1' WHERE kind = 'user' AND name = 'R_a'
-        ALTER USER 'R_b'@'%' IDENTIFIED VIA mysql_native_password USING 'VERIFIER' ACCOUNT UNLOCK
+        ALTER USER 'R_b'@'%' IDENTIFIED VIA mysql_native_password USING 'VERIFIER' WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 PASSWORD EXPIRE NEVER ACCOUNT UNLOCK
         UPDATE `conductor`.`marks` SET mark = 'conductor:r''1 7 ReadOnly u''1' WHERE kind = 'user' AND name = 'R_b'
         ALTER USER 'R_a'@'%' ACCOUNT LOCK
         KILL HARD USER 'R_a'@'%'
