@@ -48,7 +48,9 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         }
         Step::Revoke(user) => revoke(names.user(*user)),
         Step::EndRights { .. } => {
-            let mut all = end_memberships(&[&names.owner, names.user(User::A), names.user(User::B)]);
+            // First: they hold locks on what the others change.
+            let mut all = vec![end_prepared(&format!("p.owner = {}", text(&names.owner)))];
+            all.extend(end_memberships(&[&names.owner, names.user(User::A), names.user(User::B)]));
             all.extend(end_rights_on_database(names));
             all.push(reset_settings(Holder::Database(&names.database)));
             all.push(take_over(names));
@@ -60,7 +62,9 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             // Its owner may have made it a template, which cannot be dropped and lets every login copy it.
             let alter =
                 format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false IS_TEMPLATE false", name(database));
-            vec![Batch::server(&[alter]), end_sessions("datname", database)]
+            // A database in which one is prepared is neither renamed nor dropped; it is ended from inside.
+            let prepared = end_prepared(&format!("p.database = {}", text(database)));
+            vec![prepared, Batch::server(&[alter]), end_sessions("datname", database)]
         }
         Step::Rename => vec![rename(&names.database, &names.quarantined)],
         Step::Restore { is_renamed } => {
@@ -92,6 +96,10 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
 
 pub(super) fn name(name: &Identifier) -> String {
     Dialect::Postgresql.name(name)
+}
+
+fn text(name: &Identifier) -> String {
+    Dialect::Postgresql.text(name.as_str())
 }
 
 pub(super) fn comment(kind: &str, on: &Identifier, mark: &Mark) -> String {
@@ -140,7 +148,6 @@ const CHOSEN: &str = "FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.
 /// end whenever it gets another password; the database's, which are the application's, after a leak or where nobody
 /// could log in with them.
 pub(super) fn reset_settings(of: Holder<'_>) -> Batch {
-    let text = |name: &Identifier| Dialect::Postgresql.text(name.as_str());
     let (statement, whose) = match of {
         Holder::User(user) => (
             "pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE \
@@ -299,16 +306,20 @@ pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> String {
 /// and leaves its transaction open, or prepared, keeps the first statement waiting: such sessions and transactions end.
 /// Another's prepared transaction is a superuser's to end.
 pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
-    let prepared = format!(
-        "SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p \
-         WHERE p.owner = {} AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)",
-        Dialect::Postgresql.text(user.as_str())
-    );
     vec![
         Batch { at: At::Contested, text: format!("ALTER ROLE {} NOLOGIN", name(user)) },
         end_sessions("usename", user),
-        Batch { at: At::Elsewhere, text: prepared },
+        end_prepared(&format!("p.owner = {}", text(user))),
     ]
+}
+
+/// Transactions that were prepared and not ended, where the administrator may end them.
+fn end_prepared(which: &str) -> Batch {
+    let text = format!(
+        "SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p \
+         WHERE {which} AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)"
+    );
+    Batch { at: At::Elsewhere, text }
 }
 
 fn end_sessions(of: &str, whose: &Identifier) -> Batch {
@@ -455,6 +466,7 @@ mod tests {
             ALTER ROLE "C_a" NOLOGIN
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = 'C_a' AND pid <> pg_catalog.pg_backend_pid()
             SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p WHERE p.owner = 'C_a' AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)
+            SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p WHERE p.owner = 'C' AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)
             SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.usesysid IN (SELECT m.member FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ('C', 'C_a', 'C_b') AND r.rolname NOT IN ('C', 'C_a', 'C_b') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)) AND s.datname IN (SELECT d.datname FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles o ON o.oid = d.datdba WHERE o.rolname IN ('C', 'C_a', 'C_b'))
             SELECT pg_catalog.format('REVOKE %I FROM %I CASCADE', o.rolname, r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ('C', 'C_a', 'C_b') AND r.rolname NOT IN ('C', 'C_a', 'C_b') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)
             SELECT ('login ' || r.rolname || ' still holds rights of a revoked one')::integer FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles o ON o.oid = m.roleid JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ('C', 'C_a', 'C_b') AND r.rolname NOT IN ('C', 'C_a', 'C_b') AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)
@@ -463,6 +475,7 @@ mod tests {
             SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s JOIN pg_catalog.pg_roles r ON r.oid = s.usesysid WHERE s.datname = 'C' AND NOT (r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER) AND r.rolname NOT IN ('C_a', 'C_b') AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid AND g.rolname IN ('C_r', 'C_w'))
             SELECT pg_catalog.format('ALTER DATABASE %I RESET %I', d.datname, n.name) FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed')) AND s.setrole = 0 AND d.datname = 'C'
             SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL lock_timeout = '2s'; REASSIGN OWNED BY "C_a", "C_b" TO "C"
+            SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p WHERE p.database = 'C' AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER)
             ALTER DATABASE "C" WITH ALLOW_CONNECTIONS false IS_TEMPLATE false
             SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = 'C' AND pid <> pg_catalog.pg_backend_pid()
             ALTER DATABASE "C" RENAME TO "C_q"

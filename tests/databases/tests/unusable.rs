@@ -45,11 +45,9 @@ fn spell(text: &str, login: &Login) -> String {
 /// Whether a login can be used as on the first day.
 async fn works(login: &Login, case: &str) {
     let owner = login.get("database");
-    let run = format!(
-        "CREATE TABLE IF NOT EXISTS work (v int); INSERT INTO work VALUES (1); SELECT pg_sleep(0.02); \
-         SELECT CURRENT_USER || ' ' || current_schema()"
-    );
-    let found = login.run(&run).await;
+    let run = "CREATE TABLE IF NOT EXISTS work (v int); INSERT INTO work VALUES (1); SELECT pg_sleep(0.02); \
+               SELECT CURRENT_USER || ' ' || current_schema()";
+    let found = login.run(run).await;
     assert_eq!(
         found.expect(case).last().map(String::as_str),
         Some(format!("{owner} public").as_str()),
@@ -57,11 +55,15 @@ async fn works(login: &Login, case: &str) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_holder_cannot_make_the_next_login_unusable() {
+async fn survives_sabotage(is_superuser: bool) {
     let server = RealServer::start(ENGINE).await;
     let house = House::enter().await;
     house.register("main", &server, serde_json::json!({})).await;
+    if !is_superuser {
+        let create = "CREATE ROLE clerk LOGIN CREATEROLE CREATEDB PASSWORD 'weak-but-mine'";
+        Login::admin(&server.access()).run(create).await.expect("a role");
+        house.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
+    }
     let controller = house.controller();
     for (case, sabotage) in SABOTAGE {
         let id = house.claim("app", case, "main", serde_json::json!({})).await;
@@ -81,6 +83,16 @@ async fn a_holder_cannot_make_the_next_login_unusable() {
         house.release("app", case).await;
     }
     controller.stop().await.expect("it stops when asked to");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_cannot_make_the_next_login_unusable() {
+    survives_sabotage(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_where_the_administrator_is_no_superuser() {
+    survives_sabotage(false).await;
 }
 
 /// A setting of the database that lets nobody in would hold up every change: it is ended. One that is only unusual is
