@@ -4,7 +4,8 @@
 use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use crate::model::{
     Capacity, ClaimPhase, ClaimRef, ClassRefusal, Kind, Name, Object, ObjectKey, Part, PartKey, PartKind,
-    PartRef, Publication, ResourcePhase, Revision, Slot, Uid, WriteId, meta::ConditionView, record_json,
+    PartRef, Publication, ResourcePhase, Revision, Slot, SpecRecord, Uid, WriteId, meta::ConditionView,
+    record_json,
 };
 use serde_json::{Map, Value, json};
 
@@ -223,6 +224,8 @@ pub enum Change {
         observed_generation: i64,
         /// The Secret with the connection, once it is published.
         binding: Option<Name>,
+        /// What its spec said when it was bound. Not written where the claim is Lost, which keeps what it has.
+        bound_spec: Option<SpecRecord>,
     },
     /// Which classes will not do for a claim: written before what they made is let go of.
     ClaimRefusals {
@@ -298,7 +301,7 @@ impl Change {
                 }
                 patch
             }
-            Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => {
+            Change::ClaimStatus { phase, resource, conditions, observed_generation, binding, bound_spec } => {
                 let mut status = json!({
                     "phase": phase.name(),
                     "conditions": conditions_json(conditions),
@@ -311,6 +314,7 @@ impl Change {
                         Value::Null,
                         |(key, uid)| json!({"namespace": &*key.namespace, "name": &*key.name, "uid": &**uid}),
                     );
+                    status["boundSpec"] = json!(bound_spec.as_ref().map(|spec| &**spec.text()));
                 }
                 json!({"status": status})
             }

@@ -153,6 +153,10 @@ pub struct RelationalDatabaseClaimStatus {
     /// The generation that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Digests of the fields of the spec when the claim was bound: an edit that has no effect any more is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
+    pub bound_spec: Option<String>,
     /// Classes that were tried and will not do. Each is tried again once it or the claim's spec has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]

@@ -14,6 +14,10 @@ pub mod bound {
     pub const BOUND: &str = "Bound";
     /// True: the resource is this claim's, and lacks what the claim asks for now; nothing is done about that.
     pub const NOT_AS_ASKED: &str = "NotAsAsked";
+    /// An Event, not a condition: the `resourceName` of a bound claim was edited, and is restored.
+    pub const RESOURCE_NAME_RESTORED: &str = "ResourceNameRestored";
+    /// An Event, not a condition: a claim became exclusive while others hold its resource too.
+    pub const SHARED_WITH_OTHERS: &str = "SharedWithOthers";
     /// False: not looked at yet.
     pub const SCHEDULING: &str = "Scheduling";
     /// False: a resource is being made from the class.

@@ -143,16 +143,34 @@ impl Asked {
         let is_bound_to = |instance: &&Instance| {
             instance.name == if instance.is_on_demand { bound.class } else { bound.resource }
         };
-        let fits = bound.instances.iter().find(is_bound_to).is_some_and(|it| find_misfit(self, it).is_none());
+        let instance = bound.instances.iter().find(is_bound_to);
+        let has = |field: &str| instance.is_some_and(|instance| self.is_met(field, instance));
         let leads_to =
             bound.instances.iter().map(|it| it.label.as_str()).filter(|label| begins(&self.label, label));
         let leads_elsewhere = leads_to.max_by_key(|label| label.len()).is_some_and(|best| best != label);
         let fields = ["InstanceLabel", "Host", "Port", "Shape", "MinStorageGB"].into_iter();
         let is_ignored = |field: &&str| {
             let is_edited = before[*field] != now[*field];
-            is_edited && if *field == "InstanceLabel" { leads_elsewhere } else { !fits }
+            is_edited && if *field == "InstanceLabel" { leads_elsewhere } else { !has(field) }
         };
         fields.filter(is_ignored).map(|field| (field, was(field))).collect()
+    }
+
+    /// Whether an instance has what a field asks. One that does not say what it has does not.
+    fn is_met(&self, field: &str, instance: &Instance) -> bool {
+        match field {
+            "Host" => self.host.as_ref().is_none_or(|host| *host == instance.host),
+            "Port" => self.port.is_none_or(|port| port == instance.port),
+            "Shape" => self.shape.is_none() || self.shape == instance.shape,
+            "MinStorageGB" => {
+                self.least_storage().is_none_or(|least| instance.storage.is_some_and(|has| has >= least))
+            }
+            _ => true,
+        }
+    }
+
+    fn least_storage(&self) -> Option<Quantity> {
+        Quantity::parse(&format!("{}G", self.storage_gb?)).ok()
     }
 
     /// What is asked for and cannot be had any more, now that its claim, of which this is the spec, has its database.
@@ -315,8 +333,7 @@ fn find_misfit(asked: &Asked, instance: &Instance) -> Option<String> {
     {
         return misfit("Shape", wanted.clone(), has.clone());
     }
-    let (wanted, has) = (asked.storage_gb?, instance.storage?);
-    let least = Quantity::parse(&format!("{wanted}G")).ok()?;
+    let (wanted, has, least) = (asked.storage_gb?, instance.storage?, asked.least_storage()?);
     match has < least {
         true => Some(format!("spec.MinStorageGB: {of} has less than {wanted} GB of storage")),
         false => None,

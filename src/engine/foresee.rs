@@ -111,7 +111,8 @@ fn foresees_resource(known: &Resource, change: &Change) -> Option<bool> {
 fn claim_after(known: &Claim, change: Change) -> Option<Claim> {
     let mut claim = known.clone();
     match change {
-        Change::ClaimStatus { phase, resource, conditions, observed_generation, binding } => {
+        Change::ClaimStatus { phase, resource, conditions, observed_generation, binding, bound_spec } => {
+            let kept = claim.status.bound_spec.take().filter(|_| phase == ClaimPhase::Lost);
             let refused_by = std::mem::take(&mut claim.status.refused_by);
             let (resource_namespace, resource, resource_uid) = match (phase, resource) {
                 // A lost claim keeps the record of what it lost.
@@ -130,6 +131,7 @@ fn claim_after(known: &Claim, change: Change) -> Option<Claim> {
                 resource_uid,
                 binding,
                 observed_generation,
+                bound_spec: kept.or(bound_spec),
                 refused_by,
                 conditions,
             };

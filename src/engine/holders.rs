@@ -64,6 +64,7 @@ fn is_alike_to_holders(old: &Resource, new: &Resource) -> bool {
         script,
         provisioned_for,
         provisioned_by,
+        is_server,
         status,
     } = old;
     let is_offered = old.is_offered() && new.is_offered();
@@ -71,7 +72,7 @@ fn is_alike_to_holders(old: &Resource, new: &Resource) -> bool {
         && (is_offered || (status.phase, &status.conditions) == (new.status.phase, &new.status.conditions));
     (*ty, &meta.key, &meta.uid, meta.deleting) == (new.ty, &new.meta.key, &new.meta.uid, new.meta.deleting)
         && *offer == new.offer
-        && *has_unreadable_refs == new.has_unreadable_refs
+        && (*has_unreadable_refs, *is_server) == (new.has_unreadable_refs, new.is_server)
         && (reclaim, template, script) == (&new.reclaim, &new.template, &new.script)
         && (provisioned_for, provisioned_by) == (&new.provisioned_for, &new.provisioned_by)
         && status_is_alike

@@ -2,6 +2,7 @@
 
 use super::{Binding, Effect, Engine, TOMBSTONES_MAX, Target};
 use crate::api::names::{DEFAULT_PROFILE, IS_DEFAULT_CLASS};
+use crate::api::reasons;
 use crate::cache::{Glance, QuotaKey, ResourceEntry, ResourceId};
 use crate::lifecycle::{provisioned_names, with_checked_templates};
 use crate::model::{
@@ -79,6 +80,7 @@ impl Engine {
                 self.observe_gone(kind, &key, &old, now);
             }
         }
+        self.tell_edits(&claim);
         let known = self.state.claim(&uid);
         let asks_anew = known.is_none_or(|known| asks_differently(known, &claim));
         let lets_others_in = known.is_some_and(|known| known.is_exclusive() && !claim.is_exclusive());
@@ -95,6 +97,35 @@ impl Engine {
                 let held: Vec<ResourceId> = self.state.holders_of(&uid).collect();
                 held.into_iter().for_each(|id| self.wake_for_resource(id, None));
             }
+        }
+    }
+
+    /// Edits of a bound claim that its status cannot show: one is undone, and of the other only what is decided
+    /// afterwards shows the effect.
+    fn tell_edits(&mut self, claim: &Claim) {
+        let Some(known) = self.state.claim(&claim.meta.uid) else { return };
+        let Some(Binding::Bound { resource }) = self.bindings.get(&claim.meta.uid) else { return };
+        let resource = resource.clone();
+        let renamed = known.resource_name.as_ref() == Some(&resource)
+            && claim.resource_name.as_ref() != Some(&resource)
+            && !claim.meta.deleting;
+        let excludes = !known.is_exclusive() && claim.is_exclusive();
+        let (kind, key, uid) = (Kind::Claim(claim.ty), &claim.meta.key, &claim.meta.uid);
+        if renamed {
+            let message = format!(
+                "spec.resourceName is the record of the binding to {resource} and is restored: a bound claim does not move. \
+                 To use another resource, create a claim that names it"
+            );
+            self.tell(kind, key, uid, true, reasons::bound::RESOURCE_NAME_RESTORED, message);
+        }
+        let entry = self.state.find_resource(claim.ty, &resource).and_then(|id| self.state.resource(id));
+        let others = |entry: &ResourceEntry| entry.refs().filter(|r| r.uid.as_ref() != Some(uid)).count();
+        let others = entry.map(others).filter(|others| excludes && *others > 0);
+        if let Some(others) = others {
+            let message = format!(
+                "spec.exclusive keeps further claims off {resource}; {others} other claims hold it already and stay"
+            );
+            self.tell(kind, key, uid, true, reasons::bound::SHARED_WITH_OTHERS, message);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::model::meta::ConditionView;
 use crate::model::{
     Claim, ClaimPhase, Kind, Meta, Name, PartKey, Resource, ResourcePhase, Time, TypeId, Uid,
 };
-use crate::scheduler::unmet;
+use crate::scheduler::{spec_at_binding, unmet};
 
 impl Engine {
     /// Takes every touched object one step on. Says whether there was any.
@@ -79,10 +79,12 @@ impl Engine {
                 let entry = id.and_then(|id| self.state.resource(id));
                 entry.and_then(|entry| {
                     let (unmet, meta) = (unmet(&self.state, &claim, entry), &entry.resource.meta);
+                    let bound_spec = spec_at_binding(&claim, entry);
                     let side = ClaimSide::Bound {
                         resource: &meta.key,
                         uid: &meta.uid,
                         unmet: unmet.as_deref(),
+                        bound_spec: &bound_spec,
                         ready: ready.as_ref(),
                     };
                     plan_claim(&claim, &side, now)

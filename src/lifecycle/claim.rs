@@ -4,7 +4,7 @@ use super::conditions::with_condition;
 use crate::action::{Change, with_finalizer};
 use crate::api::names::CLAIM_PROTECTION;
 use crate::api::reasons;
-use crate::model::{Claim, ClaimPhase, Kind, Name, ObjectKey, Time, Uid};
+use crate::model::{Claim, ClaimPhase, Kind, Name, ObjectKey, SpecRecord, Time, Uid};
 
 /// What the claim's side should say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum ClaimSide<'a> {
         uid: &'a Uid,
         /// What the claim asks for now and the resource does not have.
         unmet: Option<&'a str>,
+        /// What its spec said when it was bound.
+        bound_spec: &'a SpecRecord,
         /// Whether the application can use it; nothing where that is nobody's business.
         ready: Option<&'a ClaimReady>,
     },
@@ -68,9 +70,9 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
             plan_status(claim, ClaimPhase::Pending, None, why, None, now)
         }),
         // Status first: the application waits for Bound, nobody waits for our record in the spec.
-        ClaimSide::Bound { resource, uid, unmet, ready } => {
+        ClaimSide::Bound { resource, uid, unmet, bound_spec, ready } => {
             let message = bound_message(&resource.name, *unmet);
-            let record = Some((*resource, *uid));
+            let record = Some((*resource, *uid, *bound_spec));
             let reason = if unmet.is_some() { reasons::bound::NOT_AS_ASKED } else { reasons::bound::BOUND };
             let why = (reason, message.as_str());
             plan_status(claim, ClaimPhase::Bound, record, why, *ready, now)
@@ -109,7 +111,7 @@ fn plan_spec(claim: &Claim, resource: Option<&Name>) -> Option<Change> {
 fn plan_status(
     claim: &Claim,
     phase: ClaimPhase,
-    resource: Option<(&ObjectKey, &Uid)>,
+    resource: Option<(&ObjectKey, &Uid, &SpecRecord)>,
     (reason, message): (&str, &str),
     ready: Option<&ClaimReady>,
     now: Time,
@@ -133,13 +135,16 @@ fn plan_status(
     let recorded = match phase {
         ClaimPhase::Lost => true,
         ClaimPhase::Pending | ClaimPhase::Bound => {
-            status.resource.as_ref() == resource.map(|(key, _)| &key.name)
-                && status.resource_uid.as_ref() == resource.map(|(_, uid)| uid)
+            // One that was bound before this was recorded gets it with the next write of its status.
+            let is_unrecorded = status.bound_spec.is_none() && status.phase == ClaimPhase::Bound;
+            status.resource.as_ref() == resource.map(|(key, ..)| &key.name)
+                && status.resource_uid.as_ref() == resource.map(|(_, uid, _)| uid)
+                && (is_unrecorded || status.bound_spec.as_ref() == resource.map(|(_, _, spec)| spec))
         }
     };
     // Our record in the spec follows, and makes one generation more: it is spoken of already, so that the
     // status need not be written once again for it.
-    let record_follows = resource.is_some_and(|(key, _)| claim.resource_name.as_ref() != Some(&key.name));
+    let record_follows = resource.is_some_and(|(key, ..)| claim.resource_name.as_ref() != Some(&key.name));
     let generation = claim.meta.generation + i64::from(record_follows);
     let is_current = status.written
         && status.phase == phase
@@ -149,9 +154,10 @@ fn plan_status(
         && status.observed_generation == generation;
     (!is_current).then(|| Change::ClaimStatus {
         phase,
-        resource: resource.map(|(key, uid)| (key.clone(), uid.clone())),
+        resource: resource.map(|(key, uid, _)| (key.clone(), uid.clone())),
         conditions,
         observed_generation: generation,
         binding,
+        bound_spec: resource.map(|(_, _, spec)| spec.clone()),
     })
 }

@@ -120,6 +120,7 @@ mod tests {
             conditions: Vec::new(),
             observed_generation: 0,
             binding: None,
+            bound_spec: None,
         }
     }
 

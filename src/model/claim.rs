@@ -4,12 +4,12 @@
 use super::capacity::Capacity;
 use super::error::FieldError;
 use super::fields::Field;
-use super::implementation::digest;
 use super::key::{Name, Uid};
 use super::meta::{ConditionView, Meta};
 use super::object::Object;
 use super::range::VersionRange;
 use super::selector::Selector;
+use super::spec_record::SpecRecord;
 use super::types::{FieldRule, Rule, TypeId};
 use crate::api::names::SCHEDULING_PROFILE;
 use serde_json::Value;
@@ -34,8 +34,8 @@ pub struct Claim {
     pub secret_name: Option<Name>,
     /// The scheduling profile that it chose.
     pub profile: Option<Name>,
-    /// A digest of its parameters, where it has any: they are kept nowhere, only whether they were edited is asked.
-    pub parameters: Option<Name>,
+    /// What its spec says, field by field, to tell an edit from what was always there.
+    pub spec: SpecRecord,
     /// What its status says.
     pub status: ClaimStatus,
 }
@@ -123,6 +123,8 @@ pub struct ClaimStatus {
     pub binding: Option<Name>,
     /// The generation that the status speaks of.
     pub observed_generation: i64,
+    /// What its spec said when it was bound, where that is known.
+    pub bound_spec: Option<SpecRecord>,
     /// Classes that were tried and will not do.
     pub refused_by: Vec<ClassRefusal>,
     /// Conditions, ours and others'.
@@ -147,12 +149,6 @@ pub struct ClassRefusal {
     pub message: Name,
 }
 
-/// A digest of a claim's parameters; nothing where there are none.
-pub fn parameters_digest(parameters: &Value) -> Option<Name> {
-    let is_empty = parameters.is_null() || parameters.as_object().is_some_and(|map| map.is_empty());
-    (!is_empty).then(|| Name::from(digest(&parameters.to_string())))
-}
-
 impl Claim {
     /// Reads a claim of type `ty`. Never fails: what cannot be read is kept as the claim's error.
     pub fn read(ty: TypeId, object: &Object) -> Claim {
@@ -172,7 +168,7 @@ impl Claim {
             resource_name: header.resource_name,
             secret_name: header.secret_name,
             profile: annotations.and_then(|a| a.get(SCHEDULING_PROFILE)).map(|p| Name::from(p.as_str())),
-            parameters: object.body.pointer("/spec/parameters").and_then(parameters_digest),
+            spec: object.body.get("spec").map(SpecRecord::of).unwrap_or_default(),
             status: ClaimStatus::read(&Field::root(&object.body).at("status")),
         }
     }
@@ -377,6 +373,7 @@ impl ClaimStatus {
             resource_uid: status.at("resourceRef").at("uid").name().ok().flatten(),
             binding: status.at("binding").at("name").name().ok().flatten(),
             observed_generation: status.at("observedGeneration").integer().ok().flatten().unwrap_or(0),
+            bound_spec: status.at("boundSpec").text().ok().flatten().map(SpecRecord::read),
             refused_by: status
                 .at("refusedBy")
                 .items()

@@ -13,6 +13,7 @@ use super::part::PartKey;
 use super::quantity::Quantity;
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
+use crate::api::database;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR};
 use crate::api::reasons;
 use serde_json::Value;
@@ -41,6 +42,8 @@ pub struct Resource {
     pub provisioned_for: Option<Uid>,
     /// The class it was made from, where it was made from one.
     pub provisioned_by: Option<Name>,
+    /// Whether it is a server of ours on which each claim has a database: those follow their claims by themselves.
+    pub is_server: bool,
     /// What its status says.
     pub status: ResourceStatus,
 }
@@ -212,13 +215,16 @@ impl Resource {
         };
         let annotations = object.metadata.annotations.as_ref();
         let meta = Meta::read(&object.metadata);
+        let template = Template::read(ty, &meta, &spec);
+        let makes_server = template.objects().iter().any(|part| part.key.kind.group() == database::GROUP);
         Resource {
             ty,
             offer,
             claim_refs,
             has_unreadable_refs,
             reclaim,
-            template: Template::read(ty, &meta, &spec),
+            is_server: makes_server || annotations.is_some_and(|a| a.contains_key(database::ON_SERVER)),
+            template,
             script: Script::read(&spec, object).map(Arc::new),
             provisioned_for: annotations
                 .and_then(|a| a.get(PROVISIONED_FOR))

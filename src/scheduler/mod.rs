@@ -14,7 +14,7 @@ mod unmet;
 pub use batch::{Placement, place_together};
 pub use explain::{Explanation, NearMiss, Nearest, explain, lacks};
 pub use request::{Request, prepare};
-pub use unmet::unmet;
+pub use unmet::{TAKES_EFFECT, spec_at_binding, unmet};
 
 use crate::cache::{Ask, Candidate, Charge, ClassAsk, Preference, ResourceId, State};
 use crate::framework::{Admission, Holding, Refusal};

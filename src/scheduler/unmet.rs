@@ -3,17 +3,49 @@
 //! and neighbours are not asked: they come and go. So do labels, and a claim may name a resource that its selector or class
 //! does not match: those two are reported where the claim was edited since it was bound, until the mismatch ends. Nor is
 //! asked what the claim's profile does not ask.
+//!
+//! Every field of the spec is compared with the record of the spec at the time of binding (`status.boundSpec`), so that an
+//! edit without effect is reported whichever field it is of: those that take effect are listed in [`TAKES_EFFECT`], and
+//! those that are judged by what the resource has are silent only where it has what they say.
 
 use super::request::find_profile;
 use crate::api::reasons;
 use crate::cache::{Ask, ClassAsk, ResourceEntry, Standing, State};
 use crate::framework::Seen;
-use crate::model::claim::parameters_digest;
 use crate::model::{
-    Capacity, Claim, ClaimPhase, ClaimRef, ClassWant, Dim, FieldValue, Name, Offer, Predicate, Quantity,
-    Wants,
+    Capacity, Claim, ClaimPhase, ClaimRef, ClassWant, Dim, FieldValue, FieldWant, Name, Offer, Predicate,
+    Quantity, SpecRecord, Wants,
 };
 use crate::plugins;
+
+/// Fields of a claim that take effect when they are edited while it is bound, and how.
+pub const TAKES_EFFECT: [(&str, &str); 3] = [
+    ("connection", "the connection is published under the new name"),
+    (
+        "exclusive",
+        "from then on no other claim joins; those that hold the resource already are reported as an Event",
+    ),
+    (
+        "resourceName",
+        "it is the controller's record of the binding: it is restored, and an Event reports that",
+    ),
+];
+/// Parameters that a database on a server takes from its claim.
+const OF_DATABASES: [&str; 5] = ["databaseName", "userName", "extensions", "schemas", "reclaimPolicy"];
+/// Those of them that it follows while it exists. What cannot be followed of them is reported by the provider.
+const FOLLOWED: [&str; 3] = ["extensions", "schemas", "reclaimPolicy"];
+
+/// What the spec of a bound claim said when it was bound; for one that is being bound, what it says now. Parameters of a
+/// database on a server can be corrected until its connection is published.
+pub fn spec_at_binding(claim: &Claim, entry: &ResourceEntry) -> SpecRecord {
+    match &claim.status.bound_spec {
+        Some(spec) if claim.status.phase == ClaimPhase::Bound => {
+            let is_open = entry.resource.is_server && claim.status.binding.is_none();
+            if is_open { spec.with_parameters_of(&claim.spec) } else { spec.clone() }
+        }
+        Some(_) | None => claim.spec.clone(),
+    }
+}
 
 /// What the resource of a bound claim lacks, in words, or nothing where the claim has what it asks for.
 pub fn unmet(state: &State, claim: &Claim, entry: &ResourceEntry) -> Option<String> {
@@ -34,8 +66,9 @@ pub fn unmet(state: &State, claim: &Claim, entry: &ResourceEntry) -> Option<Stri
     let mut short: Vec<String> =
         wants.requests.iter().filter_map(|(dim, want)| short(offer, shared, dim, want)).collect();
     let mut edits = edited(claim, wants, own, offer);
-    let parameters = other_parameters(claim, entry);
-    if lacking.is_empty() && short.is_empty() && edits.is_empty() && parameters.is_none() {
+    edits.extend(unsaid(claim, wants, entry, offer));
+    let without_effect = without_effect(claim, entry);
+    if lacking.is_empty() && short.is_empty() && edits.is_empty() && without_effect.is_empty() {
         return None;
     }
     let profile = find_profile(state, claim).ok()?;
@@ -45,7 +78,7 @@ pub fn unmet(state: &State, claim: &Claim, entry: &ResourceEntry) -> Option<Stri
     let mut told = words(claim, wants, entry, offer, &lacking);
     told.append(&mut short);
     told.extend(edits.into_iter().map(|(_, words)| words));
-    told.extend(parameters);
+    told.extend(without_effect);
     (!told.is_empty()).then(|| told.join("; "))
 }
 
@@ -73,34 +106,126 @@ fn edited(claim: &Claim, wants: &Wants, own: Option<&ClaimRef>, offer: &Offer) -
             &*bound.reason == reasons::bound::NOT_AS_ASKED && bound.message.contains(words)
         })
     };
-    let is_edited = claim.meta.generation > status.observed_generation;
+    let edited = status.bound_spec.as_ref().map(|spec| claim.spec.fields_that_differ(spec));
+    let is_edited = |fields: &[&str]| match &edited {
+        Some(edited) => edited.iter().any(|field| fields.contains(&field.as_str())),
+        // Bound by a version that kept no record.
+        None => claim.meta.generation > status.observed_generation,
+    };
     let is_kept = own.is_some_and(|own| own.reserved);
     let mut mismatches = Vec::new();
-    if let (ClassWant::Named(names), None, false) = (&wants.class, &offer.class, is_kept) {
-        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-        mismatches.push((Predicate::Class, format!("it has no class, not class {}", names.join(" or "))));
+    let class = match (&wants.class, &offer.class) {
+        (ClassWant::Named(names), None) => Some(format!("it has no class, not class {}", joined(names))),
+        // What is not kept for the claim is reported whether the claim was edited or not.
+        (ClassWant::Named(names), Some(class)) if is_kept && !names.contains(class) => {
+            Some(format!("it is of class {class}, not of class {}", joined(names)))
+        }
+        (ClassWant::Classless, Some(class)) if is_kept => Some(format!("it is of class {class}")),
+        _ => None,
+    };
+    mismatches.extend(class.map(|message| (Predicate::Class, &["class", "classes"][..], message)));
+    if !wants.selector.matches(|key| offer.labels.get(key)) {
+        let message = format!("its labels do not match the selector {}", wants.selector);
+        mismatches.push((Predicate::Selector, &["selector"], message));
     }
-    if !wants.selector.matches(|key| offer.labels.get(key)) && !is_kept {
-        mismatches
-            .push((Predicate::Selector, format!("its labels do not match the selector {}", wants.selector)));
-    }
-    mismatches.retain(|(_, words)| is_edited || is_told(words));
-    mismatches
+    let has_record = edited.is_some();
+    mismatches.retain(|(_, fields, words)| match has_record {
+        true => is_edited(fields),
+        false => !is_kept && (is_edited(fields) || is_told(words)),
+    });
+    mismatches.into_iter().map(|(predicate, _, words)| (predicate, words)).collect()
 }
 
-/// Parameters are read when a resource is made, and never again: a claim that has others now is told so.
-fn other_parameters(claim: &Claim, entry: &ResourceEntry) -> Option<String> {
+/// Fields and amounts that were edited since the claim was bound, and of which the resource says nothing.
+fn unsaid(claim: &Claim, wants: &Wants, entry: &ResourceEntry, offer: &Offer) -> Vec<(Predicate, String)> {
+    let edited = claim.spec.fields_that_differ(&spec_at_binding(claim, entry));
+    let name = &entry.resource.meta.key.name;
+    let rules = claim.ty.rules();
+    let message = |field: &str| {
+        format!(
+            "spec.{field} was edited after the claim was bound, and {name} does not say what it has of that"
+        )
+    };
+    let of_field = |field: &String| {
+        if let Some(amount) = field.strip_prefix(AMOUNTS) {
+            let is_listed = offer.capacity.iter().any(|(dim, _)| dim.name() == amount);
+            let is_wanted = !wants.requests.get(amount).is_zero();
+            return (is_wanted && !is_listed).then(|| (Predicate::Capacity, message(field)));
+        }
+        let at = rules.fields.iter().position(|rule| rule.claim == field)?;
+        let is_unsaid = offer.fields[at] == FieldValue::Absent && wants.fields[at] != FieldWant::Any;
+        is_unsaid.then(|| (rules.fields[at].predicate, message(field)))
+    };
+    edited.iter().filter_map(of_field).collect()
+}
+
+/// Edits that nothing comes of, and parameters that nothing reads.
+fn without_effect(claim: &Claim, entry: &ResourceEntry) -> Vec<String> {
+    let rules = claim.ty.rules();
+    let is_judged = |field: &str| {
+        let top = field.split('.').next().unwrap_or_default();
+        let is_matched = ["class", "classes", "selector"].contains(&top) || field.starts_with(AMOUNTS);
+        is_matched
+            || top == "parameters"
+            || rules.fields.iter().any(|rule| rule.claim == top)
+            || TAKES_EFFECT.iter().any(|(known, _)| *known == top)
+    };
+    let edited = claim.spec.fields_that_differ(&spec_at_binding(claim, entry));
+    let mut ignored: Vec<&String> = edited.iter().filter(|field| !is_judged(field)).collect();
+    let made_from = made_from(claim, entry);
+    let is_followed = |field: &str| {
+        let parameter = field.strip_prefix(PARAMETERS).and_then(|field| field.split('.').next());
+        entry.resource.is_server && parameter.is_some_and(|parameter| FOLLOWED.contains(&parameter))
+    };
+    // What is taken off a list stays in the database.
+    let is_kept = |field: &&String| {
+        let parameter = field.strip_prefix(PARAMETERS).and_then(|field| field.split_once('.'));
+        let is_list = parameter.is_some_and(|(list, _)| FOLLOWED.contains(&list));
+        is_list && entry.resource.is_server && !claim.spec.has(field)
+    };
+    let is_parameter =
+        |field: &&String| field.starts_with(PARAMETERS.trim_end_matches('.')) && !is_followed(field);
+    let mut told = Vec::new();
+    match &made_from {
+        Some(made_from) => {
+            let name = &entry.resource.meta.key.name;
+            let differ = claim.spec.fields_that_differ(made_from);
+            told.extend(differ.iter().filter(is_parameter).map(|field| {
+                format!("spec.{field} was edited after {name} was made, which keeps what it was made from")
+            }));
+        }
+        None => ignored.extend(edited.iter().filter(is_parameter)),
+    }
+    let has_no_effect =
+        |field| format!("spec.{field} was edited after the claim was bound: that has no effect any more");
+    told.extend(ignored.into_iter().map(has_no_effect));
+    told.extend(edited.iter().filter(is_kept).map(|field| {
+        format!("spec.{field} was removed after the claim was bound: what exists of it in the database stays")
+    }));
+    if entry.resource.is_server && made_from.is_none() {
+        let unknown =
+            claim.spec.parameters().into_iter().filter(|parameter| !OF_DATABASES.contains(parameter));
+        let known = OF_DATABASES.join(", ");
+        told.extend(unknown.map(|parameter| {
+            format!("spec.parameters.{parameter} is not used: a database on a server takes {known}")
+        }));
+    }
+    told
+}
+
+/// How amounts and parameters begin in a record of a spec.
+const AMOUNTS: &str = "resources.requests.";
+const PARAMETERS: &str = "parameters.";
+
+/// The spec that a resource was made from, where it was made for this claim and its templates read parameters: those are
+/// read when it is made, and never again.
+fn made_from(claim: &Claim, entry: &ResourceEntry) -> Option<SpecRecord> {
     let resource = &entry.resource;
     let script =
         resource.script.as_ref().filter(|_| resource.provisioned_for.as_ref() == Some(&claim.meta.uid))?;
     let made_from = script.inputs.pointer("/claim/spec")?;
-    let was = made_from.get("parameters").and_then(parameters_digest);
-    // What no template takes from there changes nothing: databases on servers follow their claims by themselves.
     let is_used = script.source.to_string().contains("parameters");
-    (is_used && was != claim.parameters).then(|| {
-        let name = &resource.meta.key.name;
-        format!("spec.parameters was edited after {name} was made, which keeps those that it was made from")
-    })
+    is_used.then(|| SpecRecord::of(made_from))
 }
 
 fn contradicts(wants: &Wants, offer: &Offer, at: usize) -> bool {
@@ -142,4 +267,8 @@ fn words(
     let filters = plugins::filters(claim.ty);
     let asked = filters.iter().filter(|filter| lacking.contains(&filter.predicate()));
     asked.filter_map(|filter| filter.lack(&ask, &seen)).collect()
+}
+
+fn joined(names: &[Name]) -> String {
+    names.iter().map(|name| &**name).collect::<Vec<_>>().join(" or ")
 }

@@ -3,7 +3,7 @@
 
 use super::patch;
 use conductor::action::Change;
-use conductor::model::{Capacity, Name, Object, Revision};
+use conductor::model::{Capacity, ClaimPhase, Name, Object, Revision};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Later {
@@ -39,9 +39,13 @@ fn replaces(new: &Change, old: &Change) -> bool {
         (Change::ResourceSpec { .. }, Change::ResourceSpec { .. }) => true,
         // What was taken away whole is not there to be filled in.
         (
-            Change::ClaimStatus { resource: new, binding: secret, .. },
-            Change::ClaimStatus { resource: old, binding: old_secret, .. },
-        ) => (new.is_none() || old.is_some()) && (secret.is_none() || old_secret.is_some()),
+            Change::ClaimStatus { phase, resource: new, binding: secret, .. },
+            Change::ClaimStatus { phase: old_phase, resource: old, binding: old_secret, .. },
+        ) => {
+            // A lost claim keeps what was written of it.
+            let is_whole = *phase != ClaimPhase::Lost || *old_phase == ClaimPhase::Lost;
+            is_whole && (new.is_none() || old.is_some()) && (secret.is_none() || old_secret.is_some())
+        }
         (
             Change::ClaimSpec { resource_name: new, finalizers: _ },
             Change::ClaimSpec { resource_name: old, finalizers: _ },
@@ -76,7 +80,7 @@ fn names_all((new, gone): (&Capacity, &[Name]), (old, old_gone): (&Capacity, &[N
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conductor::model::{ClaimPhase, Kind, ObjectKey, Quantity, ResourcePhase, TypeId, Uid};
+    use conductor::model::{Kind, ObjectKey, Quantity, ResourcePhase, TypeId, Uid};
     use serde_json::{Value, json};
 
     fn status(resource: Option<&str>) -> Change {
@@ -87,6 +91,7 @@ mod tests {
             conditions: Vec::new(),
             observed_generation: 1,
             binding: None,
+            bound_spec: None,
         }
     }
 

@@ -7,6 +7,7 @@ mod cache;
 mod classes;
 mod crash;
 mod deleting;
+mod edits;
 mod fallback;
 mod graphs;
 mod joining;

@@ -139,7 +139,7 @@ fn an_edited_selector_is_told_until_it_matches_again() {
     assert_eq!((run.lab.writes(), run.outcome("c")), (0, "-> r".to_owned()), "told once, and kept");
     run.edit_spec(CLAIM, "c", json!({"priority": 3}));
     assert!(run.message("c").contains("its labels do not match"), "{}", run.message("c"));
-    run.edit_spec(CLAIM, "c", json!({"selector": null}));
+    run.edit_spec(CLAIM, "c", json!({"selector": null, "priority": null}));
     assert_eq!(run.message("c"), "bound to r");
 }
 
@@ -169,7 +169,7 @@ fn parameters_that_are_edited_after_they_were_used_are_told() {
     run.becomes_available("rdb-a");
     assert_eq!(run.message("c"), "bound to rdb-a");
     run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "large"}}));
-    let told = "spec.parameters was edited after rdb-a was made, which keeps those that it was made from";
+    let told = "spec.parameters.size was edited after rdb-a was made, which keeps what it was made from";
     assert!(run.message("c").ends_with(told), "{}", run.message("c"));
     assert_eq!(run.notes("c").last(), Some(&"NotAsAsked"));
     run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "small"}}));

@@ -102,6 +102,44 @@ fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
     }
 }
 
+/// Fields of a DatabaseClaim that take effect when they are edited while it is bound, and how.
+const TAKES_EFFECT: [(&str, &str); 4] = [
+    ("SecretName", "the Secret is written under the new name"),
+    ("DSNName", "the connection string is written under the new key"),
+    ("DeletePolicy", "it is read when the DatabaseClaim is deleted"),
+    ("AppID", "it names the database where no other field does, and is reported as DatabaseName then"),
+];
+
+#[test]
+fn no_field_of_a_bound_claim_is_edited_in_silence() {
+    let plain = json!({"InstanceLabel": "athena.eu", "DatabaseName": "shop"});
+    let claim = asked(plain.clone()).expect("it can be read").to_claim(&instance("athena"));
+    let instances = [instance("athena"), instance("athena.hostapp")];
+    let before = asked(plain.clone()).expect("it can be read").placement();
+    let bound = Bound { placed_by: Some(before), resource: "athena", class: "", instances: &instances };
+    for field in FIELDS {
+        let value = match field {
+            "Type" => json!("MySQL"),
+            "Port" | "MinStorageGB" => json!(7),
+            "DeletePolicy" => json!("recycle"),
+            "InstanceLabel" => json!("athena.hostapp.eu"),
+            _ => json!("another"),
+        };
+        let mut spec = plain.clone();
+        spec[field] = value;
+        let told = asked(spec).expect("it can be read").find_too_late(&claim, &bound);
+        let takes_effect = TAKES_EFFECT.iter().find(|(known, _)| *known == field);
+        match takes_effect {
+            Some((_, how)) => assert!(!how.is_empty() && told.is_none(), "{field}: {told:?}"),
+            None => assert!(told.is_some(), "spec.{field} was edited in silence"),
+        }
+    }
+    let of_application =
+        asked(json!({"AppID": "other", "InstanceLabel": "athena.eu"})).expect("it can be read");
+    let told = of_application.find_too_late(&claim, &bound).expect("it would be another database");
+    assert!(told.contains("spec.DatabaseName cannot be changed any more"), "{told}");
+}
+
 #[test]
 fn what_cannot_be_honoured_is_told_with_its_place() {
     for (spec, told) in [

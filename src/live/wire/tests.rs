@@ -50,6 +50,7 @@ fn a_write_is_tied_to_uid_and_revision() {
             conditions: Vec::new(),
             observed_generation: 1,
             binding: None,
+            bound_spec: None,
         },
     };
     let request = patch_request(&write).expect("the name is a name");
