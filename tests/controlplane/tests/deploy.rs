@@ -212,6 +212,7 @@ fn a_real_api_server_takes_the_installation_and_gives_the_least_rights() {
     eventually(&plane, "people", &people_rights());
     run(&plane, &["apply", "-f", &path("deploy/optional/application-owners.yaml")]);
     eventually(&plane, "application owners who may read resources", &owner_rights());
+    advice(&plane);
     run(&plane, &["apply", "-f", &path("deploy/optional/publishing-in-every-namespace.yaml")]);
     eventually(&plane, "the controller that publishes everywhere", &publishing_rights(""));
     run(&plane, &["apply", "-f", &path("deploy/optional/implementation-cloudnative-pg.yaml")]);
@@ -476,6 +477,46 @@ fn implementation_rights() -> Vec<Right> {
             (EVERYTHING, "postgresql.cnpg.io", "backups poolers", SYSTEM, "", false),
         ],
     )
+}
+
+/// What kubectl prints when something is written that is ignored where it is, or whose version may have lost a digit. The
+/// policy is in force a little later than it is written.
+fn advice(plane: &ControlPlane) {
+    run(plane, &["apply", "--server-side", "-f", &path("deploy/admission-policy.yaml")]);
+    let warnings = |namespace: &str, kind: &str, more: Value| {
+        let mut object = json!({"apiVersion": "storage.conductor.io/v1alpha1", "kind": kind,
+            "metadata": {"name": "advised", "namespace": namespace}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let dry = ["apply", "--server-side", "--dry-run=server", "-f", "-"];
+        let output = plane.kubectl_with_input(&dry, &object.to_string()).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let (class, resource, claim) =
+        ("RelationalDatabaseClass", "RelationalDatabase", "RelationalDatabaseClaim");
+    let ignored = "is read in the system namespace only, not in default";
+    let until = Instant::now() + Duration::from_secs(60);
+    while !warnings("default", class, json!({})).contains(ignored) && Instant::now() < until {
+        thread::sleep(Duration::from_millis(200));
+    }
+    let quotes = "write it in quotes, because 5.10 without them is 5.1";
+    let version = |version: Value| json!({"spec": {"engine": "mysql", "version": version}});
+    for (namespace, kind, more, told) in [
+        ("default", class, json!({"engine": "mysql"}), vec![ignored]),
+        ("default", class, json!({"version": 5.1}), vec![ignored, "version is the number 5.1", quotes]),
+        (SYSTEM, class, json!({"engine": "mysql"}), vec![]),
+        ("default", resource, version(json!(5.1)), vec![ignored, "spec.version is the number 5.1", quotes]),
+        (SYSTEM, resource, version(json!("5.10")), vec![]),
+        ("default", claim, version(json!(5.1)), vec!["spec.version is the number 5.1", quotes]),
+        ("default", claim, version(json!(15)), vec![]),
+    ] {
+        let said = warnings(namespace, kind, more);
+        assert_eq!(said.to_lowercase().contains("warning"), !told.is_empty(), "{namespace} {kind}: {said}");
+        for told in told {
+            assert!(said.contains(told), "{namespace} {kind}: {said}");
+        }
+    }
 }
 
 /// Roles are aggregated, and the authoriser told, a little later than they are written.
