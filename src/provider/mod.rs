@@ -33,6 +33,7 @@ mod leaving;
 pub mod local;
 mod mariadb;
 mod mirror;
+mod notice;
 mod pass;
 mod pool;
 mod postgres;

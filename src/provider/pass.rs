@@ -7,6 +7,7 @@ use super::clock;
 use super::desk::{Desk, login_name, record_name};
 use super::figures::Figures;
 use super::hold;
+use super::notice::NOT_AS_ASKED;
 use super::pool::{Pool, Session};
 use super::record::{self, Told};
 use super::rotation::{Changing, Rotation};
@@ -30,6 +31,7 @@ use crate::database::rules::chosen;
 use crate::database::sql::{Extras, statements};
 use crate::database::{Goal, Holder, Refusal, Seen, Step, Wanted, find_goal, next_step};
 use crate::model::Time;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -431,6 +433,21 @@ impl Provider {
         Ok(true)
     }
 
+    /// An application owner reads the claim, and not the record of its database.
+    async fn warn_claim(&self, record: &LogicalDatabase, message: &str) {
+        let claim = &record.spec.claim;
+        let kind = world::claims();
+        let regarding = ObjectReference {
+            api_version: Some(kind.api_version),
+            kind: Some(kind.kind),
+            namespace: Some(claim.namespace.clone()),
+            name: Some(claim.name.clone()),
+            uid: Some(claim.uid.clone()),
+            ..ObjectReference::default()
+        };
+        self.desk.warn(regarding, NOT_AS_ASKED, message).await;
+    }
+
     /// Whether a login that is at rest changes in time; counted where something holds it up.
     fn judge_rotation(&self, case: &Case, book: &Book, why: Option<&str>) -> Rotation {
         let (spec, dialect) = (&case.record.spec, case.wanted.dialect);
@@ -485,7 +502,11 @@ impl Provider {
                 Told { phase: Some(phase), reason, message, rotation: Some(rotation) }
             }
         };
-        record::tell(&self.desk, &case.record, told, book.state.as_ref()).await?;
+        let warning = told.phase.is_none().then(|| told.message.clone());
+        let is_news = record::tell(&self.desk, &case.record, told, book.state.as_ref()).await?;
+        if let Some(message) = warning.filter(|_| is_news) {
+            self.warn_claim(&case.record, &message).await;
+        }
         let ms = until.0.saturating_sub(clock::now().0);
         Ok(match until.0 {
             i64::MAX => Next::Rest,

@@ -167,18 +167,23 @@ pub(super) async fn revoked(
     desk.merge_status(&desk.records(), &record.name_any(), change).await
 }
 
-/// Writes down how the database stands, where that is not what is written there.
+/// Writes down how the database stands, where that is not what is written there. Says whether its message is another.
 pub(super) async fn tell(
     desk: &Desk,
     record: &LogicalDatabase,
     told: Told,
     ledger: Option<&Ledger>,
-) -> Result<(), Trouble> {
+) -> Result<bool, Trouble> {
     let was = record.status.clone().unwrap_or_default();
     let status = status(record, was.clone(), told, ledger);
     if status == was {
-        return Ok(());
+        return Ok(false);
     }
+    let message = |status: &LogicalDatabaseStatus| {
+        let first = status.conditions.as_ref().and_then(|conditions| conditions.first());
+        first.map(|condition| condition.message.clone())
+    };
+    let is_news = message(&status) != message(&was);
     let mut change = serde_json::to_value(&status).unwrap_or_default();
     // What a merge does not name, it keeps.
     for field in ["username", "quarantinedAt", "rotatedAt", "rotationDone", "rotationRevoked"] {
@@ -186,7 +191,7 @@ pub(super) async fn tell(
             change[field] = Value::Null;
         }
     }
-    desk.merge_status(&desk.records(), &record.name_any(), change).await.map(drop)
+    desk.merge_status::<LogicalDatabase>(&desk.records(), &record.name_any(), change).await.map(|_| is_news)
 }
 
 fn status(

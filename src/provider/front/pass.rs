@@ -14,14 +14,15 @@ use crate::database::names::Identifier;
 use crate::model::Quantity;
 use crate::provider::book::text;
 use crate::provider::desk::login_name;
+use crate::provider::notice::{INVALID_SPEC, NOT_AS_ASKED};
 use crate::provider::pass::Next;
 use crate::provider::trouble::Trouble;
 use crate::provider::{server, world};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
+use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,13 +53,14 @@ impl Fronts {
                     self.count_refusal(&front, &status.error);
                 }
                 let pause = if is_served { Next::After(LOOK_AGAIN) } else { Next::Rest };
-                self.tell(&front, status).await.map(|()| pause)
+                let warning = is_served.then_some(NOT_AS_ASKED);
+                self.tell(&front, status, warning).await.map(|()| pause)
             }
             Err(Trouble::Invalid(why)) => {
                 // It waits for somebody to write something else.
                 self.count_refusal(&front, &why);
                 let status = DatabaseClaimStatus { error: why, ..DatabaseClaimStatus::default() };
-                self.tell(&front, status).await.map(|()| Next::Rest)
+                self.tell(&front, status, Some(INVALID_SPEC)).await.map(|()| Next::Rest)
             }
             Err(trouble) => Err(trouble),
         }
@@ -385,8 +387,13 @@ impl Fronts {
         desk.merge::<DynamicObject>(&api, &front.name_any(), change).await.map(drop)
     }
 
-    /// Writes down how it stands, where that is not what is written there.
-    async fn tell(&self, front: &DatabaseClaim, status: DatabaseClaimStatus) -> Result<(), Trouble> {
+    /// Writes down how it stands, where that is not what is written there; with an Event of this reason, where it is one.
+    async fn tell(
+        &self,
+        front: &DatabaseClaim,
+        status: DatabaseClaimStatus,
+        warning: Option<&str>,
+    ) -> Result<(), Trouble> {
         if front.status.as_ref() == Some(&status) {
             return Ok(());
         }
@@ -399,7 +406,13 @@ impl Fronts {
         }
         let desk = &self.provider.desk;
         let api = desk.others(&fronts(), &front.namespace().unwrap_or_default());
-        desk.merge_status::<DynamicObject>(&api, &front.name_any(), change).await.map(drop)
+        desk.merge_status::<DynamicObject>(&api, &front.name_any(), change).await?;
+        let known = front.status.as_ref().map(|status| status.error.as_str()).unwrap_or_default();
+        // What it only waits for needs nobody's attention.
+        if let Some(reason) = warning.filter(|_| known != status.error && !status.error.is_empty()) {
+            desk.warn(front.object_ref(&()), reason, &status.error).await;
+        }
+        Ok(())
     }
 }
 

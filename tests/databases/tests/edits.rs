@@ -6,7 +6,7 @@ use conductor::database::sql::Dialect;
 use conductor::provider::command;
 use conductor_databases::{House, Login, RealServer, SYSTEM};
 use conductor_live::until;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
@@ -35,6 +35,21 @@ async fn says(house: &House, part: &str) {
         let error = front.data.pointer("/status/error").and_then(Value::as_str)?;
         let is_served = front.data["status"]["connectionInfo"].is_array();
         (is_served && error.contains(part) && error.is_empty() == part.is_empty()).then_some(())
+    })
+    .await;
+}
+
+/// Waits until an Event in the namespace of the claims says this.
+async fn warned(house: &House, reason: &str, part: &str) {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"));
+    let api: Api<DynamicObject> = Api::namespaced_with(house.client.clone(), "app", &kind);
+    until(&format!("an Event {reason} says {part:?}"), async || {
+        let events = api.list(&ListParams::default()).await.ok()?;
+        let says = |event: &DynamicObject| {
+            event.data["reason"] == reason
+                && event.data["note"].as_str().is_some_and(|note| note.contains(part))
+        };
+        events.items.iter().any(says).then_some(())
     })
     .await;
 }
@@ -98,6 +113,8 @@ async fn a_database_claim_is_followed_when_it_is_edited_and_told_what_is_too_lat
         error.contains("spec.SecretName: `Not_A_Name` cannot be the name of a Secret").then_some(())
     })
     .await;
+    warned(&house, "InvalidSpec", "spec.SecretName: `Not_A_Name` cannot be the name of a Secret").await;
+    warned(&house, "NotAsAsked", "spec.Host has no effect any more").await;
     // What becomes of it counts until its end.
     write(&house, json!({"SecretName": "second", "DeletePolicy": "recycle"})).await;
     says(&house, "").await;
@@ -123,6 +140,7 @@ async fn what_cannot_be_honoured_of_an_edit_is_told_and_logins_change_all_the_sa
     house.record_in(&id, "Ready").await;
     house.claim("app", "orders", "main", json!({"parameters": {"extensions": ["dblink"]}})).await;
     house.record_tells(&id, "is not allowed on this server").await;
+    warned(&house, "NotAsAsked", "is not allowed on this server").await;
     let note = command::rotate(&house.client, SYSTEM, ("app", "orders"), true).await.expect("it is in use");
     assert!(note.told.is_some_and(|told| told.contains("spec.parameters.extensions")), "it is told");
     until("the change is done", async || {
