@@ -4,7 +4,7 @@
 use super::clock;
 use super::pass::GONE;
 use super::role::roles;
-use super::trouble::LOGIN_REFUSED;
+use super::trouble::{INVALID, LOGIN_REFUSED};
 use super::world;
 use crate::api::database::logical::{DatabasePhase, LogicalDatabase, LogicalDatabaseSpec, ServerRef};
 use crate::api::database::role::DatabaseRole;
@@ -94,7 +94,7 @@ pub async fn wait_until_rotated(client: &Client, asked: &Note, within: Duration)
         let is_over = tokio::time::Instant::now() >= end;
         match found.as_ref().filter(|found| world::text(found, "/status/rotationRevoked") == asked.value) {
             // The rest does not happen by itself.
-            Some(found) if is_over || is_stuck(found) => {
+            Some(found) if is_over || is_stuck(asked, found) => {
                 return Err(Refused::NotFound(half_rotated(asked, found)));
             }
             None if is_over => return Err(Refused::NotFound(not_rotated(asked, found.as_ref(), within))),
@@ -104,9 +104,14 @@ pub async fn wait_until_rotated(client: &Client, asked: &Note, within: Duration)
     }
 }
 
-/// Whether an object says that something is in the way that only people can end.
-fn is_stuck(found: &DynamicObject) -> bool {
-    [LOGIN_REFUSED, SECRET_CONFLICT].contains(&world::text(found, "/status/conditions/0/reason"))
+/// Whether an object says that something is in the way that only people can end. A role that cannot be honoured has no
+/// login; a database has one all the same.
+fn is_stuck(asked: &Note, found: &DynamicObject) -> bool {
+    match world::text(found, "/status/conditions/0/reason") {
+        LOGIN_REFUSED | SECRET_CONFLICT => true,
+        INVALID => asked.kind == "DatabaseRole",
+        _ => false,
+    }
 }
 
 /// What the user must know: the old login is dead, and its application has no other.

@@ -14,7 +14,7 @@ use super::rotation::{Changing, Rotation};
 use super::secret::verifier;
 use super::server::{self, Server};
 use super::trial::require_login;
-use super::trouble::Trouble;
+use super::trouble::{INVALID, Trouble};
 use super::work::Round;
 use super::world::{self, Assignment, Wake, World, holders};
 use crate::api::common::ReclaimPolicy;
@@ -486,20 +486,21 @@ impl Provider {
             }
             Goal::Drop => (DatabasePhase::Dropping, "Dropping", "it is being dropped".to_owned()),
         };
+        // After a leak, what keeps its application without a login comes before everything else.
+        let is_without = why.as_deref().is_some_and(|why| why.starts_with(UNDELIVERED_HARD));
+        let rotation = Some(rotation);
         let told = match &case.wanted.unread {
-            Some(unread) if case.goal == Goal::Serve => {
+            Some(unread) if case.goal == Goal::Serve && !is_without => {
                 let message =
                     format!("{unread}; what is inside stays as it was, and logins change all the same");
-                Told { phase: None, reason: "Invalid", message, rotation: Some(rotation) }
-            }
-            // Its old login is dead, and its application has no other.
-            Some(_) | None if is_taken => {
-                let message = why.unwrap_or(message);
-                Told { phase: None, reason: SECRET_CONFLICT, message, rotation: Some(rotation) }
+                Told { phase: None, reason: INVALID, message, rotation }
             }
             Some(_) | None => {
-                let message = why.unwrap_or(message);
-                Told { phase: Some(phase), reason, message, rotation: Some(rotation) }
+                let (phase, reason) = match is_taken {
+                    true => (None, SECRET_CONFLICT),
+                    false => (Some(phase), reason),
+                };
+                Told { phase, reason, message: why.unwrap_or(message), rotation }
             }
         };
         let warning = told.phase.is_none().then(|| told.message.clone());

@@ -6,6 +6,9 @@ use std::fmt;
 /// The reason of a login that was made, tried and refused.
 pub(super) const LOGIN_REFUSED: &str = "LoginRefused";
 
+/// The reason of what cannot be honoured as it is written.
+pub(super) const INVALID: &str = "Invalid";
+
 /// Why something could not be done. All of it is tried again, with growing pauses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -43,7 +46,7 @@ impl Trouble {
             Trouble::WrongServer(_) => "WrongServer",
             Trouble::Api(_) => "ApiUnavailable",
             Trouble::Conflict => "Conflict",
-            Trouble::Invalid(_) => "Invalid",
+            Trouble::Invalid(_) => INVALID,
             Trouble::NotLeading => "NotLeading",
         }
     }

@@ -100,6 +100,38 @@ async fn a_leaked_login_is_dead_whatever_its_holder_did() {
     controller.stop().await.expect("it stops when asked to");
 }
 
+/// As with a claim: the old login of a role dies, and whoever asked is told that no other takes its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_secret_in_place_of_a_roles_login_is_reported() {
+    let server = RealServer::start(Dialect::Postgresql).await;
+    let house = House::enter().await;
+    house.register("main", &server, json!({})).await;
+    let controller = house.controller();
+    let id = house.claim("app", "orders", "main", json!({})).await;
+    house.login(Dialect::Postgresql, "app", "orders").await;
+    house.record_in(&id, "Ready").await;
+    let (_, leaked) = house.role(Dialect::Postgresql, "app", "reports", "orders").await;
+    let secrets = house.secrets("app");
+    let free = async || drop(secrets.delete("reports", &DeleteParams::default()).await);
+    // The controller publishes it again where it is faster.
+    until("somebody else's Secret has the name", async || {
+        free().await;
+        let foreign = json!({"metadata": {"name": "reports"}, "stringData": {"password": "x"}});
+        let foreign = serde_json::from_value(foreign).expect("a Secret");
+        secrets.create(&Default::default(), &foreign).await.ok()
+    })
+    .await;
+    let asked = command::rotate_role(&house.client, SYSTEM, ("app", "reports"), true).await;
+    let told = command::wait_until_rotated(&house.client, &asked.expect("it is asked"), WITHIN).await;
+    let told = told.expect_err("no other login is published").to_string();
+    assert!(told.starts_with("the old login is dead, and no new login is published yet"), "{told}");
+    assert!(told.contains("Secret reports exists and is not Conductor's"), "{told}");
+    leaked.run("SELECT 1").await.expect_err("the old login is dead");
+    free().await;
+    house.next_login("app", "reports", &leaked).await.run("SELECT 1").await.expect("the new login works");
+    controller.stop().await.expect("it stops when asked to");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hard_change_that_no_controller_carries_out_fails() {
     let server = RealServer::start(Dialect::Mariadb).await;
@@ -128,7 +160,7 @@ async fn a_holder_that_locks_its_own_role_is_shut_out() {
     let house = House::enter().await;
     house.register("main", &server, json!({})).await;
     let controller = house.controller();
-    for case in ["open", "prepared"] {
+    for case in ["open", "prepared", "prepared-settings"] {
         let id = house.claim("app", case, "main", json!({})).await;
         let leaked = house.login(Dialect::Postgresql, "app", case).await;
         house.record_in(&id, "Ready").await;
@@ -136,6 +168,17 @@ async fn a_holder_that_locks_its_own_role_is_shut_out() {
         let holder = match case {
             "prepared" => {
                 leaked.run(&format!("{begin}; PREPARE TRANSACTION 'kept'")).await.expect("it may");
+                None
+            }
+            "prepared-settings" => {
+                // As the owner of the database: what a change after a leak ends, this locks.
+                let set = |value: u32| {
+                    let database = leaked.get("database");
+                    format!("ALTER DATABASE {database} SET statement_timeout = {value}")
+                };
+                leaked.run(&set(60_000)).await.expect("its owner may");
+                let prepare = format!("BEGIN; {}; PREPARE TRANSACTION 'locked'", set(50_000));
+                leaked.run(&prepare).await.expect("its owner may");
                 None
             }
             _ => {
