@@ -51,6 +51,14 @@ impl Engine {
         self.tell(object.kind, &meta.key, &meta.uid, true, "OutsideSystemNamespace", message);
     }
 
+    /// A class that declares nothing of what it makes serves claims of any size: that is nobody's promise.
+    fn tell_unchecked(&mut self, class: &Class) {
+        if !class.meta.deleting && class.recipe.as_ref().is_ok_and(|recipe| recipe.checks_no_sizes()) {
+            let (kind, meta) = (Kind::Class(class.ty), &class.meta);
+            self.tell(kind, &meta.key, &meta.uid, true, "SizesNotChecked", SIZES_NOT_CHECKED.to_owned());
+        }
+    }
+
     /// Of several default classes one counts, the newest: the others are told which.
     pub(super) fn tell_defaults(&mut self, ty: TypeId) {
         let Some(used) = self.state.default_class(ty).map(|class| class.meta.key.name.clone()) else {
@@ -234,6 +242,9 @@ impl Engine {
         }
         if news && class.meta.deleting {
             self.tell_in_use(&class);
+        }
+        if news && self.synced {
+            self.tell_unchecked(&class);
         }
         let was_default = self.state.default_class(ty).map(|c| c.meta.key.name.clone());
         self.state.classes.insert((ty, name.clone()), class);
@@ -607,6 +618,8 @@ impl Engine {
         self.synced = true;
         self.tell_all_unreadable();
         TypeId::all().for_each(|ty| self.tell_defaults(ty));
+        let classes: Vec<Class> = self.state.classes.values().cloned().collect();
+        classes.iter().for_each(|class| self.tell_unchecked(class));
         let resources: Vec<ResourceId> = self.state.resources().map(|(id, _)| id).collect();
         let claims = self.take_unsettled();
         let classes: Vec<Target> =
@@ -625,6 +638,11 @@ impl Engine {
         }
     }
 }
+
+/// What a class is told that declares nothing, with the fields to add.
+const SIZES_NOT_CHECKED: &str = "it declares nothing of what it makes, so claims of any size and version are served and \
+                                 nobody checks what they get: declare capacity, and version or versions, or let its \
+                                 template take them (${resource.spec.capacity.storage})";
 
 /// Whether a claim asks for something else than before: its status and bookkeeping do not count.
 fn asks_differently(known: &Claim, claim: &Claim) -> bool {

@@ -96,6 +96,8 @@ pub enum Holding<'a> {
     PartOf(&'a Name),
     /// What a class makes.
     Made(&'a Name),
+    /// What a class makes, of an amount that parameters may decide.
+    MadeByParameters(&'a Name, &'a [Name]),
     /// Part of the shared resource that a class makes.
     PartOfMade(&'a Name),
 }

@@ -14,7 +14,7 @@ use super::part::{AllowedKinds, PartKind};
 use super::quantity::Quantity;
 use super::range::VersionRange;
 use super::resource::ReclaimPolicy;
-use super::taken::Taken;
+use super::taken::{Amounts, Taken};
 use super::types::{FieldRule, Rule, TypeId};
 use super::version::Version;
 use crate::api::names::IS_DEFAULT_CLASS;
@@ -108,10 +108,14 @@ impl Class {
     /// The first capacity that the class does not make.
     pub fn counted_for(&self, recipe: &Recipe, wants: &Wants) -> Result<Capacity, SizeRefusal> {
         let made = recipe.size_for(self.ty.rules().primary_capacity, &wants.requests)?;
-        Ok(match self.makes_shared() && !wants.exclusive {
-            true => wants.requests.clone(),
-            false => wants.requests.or_else(&made),
-        })
+        if self.makes_shared() && !wants.exclusive {
+            return Ok(wants.requests.clone());
+        }
+        let mut counted = wants.requests.or_else(&made);
+        for name in recipe.sized_by_parameters() {
+            counted.set(self.ty.rules().primary_capacity, name, Quantity::ZERO);
+        }
+        Ok(counted)
     }
 
     /// Reads a class of type `ty`, in either form: its fields at the top level, or under `spec`.
@@ -180,6 +184,23 @@ impl Recipe {
         let said = ["ready", "connection", "parameterSchema", "deadline"].into_iter().any(says);
         let needed = self.template.is_some() && (computed || said);
         Recipe { inputs: needed.then_some(class), ..self }
+    }
+
+    /// The amounts that are declared as a range and that parameters may decide: how much of them is made is not known before,
+    /// whatever the claim requests.
+    pub fn sized_by_parameters(&self) -> impl Iterator<Item = &Name> {
+        let is_range = |size: &Size| size.max != Some(size.min);
+        let sizes = self
+            .sizes
+            .iter()
+            .filter(move |(name, size)| is_range(size) && self.taken.may_size_by_parameters(name));
+        sizes.map(|(name, _)| name)
+    }
+
+    /// Whether nothing is known of what it makes: it declares nothing, and its templates take no amount from the claim.
+    pub fn checks_no_sizes(&self) -> bool {
+        let takes_none = matches!(self.taken.amounts(), Amounts::Named(names) if names.is_empty());
+        self.template.is_some() && self.is_silent && takes_none
     }
 
     /// The capacity of a resource made for `requests`: what is declared, and what its templates take from the claim.

@@ -10,6 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const OPEN: [&str; 3] = ["resources", "resources.requests", "parameters"];
 /// The field of what a claim hands to templates and to databases on servers.
 const PARAMETERS: &str = "parameters";
+/// How a record begins that has no digests.
+const EDITED: &str = "edited: ";
+/// The controller's own record of the resource, which follows the binding.
+const RESOURCE_NAME: &str = "resourceName";
 /// More fields than this are recorded together, under the map that they are in.
 const FIELDS_MAX: usize = 64;
 /// The longest name of a field that is recorded by itself.
@@ -39,10 +43,18 @@ impl SpecRecord {
         &self.0
     }
 
+    /// A record that says of a spec only which of its fields were edited since: recordings keep no digests.
+    pub fn edited(fields: &[String]) -> SpecRecord {
+        SpecRecord(Name::from(format!("{EDITED}{}", fields.join(" "))))
+    }
+
     /// The fields that differ between two records, in order of their names.
     pub fn fields_that_differ(&self, other: &SpecRecord) -> Vec<String> {
         if self == other {
             return Vec::new();
+        }
+        if let Some(edited) = other.0.strip_prefix(EDITED) {
+            return edited.split_whitespace().map(str::to_owned).collect();
         }
         let (ours, theirs) = (self.fields(), other.fields());
         let ours_differ = ours.iter().filter(|(field, digest)| theirs.get(*field) != Some(*digest));
@@ -66,6 +78,9 @@ impl SpecRecord {
 
     /// This record with the parameters of another.
     pub fn with_parameters_of(&self, other: &SpecRecord) -> SpecRecord {
+        if self.0.starts_with(EDITED) {
+            return self.clone();
+        }
         let is_parameter = |field: &str| field.split('.').next() == Some(PARAMETERS);
         let ours = self.fields().into_iter().filter(|(field, _)| !is_parameter(field));
         let theirs = other.fields().into_iter().filter(|(field, _)| is_parameter(field));
@@ -86,7 +101,8 @@ impl SpecRecord {
 }
 
 fn record(path: &str, map: &Map<String, Value>, fields: &mut BTreeMap<String, u32>) {
-    for (name, value) in map.iter().filter(|(_, value)| !is_absent(path, value)) {
+    let is_ours = |name: &str| path.is_empty() && name == RESOURCE_NAME;
+    for (name, value) in map.iter().filter(|(name, value)| !is_ours(name) && !is_absent(path, value)) {
         let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         match value {
             Value::Object(map) if OPEN.contains(&inner.as_str()) => record(&inner, map, fields),
@@ -168,7 +184,11 @@ mod tests {
             let followed = was.with_parameters_of(&now);
             assert!(now.fields_that_differ(&followed).iter().all(|field| !field.starts_with("parameters")));
         }
-        let names = SpecRecord::of(&was);
+        let (was, now) = (SpecRecord::of(&was), SpecRecord::of(&json!({"resourceName": "db"})));
+        assert_eq!(now, SpecRecord::default(), "our own record is no edit");
+        let edited = SpecRecord::edited(&["class".to_owned(), "priority".to_owned()]);
+        assert_eq!(was.fields_that_differ(&SpecRecord::read(edited.text())), ["class", "priority"]);
+        let names = was;
         assert_eq!(names.parameters().into_iter().collect::<Vec<_>>(), ["schemas", "size", "zone"]);
     }
 

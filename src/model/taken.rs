@@ -7,11 +7,17 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The variables of which a path counts.
-const ROOTS: [&str; 2] = ["claim", "resource"];
+const ROOTS: [&str; 3] = ["claim", "resource", PARAMETERS];
+const PARAMETERS: &str = "parameters";
 
-/// The paths that expressions name under `claim` and `resource`.
+/// The paths that expressions name under `claim`, `resource` and `parameters`. What labels and annotations take is not
+/// made: it is written beside what is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken(BTreeSet<Vec<String>>);
+pub struct Taken {
+    paths: BTreeSet<Vec<String>>,
+    /// Those that are named in an expression that reads parameters too.
+    beside_parameters: BTreeSet<Vec<String>>,
+}
 
 impl Taken {
     /// Reads `template` or `templates` as written.
@@ -32,11 +38,19 @@ impl Taken {
             || self.names(&["resource", "spec", "capacity", name])
     }
 
+    /// Whether parameters may decide an amount: they are read, and the amount is not taken from the claim, or only in an
+    /// expression that reads them too.
+    pub fn may_size_by_parameters(&self, name: &str) -> bool {
+        let reads_parameters = self.paths.iter().any(|path| reads_parameters(path));
+        let is_beside = |path: &Vec<String>| names_amount(path, name);
+        reads_parameters && (!self.has_amount(name) || self.beside_parameters.iter().any(is_beside))
+    }
+
     /// The amounts that are taken: by name, or all of them where a template takes the whole map.
     pub fn amounts(&self) -> Amounts {
         let mut named = BTreeSet::new();
         for map in [&["claim", "spec", "resources", "requests"][..], &["resource", "spec", "capacity"]] {
-            for path in self.0.iter().filter(|path| path.iter().zip(map).all(|(a, b)| a == b)) {
+            for path in self.paths.iter().filter(|path| path.iter().zip(map).all(|(a, b)| a == b)) {
                 match path.get(map.len()) {
                     Some(name) => drop(named.insert(name.clone())),
                     None => return Amounts::All,
@@ -46,26 +60,35 @@ impl Taken {
         Amounts::Named(named)
     }
 
-    /// Whether a path is named, or lies in what is named, or the other way round.
     fn names(&self, asked: &[&str]) -> bool {
-        self.0.iter().any(|path| path.iter().zip(asked).all(|(step, asked)| step == asked))
+        self.paths.iter().any(|path| matches(path, asked))
     }
 
     fn walk(&mut self, value: &Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
-            Value::String(text) => expressions(text).for_each(|expression| self.scan(expression)),
+            Value::String(text) => expressions(text).for_each(|expression| self.read_expression(expression)),
             Value::Array(items) => items.iter().for_each(|item| self.walk(item)),
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match value.as_str().filter(|_| name == "when") {
                         // Whether an object is made at all is an expression without the brackets.
-                        Some(condition) => self.scan(condition),
+                        Some(condition) => self.read_expression(condition),
+                        None if name == "metadata" => self.walk(&without_notes(value)),
                         None => self.walk(value),
                     }
                 }
             }
         }
+    }
+
+    fn read_expression(&mut self, expression: &str) {
+        let mut one = Taken::default();
+        one.scan(expression);
+        if one.paths.iter().any(|path| reads_parameters(path)) {
+            self.beside_parameters.extend(one.paths.iter().cloned());
+        }
+        self.paths.append(&mut one.paths);
     }
 
     fn scan(&mut self, expression: &str) {
@@ -76,7 +99,7 @@ impl Taken {
             match root.filter(|_| !is_word(before) && before != '.') {
                 Some(root) => {
                     let (steps, after) = read_path(&rest[root.len()..]);
-                    self.0.insert(std::iter::once(root.to_owned()).chain(steps).collect());
+                    self.paths.insert(std::iter::once(root.to_owned()).chain(steps).collect());
                     (rest, before) = (after, ' ');
                 }
                 None if c == '"' || c == '\'' => {
@@ -98,7 +121,7 @@ impl Taken {
         let Some((map, root)) = map.and_then(|map| Some((map, root(&map)?))) else { return after };
         let (steps, after) = read_path(&map[root.len()..]);
         let path = std::iter::once(root.to_owned()).chain(steps).chain([name.to_owned()]);
-        self.0.insert(path.collect());
+        self.paths.insert(path.collect());
         after
     }
 }
@@ -110,6 +133,31 @@ pub enum Amounts {
     Named(BTreeSet<String>),
     /// Whatever the claim requests.
     All,
+}
+
+/// Whether a path is named, or lies in what is named, or the other way round.
+fn matches(path: &[String], asked: &[&str]) -> bool {
+    path.iter().zip(asked).all(|(step, asked)| step == asked)
+}
+
+fn reads_parameters(path: &[String]) -> bool {
+    let starts = |with: &[&str]| path.len() >= with.len() && matches(path, with);
+    starts(&[PARAMETERS]) || starts(&["claim", "spec", PARAMETERS])
+}
+
+fn names_amount(path: &[String], name: &str) -> bool {
+    matches(path, &["claim", "spec", "resources", "requests", name])
+        || matches(path, &["resource", "spec", "capacity", name])
+}
+
+/// Metadata without what only people and selectors read.
+fn without_notes(metadata: &Value) -> Value {
+    let mut kept = metadata.clone();
+    if let Some(kept) = kept.as_object_mut() {
+        kept.remove("labels");
+        kept.remove("annotations");
+    }
+    kept
 }
 
 fn is_word(c: char) -> bool {
@@ -227,11 +275,30 @@ mod tests {
         ] {
             assert_eq!(fields(&Taken::read(&json!({"spec": [text]}))), taken, "{text}");
         }
+        let notes = json!({"metadata": {"labels": {"version": "${claim.spec.version}"},
+            "annotations": {"size": "${resource.spec.capacity.storage}"}}, "spec": {}});
+        assert_eq!(fields(&Taken::read(&notes)), Vec::<&str>::new());
+        assert!(!Taken::read(&notes).has_amount("storage"));
         let when = json!([{"id": "a", "when": "claim.spec[\"highly-available\"]", "template": {}}]);
         assert_eq!(fields(&Taken::read(&when)), ["highly-available"]);
     }
 
     const ALL: [&str; 4] = ["engine", "version", "highly-available", "capabilities"];
+
+    #[test]
+    fn parameters_may_decide_a_size_that_is_not_taken_from_the_claim_alone() {
+        for (texts, expected) in [
+            (vec!["${parameters.size}"], true),
+            (vec!["${claim.spec.parameters.size}"], true),
+            (vec!["${resource.spec.capacity.storage}", "${parameters.instances}"], false),
+            (vec!["${has(parameters.size) ? parameters.size : resource.spec.capacity.storage}"], true),
+            (vec!["${resource.spec.capacity.connections}", "${parameters.size}"], true),
+            (vec!["10Gi"], false),
+        ] {
+            let taken = Taken::read(&json!({"spec": texts}));
+            assert_eq!(taken.may_size_by_parameters("storage"), expected, "{texts:?}");
+        }
+    }
 
     #[test]
     fn an_amount_is_taken_by_name_or_with_all_others() {

@@ -18,7 +18,9 @@ impl Gate for Quota {
         let message = sentences.join("; ");
         let of = match admission.holding {
             Some(Holding::Resource(_) | Holding::PartOf(_)) => Considered::Resources,
-            Some(Holding::Made(_) | Holding::PartOfMade(_)) => Considered::Classes,
+            Some(Holding::Made(_) | Holding::MadeByParameters(..) | Holding::PartOfMade(_)) => {
+                Considered::Classes
+            }
             None => Considered::Claim,
         };
         let (predicate, count) = (Predicate::Quota, overruns.len());
@@ -37,7 +39,9 @@ fn sentence(overrun: &Overrun, admission: &Admission<'_>) -> String {
             return format!("{quota}{scope} limits {what}, and {}", uncounted(holding, what));
         }
         Some(Holding::Resource(name)) if !is_asked => format!("resource {name} has {added}"),
-        Some(Holding::Made(class)) if !is_asked => format!("class {class} makes {added}"),
+        Some(Holding::Made(class) | Holding::MadeByParameters(class, _)) if !is_asked => {
+            format!("class {class} makes {added}")
+        }
         _ => format!("{added} more asked"),
     };
     format!("over {quota}{scope}: {what} {used} of {limit} used, {more}")
@@ -52,7 +56,13 @@ fn uncounted(holding: Holding<'_>, what: &str) -> String {
         Holding::Resource(name) => {
             format!("resource {name} lists none that could be counted: add spec.capacity.{what} to it")
         }
-        Holding::Made(class) => {
+        Holding::MadeByParameters(class, amounts) if amounts.iter().any(|amount| **amount == *what) => {
+            format!(
+                "parameters may decide how much class {class} makes: declare one size in its capacity.{what}, or let its \
+             template take ${{resource.spec.capacity.{what}}} alone"
+            )
+        }
+        Holding::Made(class) | Holding::MadeByParameters(class, _) => {
             format!("class {class} declares none that could be counted: add capacity.{what} to it")
         }
         Holding::PartOf(name) => format!(

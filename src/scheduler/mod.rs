@@ -125,7 +125,13 @@ fn gate_made(state: &State, request: &Request<'_>, class: &Class) -> Option<Refu
     }
     let (charge, name) = (request.charge_made(class)?, &class.meta.key.name);
     let is_alone = !class.makes_shared() || request.wants.exclusive;
-    let holding = if is_alone { Holding::Made(name) } else { Holding::PartOfMade(name) };
+    let recipe = class.recipe.as_ref().ok()?;
+    let by_parameters: Vec<Name> = recipe.sized_by_parameters().cloned().collect();
+    let holding = match (is_alone, by_parameters.is_empty()) {
+        (true, true) => Holding::Made(name),
+        (true, false) => Holding::MadeByParameters(name, &by_parameters),
+        (false, _) => Holding::PartOfMade(name),
+    };
     gate(state, request, Predicate::Quota, &charge, Some(holding))
 }
 

@@ -8,7 +8,7 @@ use super::pseudonyms::Pseudonyms;
 use crate::plan::unreadable;
 use conductor::api::names;
 use conductor::model::taken::Amounts;
-use conductor::model::{Class, Kind, Object, ObjectKey, Recipe, Resource, TypeId};
+use conductor::model::{Class, Kind, Name, Object, ObjectKey, Recipe, Resource, SpecRecord, TypeId};
 use serde_json::{Map, Value, json};
 
 /// What recordings say of how they were made safe.
@@ -277,7 +277,11 @@ fn body(object: &Object) -> Map<String, Value> {
         Kind::Namespace => Map::new(),
     };
     let status = match object.kind {
-        Kind::Claim(_) => CLAIM_STATUS.pick(status),
+        Kind::Claim(_) => {
+            let mut kept = CLAIM_STATUS.pick(status);
+            kept.extend(edited_fields(object).map(|edited| ("boundSpec".to_owned(), Value::from(edited))));
+            kept
+        }
         Kind::Resource(_) => RESOURCE_STATUS.pick(status),
         Kind::Class(_)
         | Kind::Quota
@@ -290,6 +294,18 @@ fn body(object: &Object) -> Map<String, Value> {
         kept.insert("status".to_owned(), Value::Object(status));
     }
     kept
+}
+
+/// Which recorded fields of a claim were edited since it was bound. The digests that tell stay where they are: they could be
+/// those of a parameter.
+fn edited_fields(object: &Object) -> Option<String> {
+    let bound = object.body.pointer("/status/boundSpec").and_then(Value::as_str)?;
+    let spec = SpecRecord::of(object.body.get("spec")?);
+    let mut edited = spec.fields_that_differ(&SpecRecord::read(bound));
+    let Shape::Fields(recorded) = &CLAIM else { return None };
+    let is_amount = |field: &str| field.strip_prefix("resources.requests.").is_some_and(is_plain_amount);
+    edited.retain(|field| is_amount(field) || recorded.iter().any(|(name, _)| *name == field));
+    (!edited.is_empty()).then(|| SpecRecord::edited(&edited).text().to_string())
 }
 
 /// What nobody could read must not become readable by what is left out of it.
@@ -326,10 +342,21 @@ fn class_stub(ty: TypeId, recipe: &Recipe) -> Value {
             takes.extend(names.iter().map(|name| format!("${{resource.spec.capacity[\"{name}\"]}}")))
         }
     }
+    // Quotas refuse an amount that parameters may decide: of which amounts that is so, and nothing else of them.
+    let beside = |name: &&Name| recipe.taken.has_amount(name);
+    let sized: Vec<&Name> = recipe.sized_by_parameters().collect();
+    takes.extend(sized.iter().copied().filter(beside).map(|name| format!("{BESIDE_PARAMETERS}{name}\"]}}")));
+    if !sized.is_empty() {
+        takes.push(TAKES_PARAMETERS.to_owned());
+    }
     let mut stub = stub();
     stub["spec"] = json!({ "takes": takes });
     stub
 }
+
+/// What a recorded class says where its templates read parameters, and where they do so beside an amount.
+const TAKES_PARAMETERS: &str = "${parameters}";
+const BESIDE_PARAMETERS: &str = "${parameters == resource.spec.capacity[\"";
 
 /// Whether the content of a recorded template is what [`class_stub`] writes and nothing else: the names of fields that
 /// claims and resources have, and of capacities.
@@ -340,17 +367,20 @@ pub(super) fn is_stub_spec(spec: &Value) -> bool {
 
 fn is_stub_path(path: &Value) -> bool {
     let Some(path) = path.as_str() else { return false };
-    if [TAKES_ALL, "${resource.spec.capacity}"].contains(&path) {
+    if [TAKES_ALL, TAKES_PARAMETERS, "${resource.spec.capacity}"].contains(&path) {
         return true;
     }
     let named = |before: &str| path.strip_prefix(before)?.strip_suffix("\"]}");
     let is_field =
         |name: &str| TypeId::all().any(|ty| ty.rules().fields.iter().any(|rule| rule.resource == name));
-    let is_amount = |name: &str| {
-        name.len() <= 63 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b))
-    };
+    let is_amount = is_plain_amount;
     named("${resource.spec[\"").is_some_and(is_field)
         || named("${resource.spec.capacity[\"").is_some_and(is_amount)
+        || named(BESIDE_PARAMETERS).is_some_and(is_amount)
+}
+
+fn is_plain_amount(name: &str) -> bool {
+    name.len() <= 63 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b))
 }
 
 /// What a class takes of which nothing is known: it may be everything.
@@ -473,6 +503,22 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_claim_says_which_fields_were_edited_and_no_digest() {
+        let was = json!({"engine": "mysql", "parameters": {"password": "hunter2"}});
+        let now = json!({"engine": "postgresql", "priority": 3, "parameters": {"password": "hunter3"},
+            "resources": {"requests": {"storage": "1Gi"}}});
+        let status = json!({"phase": "Bound", "boundSpec": &**SpecRecord::of(&was).text()});
+        let kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
+        let object =
+            Object { kind, metadata: Default::default(), body: json!({"spec": now, "status": status}) };
+        let told = Redaction::fields_only().redact(&object);
+        assert_eq!(told["status"]["boundSpec"], "edited: engine priority resources.requests.storage");
+        let again = json!({"spec": told["spec"], "status": told["status"]});
+        let again = Redaction::fields_only().redact(&Object { body: again, ..object });
+        assert_eq!(again["status"], told["status"]);
+    }
+
+    #[test]
     fn a_recorded_class_offers_what_its_templates_take() {
         let ty = TypeId::RELATIONAL_DATABASE;
         let takes =
@@ -491,6 +537,19 @@ mod tests {
         widen_old_class(&mut old);
         assert!(is_stub_spec(&old["template"]["spec"]));
         assert_eq!(read(old).taken.amounts(), Amounts::All);
+        for size in [
+            "${parameters.size}",
+            "${has(parameters.size) ? parameters.size : resource.spec.capacity.storage}",
+        ] {
+            let sized = json!({"capacity": {"storage": {"min": "1Gi", "max": "9Gi"}, "connections": 5},
+                "template": {"apiVersion": "x/v1", "kind": "Thing", "spec": {"size": size}}});
+            let object = Object { kind: Kind::Class(ty), metadata: Default::default(), body: sized };
+            let recorded = class(ty, &object);
+            assert!(is_stub_spec(&recorded["template"]["spec"]), "{recorded:?}");
+            let recorded = read(recorded);
+            let sized: Vec<&str> = recorded.sized_by_parameters().map(|name| &**name).collect();
+            assert_eq!(sized, ["storage"], "{size}");
+        }
         for content in [
             json!({"takes": ["${resource.spec[\"password\"]}"]}),
             json!({"takes": ["${resource.spec.capacity[\"a secret\"]}"]}),

@@ -27,8 +27,8 @@ fn provisioning() -> Run {
 
 #[test]
 fn a_class_that_is_deleted_while_it_has_resources_says_what_it_waits_for() {
-    let mut run =
-        world().class("k", makes("Delete")).claim("c", asks(5).with(json!({"class": "k"}))).settle();
+    let sized = makes("Delete").with(json!({"capacity": {"storage": "9Gi"}}));
+    let mut run = world().class("k", sized).claim("c", asks(5).with(json!({"class": "k"}))).settle();
     run.delete(CLASS, "k");
     assert_eq!(run.notes("k"), ["InUse"]);
     run.lab.advance(3_600_000);
@@ -364,6 +364,35 @@ fn of_two_default_classes_the_one_not_used_says_so() {
     run.edit(CLASS, "old", |class| class.metadata.annotations = None);
     run.edit(CLASS, "new", |class| class.body["reclaimPolicy"] = json!("Retain"));
     assert_eq!(run.notes("old").len(), 1, "one default class needs no word");
+}
+
+#[test]
+fn a_class_that_declares_nothing_hears_that_sizes_are_not_checked() {
+    let mut taking = makes("Delete");
+    taking["template"]["spec"] = json!({"size": "${resource.spec.capacity.storage}"});
+    let sized = makes("Delete").with(json!({"capacity": {"storage": "9Gi"}}));
+    let scene = world().class("silent", makes("Delete")).class("taking", taking).class("sized", sized);
+    let mut run = scene.class("groups", json!({"reclaimPolicy": "Retain"})).settle();
+    assert_eq!(run.notes("silent"), ["SizesNotChecked"]);
+    for fine in ["taking", "sized", "groups"] {
+        assert!(run.notes(fine).is_empty(), "{fine}: {:?}", run.notes(fine));
+    }
+    run.put(class("late", makes("Delete")));
+    assert_eq!(run.notes("late"), ["SizesNotChecked"]);
+    let run = run.restart();
+    assert_eq!(run.notes("silent"), ["SizesNotChecked"]);
+}
+
+#[test]
+fn a_version_in_a_label_of_a_template_is_no_offer() {
+    let mut labels = makes("Delete").with(json!({"engine": "postgresql", "capacity": {"storage": "9Gi"}}));
+    labels["template"]["metadata"] = json!({"labels": {"ha": "ha-${claim.spec[\"highly-available\"]}"}});
+    let asked = of_class().with(json!({"highly-available": true}));
+    let run = world().class("fast", labels.clone()).claim("c", asked.clone()).settle();
+    assert_eq!(run.outcome("c"), "NoMatch");
+    labels["template"]["spec"] = json!({"ha": "${claim.spec[\"highly-available\"]}"});
+    let run = world().class("fast", labels).claim("c", asked).settle();
+    assert_eq!(run.outcome("c"), "Provisioning");
 }
 
 #[test]

@@ -290,6 +290,43 @@ fn what_a_class_makes_counts_at_its_size() {
 }
 
 #[test]
+fn a_size_that_parameters_may_decide_is_refused_under_a_quota() {
+    let class = |size: &str| {
+        let mut class = makes("Delete").with(json!({"capacity": {"storage": {"min": "4Gi", "max": "8Ti"}}}));
+        class["template"]["spec"] = json!({"size": size, "zone": "${parameters.zone}"});
+        class
+    };
+    let asked = asks(5).with(json!({"parameters": {"size": "8Ti", "zone": "a"}}));
+    let none = json!({"engine": "postgresql", "parameters": {"size": "8Ti", "zone": "a"}});
+    let of = |class: &str, spec: &Value| spec.clone().with(json!({"class": class}));
+    let limited = |limits: Value| {
+        let scene = world()
+            .quota("q", limits)
+            .class("free", class("${parameters.size}"))
+            .class(
+                "either",
+                class("${has(parameters.size) ? parameters.size : resource.spec.capacity.storage}"),
+            )
+            .class("taken", class("${resource.spec.capacity.storage}"));
+        ["free", "either", "taken"].iter().fold(scene, |scene, class| {
+            scene.claim(class, of(class, &asked)).claim(&format!("{class}-none"), of(class, &none))
+        })
+    };
+    let run = limited(json!([{"requests": {"storage": "1Ti"}}])).settle();
+    for claim in ["free", "free-none", "either", "either-none"] {
+        assert_eq!(run.outcome(claim), "QuotaExceeded", "{claim}");
+        let told = "parameters may decide how much class";
+        assert!(run.message(claim).contains(told), "{claim}: {}", run.message(claim));
+    }
+    for claim in ["taken", "taken-none"] {
+        assert!(run.outcome(claim).contains("Provisioning"), "{claim}: {}", run.outcome(claim));
+    }
+    // A quota that limits something else counts nothing of it.
+    let run = limited(json!([{"claims": 9}])).settle();
+    assert!(run.outcome("free").contains("Provisioning"), "{}", run.outcome("free"));
+}
+
+#[test]
 fn a_resource_that_shrinks_under_its_claim_frees_quota() {
     let mut run = plenty(world())
         .quota("q", storage(20))
