@@ -6,6 +6,7 @@ use super::stage::{self, Stage};
 use super::trial::{Seen, Trial};
 use super::verify::{elapsed, rule_against};
 use crate::record::{Recorded, Verdict, into_object, made_for, refusal};
+use conductor::api::names::DEFAULT_PROFILE;
 use conductor::api::reasons::bound;
 use conductor::model::{Claim, ClassWant, Kind, Lookup, Name, ObjectKey, Resource, TypeId, Uid};
 use serde_json::Value;
@@ -128,7 +129,9 @@ impl Case<'_> {
     /// The change that explains why the live engine decided otherwise; nothing where none does.
     pub fn race(&self, live: Option<&Verdict>, simulated: Option<&Verdict>) -> Option<String> {
         use Verdict::{Bind, Lost, Provision, Refuse};
-        let by_claim = self.change_of_claim();
+        // That a resource is lost no profile decides.
+        let is_lost = [live, simulated].iter().any(|verdict| matches!(verdict, Some(Lost { .. })));
+        let by_claim = self.change_of_claim(!is_lost);
         by_claim.or_else(|| match (live, simulated) {
             (Some(Bind { resource }), simulated) => self.choice(resource, simulated),
             (Some(Provision { class }), Some(Bind { resource })) => {
@@ -226,7 +229,7 @@ impl Case<'_> {
     }
 
     /// The claim was edited, or what says how it is read and decided. Of its coming the live engine knew.
-    fn change_of_claim(&self) -> Option<String> {
+    fn change_of_claim(&self, is_scheduled: bool) -> Option<String> {
         let key = &self.claim.meta.key;
         let is_its_class = |name: &Name| match self.claim.wants.as_ref().map(|wants| &wants.class) {
             Ok(ClassWant::Named(names)) => names.contains(name),
@@ -237,7 +240,10 @@ impl Case<'_> {
             Kind::Claim(ty) => ty == self.ty() && wish.key == *key && !wish.comes,
             Kind::Class(ty) => ty == self.ty() && is_its_class(&wish.key.name),
             Kind::Limits => wish.key.namespace == key.namespace,
-            Kind::Profile => true,
+            // Another profile has no say in it.
+            Kind::Profile => {
+                is_scheduled && *wish.key.name == *self.claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
+            }
             Kind::Namespace => wish.key.name == key.namespace,
             Kind::Resource(_) | Kind::Quota | Kind::ClusterQuota => false,
         })

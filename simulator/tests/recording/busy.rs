@@ -33,9 +33,10 @@ fn databases() -> Vec<Object> {
 /// What changes beside the claims, every tenth of a second: nothing that they depend on.
 fn noise(at: usize) -> Object {
     let labels = json!({"labels": {"seen": at.to_string()}});
-    match at % 3 {
+    match at % 4 {
         0 => object(Kind::Quota, "elsewhere", "q", json!({}), json!({"spec": {"limits": [{"claims": at}]}})),
         1 => object(Kind::Claim(TYPE), "elsewhere", "waits", labels, json!({"spec": {"engine": "oracle"}})),
+        2 => object(Kind::Profile, "", "of-others", labels, json!({"spec": {"preferNewest": at % 8 == 2}})),
         _ => object(Kind::Resource(TYPE), SYSTEM, "spare", labels, json!({"spec": {"engine": "sqlite"}})),
     }
 }
