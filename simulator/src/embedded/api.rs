@@ -2,6 +2,7 @@
 //! process or over a socket, is not known here.
 
 use super::absent;
+use super::advice;
 use super::answer::{Answer, Body, Content};
 use super::call::Call;
 use super::clock::{Clock, stamp};
@@ -132,7 +133,8 @@ impl Api {
                 None => status,
             }
         })?;
-        let warnings = scope.warnings();
+        let mut warnings = scope.warnings();
+        warnings.extend(advice::of(call, &scope, self.system_namespace.as_deref()));
         Ok(verbs::answer(self, call, &scope, target.watch).await?.warn(warnings))
     }
 }

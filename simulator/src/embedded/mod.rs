@@ -30,6 +30,7 @@
 mod absent;
 mod accept;
 mod admit;
+mod advice;
 mod answer;
 mod api;
 mod call;
@@ -82,7 +83,7 @@ pub struct Options {
     /// revision is answered with 410 and lists anew.
     pub log_bytes_max: usize,
     /// A namespace that cannot be deleted, and that is Active again at the next start where an earlier version let its
-    /// deletion begin: whoever runs on this API cannot do without it.
+    /// deletion begin: whoever runs on this API cannot do without it. Who writes a class or a resource elsewhere is warned.
     pub system_namespace: Option<String>,
     /// Connections at a time; more are refused.
     pub connections_max: usize,

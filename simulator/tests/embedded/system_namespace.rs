@@ -1,7 +1,7 @@
 //! The system namespace, which the controllers cannot do without: it cannot be deleted, and one whose deletion an
 //! earlier version began is Active again at the next start.
 
-use super::ask::{delete, get, post};
+use super::ask::{delete, get, merge, post};
 use conductor_simulator::embedded::{Embedded, Options};
 use serde_json::json;
 use std::path::PathBuf;
@@ -83,4 +83,88 @@ async fn open(folder: &PathBuf) -> Embedded {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn what_is_ignored_where_it_is_is_warned_about_when_it_is_written() {
+    let api = Embedded::in_memory_with(guarded());
+    with_a_held_resource(&api).await;
+    let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    post(&api, NAMESPACES, shop).await;
+    let object = |kind: &str, more: serde_json::Value| {
+        let mut object =
+            json!({"apiVersion": "storage.conductor.io/v1alpha1", "kind": kind, "metadata": {"name": "x"}});
+        object.as_object_mut().expect("a map").extend(more.as_object().cloned().expect("a map"));
+        object
+    };
+    let ignored = "is read in the system namespace only";
+    let quotes = "write it in quotes, because 5.10 without them is 5.1";
+    for (namespace, plural, kind, more, told) in [
+        (
+            "shop",
+            "relationaldatabaseclasses",
+            "RelationalDatabaseClass",
+            json!({"engine": "mysql"}),
+            vec![ignored],
+        ),
+        (HOME, "relationaldatabaseclasses", "RelationalDatabaseClass", json!({"engine": "mysql"}), vec![]),
+        (
+            "shop",
+            "relationaldatabases",
+            "RelationalDatabase",
+            json!({"spec": {"engine": "mysql", "version": 5.1}}),
+            vec![ignored, quotes],
+        ),
+        (
+            HOME,
+            "relationaldatabases",
+            "RelationalDatabase",
+            json!({"spec": {"engine": "mysql", "version": "5.10"}}),
+            vec![],
+        ),
+        (
+            "shop",
+            "relationaldatabaseclaims",
+            "RelationalDatabaseClaim",
+            json!({"spec": {"version": 15}}),
+            vec![],
+        ),
+    ] {
+        let path = format!("/apis/storage.conductor.io/v1alpha1/namespaces/{namespace}/{plural}");
+        let created = post(&api, &path, object(kind, more)).await;
+        assert_eq!(created.code, 201, "{:?}", created.body);
+        assert_eq!(created.warnings.len(), told.len(), "{namespace} {kind}: {:?}", created.warnings);
+        for (warning, told) in created.warnings.iter().zip(told) {
+            assert!(warning.starts_with("299 - ") && warning.contains(told), "{warning}");
+        }
+    }
+    let path = "/apis/storage.conductor.io/v1alpha1/namespaces/shop/relationaldatabaseclaims/x";
+    let edited = merge(&api, path, json!({"spec": {"version": 5.1}})).await;
+    assert!(edited.code == 200 && edited.warnings.concat().contains(quotes), "{:?}", edited.warnings);
+    let plain = Embedded::in_memory_with(Options::default());
+    assert_eq!(
+        post(
+            &plain,
+            NAMESPACES,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        )
+        .await
+        .code,
+        201
+    );
+    let crd = conductor::api::crds().into_iter().find(|crd| crd.spec.names.plural == "relationaldatabases");
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    post(&plain, path, serde_json::to_value(crd).expect("a definition is JSON")).await;
+    let path = "/apis/storage.conductor.io/v1alpha1/namespaces/shop/relationaldatabases";
+    let created = post(
+        &plain,
+        path,
+        object("RelationalDatabase", json!({"spec": {"engine": "mysql", "version": 5.1}})),
+    )
+    .await;
+    assert_eq!(
+        (created.code, created.warnings.len()),
+        (201, 0),
+        "which namespace is the system's is not known"
+    );
 }
