@@ -76,13 +76,18 @@ fn used_default(objects: &[Object]) -> Option<(TypeId, Name)> {
     defaults.min_by_key(newest).map(|class| (class.ty, class.meta.key.name))
 }
 
-/// Why a class makes nothing, or not what its annotation says.
+/// Why a class makes nothing, or not what its annotation says, or what is not known of what it makes.
 fn why_not(object: &Object, used: Option<&(TypeId, Name)>) -> Option<String> {
     let Kind::Class(ty) = object.kind else { return None };
     let class = with_checked_templates(Class::read(ty, object), &AllowedKinds::default());
     let unused = used.filter(|(_, name)| class.is_default && *name != class.meta.key.name);
     let broken = class.recipe.as_ref().err().map(|error| format!("makes nothing: {error}"));
-    broken.or_else(|| unused.map(|(_, name)| format!("not used as the default: {name} is newer")))
+    let is_unchecked = class.recipe.as_ref().is_ok_and(|recipe| recipe.checks_no_sizes());
+    let unchecked =
+        || is_unchecked.then(|| "declares nothing: sizes and versions are not checked".to_owned());
+    broken
+        .or_else(|| unused.map(|(_, name)| format!("not used as the default: {name} is newer")))
+        .or_else(unchecked)
 }
 
 fn kinds(what: Listed) -> Vec<Kind> {
@@ -283,9 +288,10 @@ mod tests {
     fn a_class_that_makes_nothing_and_an_unused_default_say_why() {
         let template =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "${claim.spec.nothing}"}});
+        let plain = json!({"apiVersion": "v1", "kind": "ConfigMap"});
         let classes = [
             class("old", "2026-01-01T00:00:00Z", json!({})),
-            class("new", "2026-02-01T00:00:00Z", json!({})),
+            class("new", "2026-02-01T00:00:00Z", json!({"template": plain})),
             class("broken", "2025-01-01T00:00:00Z", json!({ "template": template })),
             class("unread", "2025-01-01T00:00:00Z", json!({"capacity": 5})),
         ];
@@ -295,7 +301,7 @@ mod tests {
             (row[2].clone(), row[5].clone())
         };
         assert_eq!(shown(0), ("unused".into(), "not used as the default: new is newer".into()));
-        assert_eq!(shown(1), ("yes".into(), "-".into()));
+        assert_eq!(shown(1), ("yes".into(), "declares nothing: sizes and versions are not checked".into()));
         for at in [2, 3] {
             assert!(shown(at).1.starts_with("makes nothing: "), "{:?}", shown(at));
         }
