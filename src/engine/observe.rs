@@ -113,13 +113,16 @@ impl Engine {
     fn tell_edits(&mut self, claim: &Claim) {
         let Some(known) = self.state.claim(&claim.meta.uid) else { return };
         let Some(Binding::Bound { resource }) = self.bindings.get(&claim.meta.uid) else { return };
-        let resource = resource.clone();
-        let renamed = known.resource_name.as_ref() == Some(&resource)
-            && claim.resource_name.as_ref() != Some(&resource)
+        let is_renamed = known.resource_name.as_ref() == Some(resource)
+            && claim.resource_name.as_ref() != Some(resource)
             && !claim.meta.deleting;
-        let excludes = !known.is_exclusive() && claim.is_exclusive();
+        let is_closed = !known.is_exclusive() && claim.is_exclusive();
+        if !is_renamed && !is_closed {
+            return;
+        }
+        let resource = resource.clone();
         let (kind, key, uid) = (Kind::Claim(claim.ty), &claim.meta.key, &claim.meta.uid);
-        if renamed {
+        if is_renamed {
             let message = format!(
                 "spec.resourceName is the record of the binding to {resource} and is restored: a bound claim does not move. \
                  To use another resource, create a claim that names it"
@@ -128,8 +131,8 @@ impl Engine {
         }
         let entry = self.state.find_resource(claim.ty, &resource).and_then(|id| self.state.resource(id));
         let others = |entry: &ResourceEntry| entry.refs().filter(|r| r.uid.as_ref() != Some(uid)).count();
-        let others = entry.map(others).filter(|others| excludes && *others > 0);
-        if let Some(others) = others {
+        let others = entry.filter(|_| is_closed).map_or(0, others);
+        if others > 0 {
             let message = format!(
                 "spec.exclusive keeps further claims off {resource}; {others} other claims hold it already and stay"
             );
