@@ -5,6 +5,7 @@
 //! was touched one step closer to what it should be. An object with a write on its way waits for the answer.
 
 mod answer;
+mod contest;
 mod decide;
 mod early;
 mod foresee;
@@ -256,6 +257,8 @@ pub struct Engine {
     written_claims: BTreeMap<Uid, serde_json::Value>,
     /// Claims that were bound to a resource that is not in the cache: a live read tells whether it is lost.
     doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
+    /// Refusals that were written over something else, by their claim.
+    contests: BTreeMap<Uid, contest::Contest>,
     /// Lost claims by the UID of what they lost: they are settled again when it is seen.
     lost_to: BTreeMap<Uid, BTreeSet<Uid>>,
     /// References that a resource had until a moment ago, of claims that are bound to it; empty between turns.
@@ -299,6 +302,7 @@ impl Engine {
             gone: BTreeSet::new(),
             gone_order: VecDeque::new(),
             makers: BTreeMap::new(),
+            contests: BTreeMap::new(),
             lost_to: BTreeMap::new(),
             publishing: BTreeMap::new(),
             unpublished: BTreeMap::new(),

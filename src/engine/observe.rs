@@ -514,6 +514,7 @@ impl Engine {
     }
 
     fn claim_gone(&mut self, uid: &Uid) {
+        self.contests.remove(uid);
         let Some(claim) = self.state.remove_claim(uid) else { return };
         self.drop_binding(uid);
         for name in provisioned_names(&claim) {

@@ -13,6 +13,7 @@ use crate::model::{
     Claim, ClaimPhase, Kind, Meta, Name, PartKey, Resource, ResourcePhase, Time, TypeId, Uid,
 };
 use crate::scheduler::{spec_at_binding, unmet};
+use std::sync::Arc;
 
 impl Engine {
     /// Takes every touched object one step on. Says whether there was any.
@@ -59,7 +60,11 @@ impl Engine {
             None | Some(Binding::Waiting(None) | Binding::Assumed { .. } | Binding::Unmanaged { .. }) => None,
             Some(Binding::Waiting(Some(refused))) => {
                 let side = ClaimSide::Pending { reason: refused.reason, message: &refused.refusal.message };
-                plan_claim(&claim, &side, now)
+                let change = plan_claim(&claim, &side, now);
+                let refusal = Arc::clone(&refused.refusal);
+                let is_contested = (change.is_some() || !self.contests.is_empty())
+                    && self.is_contested(&claim, &refusal.message, now);
+                change.filter(|_| !is_contested)
             }
             Some(Binding::Provisioning { class, resource }) => {
                 let (class, resource) = (class.clone(), resource.clone());

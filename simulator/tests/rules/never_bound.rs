@@ -223,3 +223,22 @@ fn a_claim_that_names_a_resource_of_a_class_is_tried_once_that_class_is_the_defa
     });
     assert_eq!((run.outcome("c").as_str(), run.bound_after_flush()), ("-> r", 0));
 }
+
+/// As a second controller does that manages another system namespace: each would correct the other without end.
+#[test]
+fn a_refusal_that_another_client_overwrites_is_written_with_pauses() {
+    let mut run = world().resource("r", db(1)).claim("c", asks(2)).settle();
+    let (ours, before) = (run.message("c"), run.lab.writes());
+    for n in 0..50 {
+        run.edit(CLAIM, "c", |object| {
+            object.body["status"]["conditions"][0]["message"] = json!(format!("0/0 resources fit {n}"));
+        });
+    }
+    assert!(run.lab.writes() - before <= 5, "{} writes", run.lab.writes() - before);
+    assert_eq!(run.notes("c").iter().filter(|note| **note == "StatusContested").count(), 1);
+    run.lab.advance(3_600_000);
+    assert_eq!(run.message("c"), ours, "it has the last word when the other is quiet");
+    // What is decided anew is written at once.
+    run.put(resource("s", db(2)));
+    assert_eq!(run.outcome("c"), "-> s");
+}
