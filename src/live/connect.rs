@@ -197,6 +197,16 @@ mod tests {
             ("other", "    server: ftp://127.0.0.1", "cluster c1: server: it is not the URL"),
             ("line", "    server: \"https://127.0.0.1:1\\n\"", "cluster c1: server: it is not a URL"),
             (
+                "sni",
+                "    server: https://127.0.0.1:1\n    tls-server-name: 'a b'",
+                "cluster c1: tls-server-name: ",
+            ),
+            (
+                "proxy",
+                "    server: https://127.0.0.1:1\n    proxy-url: http://127.0.0.1:2",
+                "cluster c1: proxy-url: ",
+            ),
+            (
                 "ca",
                 "    server: https://127.0.0.1:1\n    certificate-authority-data: '%%'",
                 "cluster c1: certificate-authority: its data is not base64",

@@ -13,6 +13,7 @@ use kube::config::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Kubeconfigs read as one, and which file each user and each cluster is from.
@@ -65,10 +66,12 @@ impl Kubeconfigs {
         let (user, cluster) = self.names_in(context);
         let user_error = self.explains(&self.users, "user", user.as_deref());
         let cluster_error = self.explains(&self.clusters, "cluster", cluster.as_deref());
+        let mut has_proxy = false;
         let find_cluster =
             self.merged.clusters.iter_mut().find(|named| Some(&named.name) == cluster.as_ref());
         if let Some(cluster) = find_cluster.and_then(|named| named.cluster.as_mut()) {
             prepare_cluster(cluster).map_err(&cluster_error)?;
+            has_proxy = cluster.proxy_url.as_ref().is_some_and(|proxy| !proxy.is_empty());
         }
         let find_user = self.merged.auth_infos.iter_mut().find(|named| Some(&named.name) == user.as_ref());
         if let Some(user) = find_user.and_then(|named| named.auth_info.as_mut()) {
@@ -83,6 +86,15 @@ impl Kubeconfigs {
             None => Error::Connect(format!("kubeconfig {}: {}", all.join(", "), without_content(&error))),
         };
         let mut config = Config::from_custom_kubeconfig(self.merged, &options).await.map_err(failed)?;
+        // Of this machine no proxy is asked, as by Kubernetes' own client.
+        if !has_proxy && is_loopback(&config.cluster_url) {
+            config.proxy_url = None;
+        }
+        if config.proxy_url.is_some() {
+            let why = "it, or HTTPS_PROXY, names a proxy, and proxies are not supported: unset it and reach the API server \
+                       without one";
+            return Err(cluster_error(Wrong::new("proxy-url", why)));
+        }
         check_authority(&config).map_err(&cluster_error)?;
         check_identity(&config).map_err(&user_error)?;
         let user = exec_plugin::with_lasting_token(config.auth_info).await;
@@ -121,6 +133,11 @@ fn prepare_cluster(cluster: &mut Cluster) -> Result<(), Wrong> {
     cluster.certificate_authority_data.as_mut().map(join_lines);
     drop_empty(&mut cluster.certificate_authority_data);
     drop_empty(&mut cluster.certificate_authority);
+    drop_empty(&mut cluster.tls_server_name);
+    let is_name = |name: &String| rustls::pki_types::ServerName::try_from(name.as_str()).is_ok();
+    if cluster.tls_server_name.as_ref().is_some_and(|name| !is_name(name)) {
+        return Err(Wrong::new("tls-server-name", "it is not the name of a host"));
+    }
     let Some(server) = &cluster.server else { return Ok(()) };
     let help = "write https://HOST:PORT without spaces and line breaks";
     let uri: Uri = server.parse().map_err(|_| Wrong::new("server", format!("it is not a URL: {help}")))?;
@@ -128,6 +145,11 @@ fn prepare_cluster(cluster: &mut Cluster) -> Result<(), Wrong> {
         (Some("https" | "http"), Some(host)) if !host.is_empty() => Ok(()),
         (_, _) => Err(Wrong::new("server", format!("it is not the URL of an API server: {help}"))),
     }
+}
+
+fn is_loopback(server: &Uri) -> bool {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Repairs what Kubernetes' own client would accept, and refuses what no request can carry.

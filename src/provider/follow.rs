@@ -286,7 +286,7 @@ mod tests {
         let _logged = tracing::subscriber::set_default(warnings.clone());
         let (refused, asked) = (Arc::new(AtomicUsize::new(3)), Arc::new(AtomicUsize::new(0)));
         let client = api(Arc::clone(&refused), Arc::clone(&asked));
-        let said: Arc<Mutex<Vec<(String, Option<String>)>>> = Arc::default();
+        let said = Arc::new(Mutex::new(Vec::<(String, Option<String>)>::new()));
         let kept = Arc::clone(&said);
         let report = WatchReport::new(move |kind, why| {
             kept.lock().unwrap().push((kind.to_owned(), why.map(str::to_owned)));

@@ -33,3 +33,42 @@ async fn only_loopback_is_served_unless_told_otherwise() {
     let refused = Embedded::in_memory().serve("0.0.0.0:0".parse().expect("an address")).await;
     assert!(matches!(refused, Err(Error::NotLoopback(_))));
 }
+
+/// A kubeconfig with the certificate of one key and another key, as after half of a rotation.
+#[tokio::test]
+async fn a_key_that_is_not_of_its_certificate_is_told_with_its_field() {
+    let (one, other) =
+        (rcgen::KeyPair::generate().expect("a key"), rcgen::KeyPair::generate().expect("a key"));
+    let certificate = rcgen::CertificateParams::default().self_signed(&one).expect("a certificate");
+    let folder = std::env::temp_dir().join(format!("conductor-identity-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file can be written");
+    write("crt", &certificate.pem());
+    write("one", &one.serialize_pem());
+    write("other", &other.serialize_pem());
+    let config = |key: &str| {
+        write(
+            "config",
+            &format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{{name: x, context: {{cluster: c, user: me}}}}]\n\
+                 clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:1'}}}}]\n\
+                 users: [{{name: me, user: {{client-certificate: crt, client-key: {key}}}}}]\n"
+            ),
+        );
+    };
+    let path = folder.join("config");
+    for (key, expected) in
+        [("other", "client-key: it does not belong"), ("crt", "client-key: it holds no private key")]
+    {
+        config(key);
+        let told = conductor::live::find_cluster(Some(&path), None).await.expect_err("it cannot be used");
+        let told = told.to_string();
+        assert!(told.contains(&format!("{}: user me: {expected}", path.display())), "{told}");
+        assert!(!told.contains("BEGIN"), "{told}");
+    }
+    config("one");
+    let found = conductor::live::find_cluster(Some(&path), None).await.expect("it can be used");
+    conductor::live::connect(found).expect("a client can be made");
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
