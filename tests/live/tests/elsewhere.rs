@@ -54,7 +54,15 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
     for name in ["one", "two"] {
         put_pair(&turn, name).await;
     }
-    let before = [bound(&turn, "one").await, bound(&turn, "two").await];
+    let before = bound(&turn, "one").await;
+    bound(&turn, "two").await;
+    // It waits, and each of the two refuses it in words of its own.
+    turn.put(json!({
+        "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
+        "metadata": {"name": "waits", "namespace": "both"},
+        "spec": {"engine": "postgresql", "version": ">= 99"},
+    }))
+    .await;
 
     let calls = Calls::default();
     let options = Options { lease: None, system_namespace: "elsewhere".to_owned(), ..Options::default() };
@@ -71,6 +79,12 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
         );
         assert!(text.contains("its system namespace is elsewhere"), "{text}");
     }
+    let contested = until("the contest is reported", async || {
+        Some(notes(&turn, "StatusContested").await).filter(|notes| !notes.is_empty())
+    })
+    .await;
+    let text = contested[0]["note"].as_str().unwrap_or_default();
+    assert!(text.contains("a second controller with another system namespace"), "{text}");
     // What begins while both run is decided by the one that can see the resource.
     put_pair(&turn, "three").await;
     bound(&turn, "three").await;
@@ -80,11 +94,15 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
     second.stop().await.expect("it stops when asked to");
 
     let after = bound(&turn, "one").await;
-    assert_eq!(after.data["status"], before[0].data["status"], "nothing was written to it");
+    assert_eq!(after.data["status"], before.data["status"], "nothing was written to it");
     assert_eq!(bound(&turn, "three").await.data["status"]["resourceRef"]["name"], "three");
     assert!(notes(&turn, "Lost").await.is_empty(), "no claim was lost for a moment");
     let to_bound =
         calls.writes().into_iter().filter(|call| call.path.contains("relationaldatabaseclaims/one"));
     assert_eq!(to_bound.count(), 0, "{:#?}", calls.writes());
+    let contest =
+        calls.writes().into_iter().filter(|call| call.path.contains("relationaldatabaseclaims/waits"));
+    let count = contest.count();
+    assert!(count < 100, "{count} writes to a claim that waits");
     first.stop().await.expect("it stops when asked to");
 }
