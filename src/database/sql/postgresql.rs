@@ -44,7 +44,7 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             ];
             // With the first there is nothing yet.
             let more = (*generation > 1).then(|| take_over(names));
-            [reset_settings(Holder::User(user)), Batch::server(&set)].into_iter().chain(more).collect()
+            [reset_settings(Holder::Member(user)), Batch::server(&set)].into_iter().chain(more).collect()
         }
         Step::Revoke(user) => revoke(names.user(*user)),
         Step::EndRights { .. } => {
@@ -132,6 +132,8 @@ fn become_owner(names: &Names, user: &Identifier) -> String {
 pub(super) enum Holder<'a> {
     /// A user's, in every database and in one.
     User(&'a Identifier),
+    /// The same of one that becomes the owner as it logs in: that is set anew right after.
+    Member(&'a Identifier),
     /// A database's, for every login.
     Database(&'a Identifier),
 }
@@ -149,7 +151,7 @@ const CHOSEN: &str = "FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.
 /// could log in with them.
 pub(super) fn reset_settings(of: Holder<'_>) -> Batch {
     let (statement, whose) = match of {
-        Holder::User(user) => (
+        Holder::User(user) | Holder::Member(user) => (
             "pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE \
              pg_catalog.format(' IN DATABASE %I', d.datname) END, n.name)",
             format!("r.rolname = {}", text(user)),
@@ -159,7 +161,11 @@ pub(super) fn reset_settings(of: Holder<'_>) -> Batch {
             format!("s.setrole = 0 AND d.datname = {}", text(database)),
         ),
     };
-    Batch { at: At::EachRow, text: format!("SELECT {statement} {CHOSEN} AND {whose}") }
+    let but = match of {
+        Holder::Member(_) => " AND NOT (n.name = 'role' AND s.setdatabase = 0)",
+        Holder::User(_) | Holder::Database(_) => "",
+    };
+    Batch { at: At::EachRow, text: format!("SELECT {statement} {CHOSEN} AND {whose}{but}") }
 }
 
 /// The question for what sessions of a user in a database begin with, as statements that a superuser can end it with.
@@ -460,7 +466,7 @@ mod tests {
             REVOKE ALL ON DATABASE "C" FROM PUBLIC; ALTER DATABASE "C" WITH CONNECTION LIMIT 9
             in it: SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON TABLES TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON SEQUENCES TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON FUNCTIONS TO "C"; ALTER DEFAULT PRIVILEGES FOR ROLE "C_a", "C_b" GRANT ALL ON SCHEMAS TO "C"; DO $$ BEGIN REVOKE EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea) FROM PUBLIC; GRANT EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea) TO "C"; IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'C_w') THEN GRANT EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea) TO "C_w"; END IF; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$; CREATE SCHEMA IF NOT EXISTS conductor; GRANT USAGE ON SCHEMA conductor TO "C"; DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.sessions()') IS NULL THEN CREATE FUNCTION conductor.sessions() RETURNS SETOF pg_catalog.pg_stat_activity LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ SELECT s.* FROM pg_catalog.pg_stat_activity s WHERE s.usename IN ('C_a', 'C_b') AND s.datname = pg_catalog.current_database() $f$; REVOKE ALL ON FUNCTION conductor.sessions() FROM PUBLIC; GRANT EXECUTE ON FUNCTION conductor.sessions() TO "C"; END IF; END $do$; DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.cancel(integer)') IS NULL THEN CREATE FUNCTION conductor.cancel(process integer) RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ SELECT pg_catalog.pg_cancel_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.pid = process AND s.usename IN ('C_a', 'C_b') AND s.datname = pg_catalog.current_database() $f$; REVOKE ALL ON FUNCTION conductor.cancel(integer) FROM PUBLIC; GRANT EXECUTE ON FUNCTION conductor.cancel(integer) TO "C"; END IF; END $do$; DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.terminate(integer)') IS NULL THEN CREATE FUNCTION conductor.terminate(process integer) RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.pid = process AND s.usename IN ('C_a', 'C_b') AND s.datname = pg_catalog.current_database() $f$; REVOKE ALL ON FUNCTION conductor.terminate(integer) FROM PUBLIC; GRANT EXECUTE ON FUNCTION conductor.terminate(integer) TO "C"; END IF; END $do$; CREATE SCHEMA IF NOT EXISTS "audit" AUTHORIZATION "C"; SET LOCAL search_path = public; CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
             COMMENT ON DATABASE "C" IS 'conductor:u''1 2d63af0e0eedcaa5'
-            SELECT pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE pg_catalog.format(' IN DATABASE %I', d.datname) END, n.name) FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed')) AND r.rolname = 'C_b'
+            SELECT pg_catalog.format('ALTER ROLE %I%s RESET %I', r.rolname, CASE WHEN d.datname IS NULL THEN '' ELSE pg_catalog.format(' IN DATABASE %I', d.datname) END, n.name) FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed')) AND r.rolname = 'C_b' AND NOT (n.name = 'role' AND s.setdatabase = 0)
             ALTER ROLE "C_b" LOGIN CONNECTION LIMIT -1 VALID UNTIL 'infinity' PASSWORD 'SCRAM-SHA-256$1'; ALTER ROLE "C_b" SET role = 'C'; COMMENT ON ROLE "C_b" IS 'conductor:u''1 7'
             SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL lock_timeout = '2s'; REASSIGN OWNED BY "C_a", "C_b" TO "C"
             ALTER ROLE "C_a" NOLOGIN

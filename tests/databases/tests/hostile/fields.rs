@@ -368,6 +368,7 @@ fn steps(request: Option<&Request>) -> Vec<Step> {
         Step::Seal,
         Step::Rename,
         Step::Restore { is_renamed: true },
+        Step::PutBackLimits,
         Step::DropDatabase { is_renamed: false },
         Step::DropUser(User::A),
         Step::DropUser(User::B),
