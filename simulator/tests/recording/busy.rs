@@ -89,7 +89,7 @@ fn every_forged_decision_of_a_busy_recording_is_found() {
 
 /// What happens at one time in a history without an engine.
 enum Step {
-    Put(Object),
+    Put(Box<Object>),
     /// A hand gives a claim so many GiB of a resource, and the object says so.
     Give(String, String, usize),
 }
@@ -112,7 +112,7 @@ fn by_hand(path: &Path, objects: Vec<Object>, steps: impl IntoIterator<Item = Ve
     for (at, steps) in steps.into_iter().enumerate() {
         for step in steps {
             let event = match step {
-                Step::Put(object) => Some(world.put(object)),
+                Step::Put(object) => Some(world.put(*object)),
                 Step::Give(name, given, gib) => {
                     let id = uid(Kind::Claim(TYPE), "team", &name);
                     world.edit(kind, &ObjectKey::new(SYSTEM, given), |resource| {
@@ -136,8 +136,8 @@ fn by_hand(path: &Path, objects: Vec<Object>, steps: impl IntoIterator<Item = Ve
 /// Each claim is given what a hand chooses.
 fn chosen_by_hand(path: &Path, choose: impl Fn(usize) -> String) {
     let steps = |at: usize| {
-        let comes = Step::Put(claim(&named(at), wants(1 + at)));
-        vec![Step::Put(noise(at)), comes, Step::Give(named(at), choose(at), 1)]
+        let comes = Step::Put(Box::new(claim(&named(at), wants(1 + at))));
+        vec![Step::Put(Box::new(noise(at))), comes, Step::Give(named(at), choose(at), 1)]
     };
     by_hand(path, databases(), (0..CLAIMS).map(steps));
 }
@@ -223,7 +223,7 @@ fn small_and_large(path: &Path, steps: impl IntoIterator<Item = Vec<Step>>) -> V
 #[test]
 fn a_choice_is_explained_by_what_was_bound_before_it_in_the_recording() {
     let path = folder("order").join("x.rec");
-    let comes = |name: &str, gib: usize| Step::Put(claim(name, wants(gib)));
+    let comes = |name: &str, gib: usize| Step::Put(Box::new(claim(name, wants(gib))));
     let gives = |name: &str, to: &str, gib: usize| Step::Give(name.to_owned(), to.to_owned(), gib);
     let together = || vec![comes("small", 2), comes("large", 11)];
     let larger_first = [together(), vec![gives("large", "second", 11)], vec![gives("small", "second", 2)]];
