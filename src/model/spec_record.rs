@@ -6,8 +6,12 @@ use super::key::Name;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maps whose fields are recorded one by one.
-const OPEN: [&str; 3] = ["resources", "resources.requests", "parameters"];
+/// Maps whose fields are recorded one by one: in what, by which name, and both together.
+const OPEN: [(&str, &str, &str); 3] = [
+    ("", "resources", "resources"),
+    ("resources", "requests", "resources.requests"),
+    ("", PARAMETERS, PARAMETERS),
+];
 /// The field of what a claim hands to templates and to databases on servers.
 const PARAMETERS: &str = "parameters";
 /// How a record begins that has no digests.
@@ -16,6 +20,8 @@ const EDITED: &str = "edited: ";
 const RESOURCE_NAME: &str = "resourceName";
 /// More fields than this are recorded together, under the map that they are in.
 const FIELDS_MAX: usize = 64;
+/// So long are most records.
+const LENGTH_USUAL: usize = 192;
 /// The longest name of a field that is recorded by itself.
 const NAME_MAX: usize = 63;
 
@@ -26,11 +32,11 @@ pub struct SpecRecord(Name);
 impl SpecRecord {
     /// The record of a spec.
     pub fn of(spec: &Value) -> SpecRecord {
-        let mut fields = BTreeMap::new();
+        let mut writer = Writer { text: String::with_capacity(LENGTH_USUAL), ..Writer::default() };
         if let Some(spec) = spec.as_object() {
-            record("", spec, &mut fields);
+            writer.record("", spec);
         }
-        SpecRecord::write(&fields)
+        writer.finish()
     }
 
     /// A record as it was written.
@@ -92,39 +98,68 @@ impl SpecRecord {
     fn fields(&self) -> BTreeMap<&str, &str> {
         self.0.split(' ').filter_map(|word| word.rsplit_once('=')).collect()
     }
-
-    fn write(fields: &BTreeMap<String, u32>) -> SpecRecord {
-        let words: Vec<String> =
-            fields.iter().map(|(field, digest)| format!("{field}={digest:08x}")).collect();
-        SpecRecord(Name::from(words.join(" ")))
-    }
 }
 
-fn record(path: &str, map: &Map<String, Value>, fields: &mut BTreeMap<String, u32>) {
-    let is_ours = |name: &str| path.is_empty() && name == RESOURCE_NAME;
-    for (name, value) in map.iter().filter(|(name, value)| !is_ours(name) && !is_absent(path, value)) {
-        let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        match value {
-            Value::Object(map) if OPEN.contains(&inner.as_str()) => record(&inner, map, fields),
-            // A list of names is recorded name by name: one may be added where another cannot be taken off.
-            Value::Array(items)
-                if path == PARAMETERS
-                    && is_plain(path, name)
-                    && fields.len() + items.len() < FIELDS_MAX
-                    && items.iter().all(|item| item.as_str().is_some_and(|item| is_plain(path, item))) =>
-            {
-                let names = items.iter().filter_map(Value::as_str);
-                fields.extend(names.map(|item| (format!("{inner}.{item}"), digest(item))));
-            }
-            _ if is_plain(path, name) && fields.len() < FIELDS_MAX => {
-                fields.insert(inner, digest(&value.to_string()));
-            }
-            _ => {
-                let together = if path.is_empty() { "others" } else { path };
-                let digests = fields.entry(together.to_owned()).or_default();
-                *digests = digests.wrapping_add(digest(&format!("{inner}={value}")));
+/// Writes a record. Every claim that is read has one, so that this is done in one go.
+#[derive(Default)]
+struct Writer {
+    text: String,
+    count: usize,
+    /// What has no words of its own, by the map that it is in.
+    together: BTreeMap<&'static str, u32>,
+}
+
+impl Writer {
+    fn record(&mut self, path: &'static str, map: &Map<String, Value>) {
+        let is_ours = |name: &str| path.is_empty() && name == RESOURCE_NAME;
+        for (name, value) in map.iter().filter(|(name, value)| !is_ours(name) && !is_absent(path, value)) {
+            let open = OPEN.iter().find(|(within, open, _)| *within == path && open == name);
+            match (value, open) {
+                (Value::Object(map), Some((.., inner))) => self.record(inner, map),
+                // A list of names is recorded name by name: one may be added where another cannot be taken off.
+                (Value::Array(items), _) if self.takes_names(path, name, items) => {
+                    for item in items.iter().filter_map(Value::as_str) {
+                        self.add((path, name, item), fold(SEED, item.as_bytes()));
+                    }
+                }
+                _ if is_plain(path, name) && self.count < FIELDS_MAX => {
+                    self.add((path, name, ""), fold_value(SEED, value));
+                }
+                _ => {
+                    let all = self.together.entry(if path.is_empty() { "others" } else { path }).or_default();
+                    *all = all.wrapping_add(fold_value(fold(SEED, name.as_bytes()), value));
+                }
             }
         }
+    }
+
+    fn takes_names(&self, path: &str, name: &str, items: &[Value]) -> bool {
+        path == PARAMETERS
+            && is_plain(path, name)
+            && self.count + items.len() < FIELDS_MAX
+            && items.iter().all(|item| item.as_str().is_some_and(|item| is_plain(path, item)))
+    }
+
+    fn add(&mut self, (path, name, item): (&str, &str, &str), digest: u32) {
+        self.count += 1;
+        let is_first = self.text.is_empty();
+        self.text.reserve(path.len() + name.len() + item.len() + 12);
+        self.text.push_str(if is_first { "" } else { " " });
+        self.text.push_str(path);
+        self.text.push_str(if path.is_empty() { "" } else { "." });
+        self.text.push_str(name);
+        self.text.push_str(if item.is_empty() { "" } else { "." });
+        self.text.push_str(item);
+        self.text.push('=');
+        let hex = |shift: u32| char::from(b"0123456789abcdef"[(digest >> shift & 0xf) as usize]);
+        [28, 24, 20, 16, 12, 8, 4, 0].into_iter().for_each(|shift| self.text.push(hex(shift)));
+    }
+
+    fn finish(mut self) -> SpecRecord {
+        for (path, digest) in std::mem::take(&mut self.together) {
+            self.add(("", path, ""), digest);
+        }
+        SpecRecord(Name::from(self.text))
     }
 }
 
@@ -141,14 +176,37 @@ fn is_absent(path: &str, value: &Value) -> bool {
 }
 
 fn is_plain(path: &str, name: &str) -> bool {
-    let also = if path == PARAMETERS { "-_" } else { "-_./" };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
-    !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(is_plain)
+    let also = if path == PARAMETERS { &b"-_"[..] } else { b"-_./" };
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || also.contains(&b);
+    !name.is_empty() && name.len() <= NAME_MAX && name.bytes().all(is_plain)
 }
 
 /// FNV-1a: it tells an edit from none, and hides nothing.
-fn digest(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+const SEED: u32 = 0x811c_9dc5;
+
+fn fold(digest: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(digest, |digest, byte| (digest ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Each kind of value begins and ends in its own way, so that no two are the same bytes.
+fn fold_value(digest: u32, value: &Value) -> u32 {
+    match value {
+        Value::Null => fold(digest, b"n"),
+        Value::Bool(flag) => fold(digest, if *flag { b"t" } else { b"f" }),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), ..) => fold(fold(digest, b"i"), &number.to_le_bytes()),
+            (None, Some(number), _) => fold(fold(digest, b"u"), &number.to_le_bytes()),
+            (None, None, number) => fold(fold(digest, b"d"), &number.unwrap_or_default().to_le_bytes()),
+        },
+        Value::String(text) => fold(fold(fold(digest, b"s"), text.as_bytes()), b"\xff"),
+        Value::Array(items) => fold(items.iter().fold(fold(digest, b"["), fold_value), b"]"),
+        Value::Object(fields) => {
+            let field = |digest, (name, value): (&String, &Value)| {
+                fold_value(fold(fold(digest, name.as_bytes()), b"\xff"), value)
+            };
+            fold(fields.iter().fold(fold(digest, b"{"), field), b"}")
+        }
+    }
 }
 
 #[cfg(test)]
