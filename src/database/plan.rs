@@ -17,6 +17,8 @@ use crate::model::Time;
 
 /// How long a user that still has sessions is waited for.
 const SESSIONS_MS: i64 = 60_000;
+/// The same where somebody asked for the change, and waits for it.
+const ASKED_SESSIONS_MS: i64 = 5_000;
 /// How long an application's Secret is waited for before it is looked at again.
 const DELIVERY_MS: i64 = 300;
 /// The same where the Secret is waited for longer than a publication takes.
@@ -291,7 +293,9 @@ pub(super) fn log_in(
                 Step::Wait { until: now.plus_ms(pause), why: Some(UNDELIVERED_HARD.to_owned()) }
             }
             (true, false) => Step::CloseRequest { token: request.token.clone() },
-            (false, false) => guarded(&spare, now, || store(active.other(), Some(request))),
+            (false, false) => {
+                guarded(&spare, now.plus_ms(ASKED_SESSIONS_MS), || store(active.other(), Some(request)))
+            }
         };
     }
     match now >= due {
@@ -299,7 +303,7 @@ pub(super) fn log_in(
         true if deadline.ends_sessions && spare.sessions > 0 && now >= due.plus_ms(deadline.after_ms) => {
             Step::Revoke(active.other())
         }
-        true => guarded(&spare, now, || store(active.other(), None)),
+        true => guarded(&spare, now.plus_ms(SESSIONS_MS), || store(active.other(), None)),
         false => Step::Wait { until: due, why: None },
     }
 }
@@ -316,14 +320,14 @@ pub fn is_overdue((rotation_ms, deadline): (i64, Deadline), ledger: Option<&Ledg
 }
 
 /// A user that still has sessions is not given another password: they could not log in again.
-fn guarded(spare: &SeenUser, now: Time, step: impl FnOnce() -> Step) -> Step {
+fn guarded(spare: &SeenUser, until: Time, step: impl FnOnce() -> Step) -> Step {
     match spare.sessions {
         0 => step(),
         sessions => {
             let why = format!(
                 "the login is not changed yet: {sessions} sessions still use the one before the last"
             );
-            Step::Wait { until: now.plus_ms(SESSIONS_MS), why: Some(why) }
+            Step::Wait { until, why: Some(why) }
         }
     }
 }

@@ -235,8 +235,15 @@ fn a_change_takes_the_user_that_is_not_in_use_and_waits_for_its_sessions() {
     let mut lab = Lab::serving(Dialect::Postgresql);
     lab.now = Time(3 * HOUR);
     lab.user(User::B).sessions = 2;
-    let Step::Wait { why: Some(why), .. } = lab.settle(Goal::Serve) else { panic!("it does not wait") };
+    let waits = |lab: &mut Lab| match lab.settle(Goal::Serve) {
+        Step::Wait { until, why: Some(why) } => (until, why),
+        step => panic!("it does not wait: {step:?}"),
+    };
+    let (later, why) = waits(&mut lab);
     assert!(why.contains("2 sessions"), "{why}");
+    lab.request = Request::read("soft-1");
+    assert!(waits(&mut lab).0 < later, "who asked for the change waits for it");
+    lab.request = None;
     lab.user(User::B).sessions = 0;
     lab.user(User::A).sessions = 9;
     lab.settle(Goal::Serve);
