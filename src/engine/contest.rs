@@ -2,9 +2,9 @@
 //! namespace does: each would correct the other at once, thousands of times a second. After a few times it is written
 //! again only after pauses that grow. What a claim says is all that this is about: nothing else is written twice here.
 
-use super::{Engine, Target};
+use super::{Binding, Engine, Target};
 use crate::api::reasons;
-use crate::model::{Claim, Kind, Name, Time};
+use crate::model::{Claim, Kind, Name, Time, Uid};
 
 /// So often a refusal is corrected at once: somebody may have edited it by hand.
 const AT_ONCE: u32 = 3;
@@ -24,6 +24,15 @@ pub(super) struct Contest {
 }
 
 impl Engine {
+    /// Forgets what was contested of a claim that is refused no longer: what this engine writes to it then is no other
+    /// client's.
+    pub(super) fn end_contest(&mut self, uid: &Uid) {
+        let may_be_refused = matches!(self.bindings.get(uid), None | Some(Binding::Waiting(_)));
+        if !self.contests.is_empty() && !may_be_refused {
+            self.contests.remove(uid);
+        }
+    }
+
     /// Whether the refusal of a claim is not to be written now, because another client overwrites it again and again.
     /// Asked where it is to be written, and where it is there already.
     pub(super) fn is_contested(&mut self, claim: &Claim, message: &str, now: Time) -> bool {

@@ -516,6 +516,14 @@ impl Engine {
     fn claim_gone(&mut self, uid: &Uid) {
         self.contests.remove(uid);
         let Some(claim) = self.state.remove_claim(uid) else { return };
+        if let Some(lost) = &claim.status.resource_uid
+            && let Some(claims) = self.lost_to.get_mut(lost)
+        {
+            claims.remove(uid);
+            if claims.is_empty() {
+                self.lost_to.remove(lost);
+            }
+        }
         self.drop_binding(uid);
         for name in provisioned_names(&claim) {
             self.makers.remove(&(claim.ty, name));

@@ -56,6 +56,7 @@ impl Engine {
     fn sync_claim(&mut self, uid: &Uid, now: Time) {
         let Some(claim) = self.state.claim(uid).cloned() else { return };
         let mut may_wait = false;
+        self.end_contest(uid);
         let change = match self.bindings.get(uid) {
             None | Some(Binding::Waiting(None) | Binding::Assumed { .. } | Binding::Unmanaged { .. }) => None,
             Some(Binding::Waiting(Some(refused))) => {

@@ -185,6 +185,15 @@ fn without_effect(claim: &Claim, entry: &ResourceEntry) -> Vec<String> {
     };
     let is_parameter =
         |field: &&String| field.starts_with(PARAMETERS.trim_end_matches('.')) && !is_followed(field);
+    let is_server = entry.resource.is_server && made_from.is_none();
+    let unknown: Vec<&str> = match is_server {
+        true => claim.spec.parameters().into_iter().filter(|name| !OF_DATABASES.contains(name)).collect(),
+        false => Vec::new(),
+    };
+    let is_unknown = |field: &&String| {
+        let parameter = field.strip_prefix(PARAMETERS).and_then(|field| field.split('.').next());
+        parameter.is_some_and(|parameter| unknown.contains(&parameter))
+    };
     let mut told = Vec::new();
     match &made_from {
         Some(made_from) => {
@@ -194,7 +203,8 @@ fn without_effect(claim: &Claim, entry: &ResourceEntry) -> Vec<String> {
                 format!("spec.{field} was edited after {name} was made, which keeps what it was made from")
             }));
         }
-        None => ignored.extend(edited.iter().filter(is_parameter)),
+        // One that is not used at all is reported below, edited or not.
+        None => ignored.extend(edited.iter().filter(|field| is_parameter(field) && !is_unknown(field))),
     }
     let has_no_effect =
         |field| format!("spec.{field} was edited after the claim was bound: that has no effect any more");
@@ -202,14 +212,10 @@ fn without_effect(claim: &Claim, entry: &ResourceEntry) -> Vec<String> {
     told.extend(edited.iter().filter(is_kept).map(|field| {
         format!("spec.{field} was removed after the claim was bound: what exists of it in the database stays")
     }));
-    if entry.resource.is_server && made_from.is_none() {
-        let unknown =
-            claim.spec.parameters().into_iter().filter(|parameter| !OF_DATABASES.contains(parameter));
-        let known = OF_DATABASES.join(", ");
-        told.extend(unknown.map(|parameter| {
-            format!("spec.parameters.{parameter} is not used: a database on a server takes {known}")
-        }));
-    }
+    let known = OF_DATABASES.join(", ");
+    told.extend(unknown.iter().map(|parameter| {
+        format!("spec.parameters.{parameter} is not used: a database on a server takes {known}")
+    }));
     told
 }
 

@@ -1,5 +1,5 @@
-//! What whoever writes an object is warned about though it is accepted: it is ignored where it is, or its version may have
-//! lost digits. A real API server says the same by the policy `conductor-advice` of `deploy/admission-policy.yaml`.
+//! Warnings about objects that the API accepts: no controller reads the object in its namespace, or its version may have lost
+//! digits. A real API server says the same by the policy `conductor-advice` of `deploy/admission-policy.yaml`.
 //! Deliberately absent: refusing anything.
 
 use super::call::Call;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Of so many bindings at one time every order is tried; of more, the order in which they were written.
 const REORDERED_MAX: usize = 3;
 /// Longer histories of one resource are not tried further back.
-const VERSIONS_MAX: usize = 12;
+const VERSIONS_MAX: usize = 7;
 
 /// What a trial may look at: the replay, the recording, and what the live engine did lately.
 #[derive(Clone, Copy)]
@@ -74,8 +74,12 @@ impl Trial {
     }
 
     fn prefers(&self, stage: &Stage, one: &Version, other: &Version) -> bool {
-        let kinds = [Kind::Namespace, Kind::Profile, Kind::Limits, Kind::Class(self.ty)];
-        let rules = kinds.into_iter().flat_map(|kind| stage.world.of(kind).cloned());
+        let namespace = self.claim.metadata.namespace.as_deref().unwrap_or_default();
+        let its_own = stage.world.get(Kind::Namespace, &ObjectKey::new("", namespace));
+        let limits = stage.world.of(Kind::Limits);
+        let limits = limits.filter(|limits| limits.metadata.namespace.as_deref() == Some(namespace));
+        let of_all = [Kind::Profile, Kind::Class(self.ty)].into_iter().flat_map(|kind| stage.world.of(kind));
+        let rules = of_all.chain(its_own).chain(limits).cloned();
         let holders: BTreeMap<&str, &Object> = [one, other]
             .into_iter()
             .flat_map(|v| v.holders.iter().map(|(uid, o)| (uid.as_str(), o)))
