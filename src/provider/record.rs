@@ -4,7 +4,7 @@
 use super::clock;
 use super::desk::{Desk, record_name};
 use super::pass::policy;
-use super::rotation::{self, IN_TIME, Rotation};
+use super::rotation::{self, Report, Rotation};
 use super::server::Server;
 use super::trouble::Trouble;
 use super::world::{self, Assignment};
@@ -14,12 +14,10 @@ use crate::api::database::logical::{
 };
 use crate::api::database::{API_VERSION, DATABASE_ID, UNDELETE};
 use crate::api::reasons::ready::LOGIN_REVOKED;
-use crate::api::status::Condition;
 use crate::database::ledger::Ledger;
 use crate::database::names::Names;
 use crate::database::rules::chosen;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time as MetaTime};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -201,41 +199,18 @@ fn status(
     ledger: Option<&Ledger>,
 ) -> LogicalDatabaseStatus {
     let names = names_of(&record.spec);
-    let is_ready = told.phase == Some(DatabasePhase::Ready);
-    let word = if is_ready { "True" } else { "False" };
-    let before = |of: &str| was.conditions.as_ref().and_then(|all| all.iter().find(|c| c.type_ == of));
-    let condition = |of: &str, word: &str, reason: &str, message: String| {
-        let since = before(of).filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
-        Condition {
-            type_: of.to_owned(),
-            status: word.to_owned(),
-            reason: reason.to_owned(),
-            message,
-            last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
-            observed_generation: None,
-        }
-    };
-    let in_time = match told.rotation {
-        None => before(IN_TIME).cloned(),
-        Some(rotation) => {
-            rotation.told().map(|(word, reason, message)| condition(IN_TIME, word, reason, message))
-        }
-    };
-    // First: commands read it there.
-    let conditions = [Some(condition("Ready", word, told.reason, told.message)), in_time];
-    let conditions = conditions.into_iter().flatten().collect();
+    let Told { phase, reason, message, rotation } = told;
+    let report = Report { is_ready: phase == Some(DatabasePhase::Ready), reason, message, rotation };
+    let conditions = report.conditions(was.conditions.as_deref(), None);
     let user = ledger.and_then(|ledger| ledger.active).map(|user| names.user(user).to_string());
     LogicalDatabaseStatus {
-        phase: told.phase.or(was.phase),
+        phase: phase.or(was.phase),
         created_at: was.created_at,
         rotated_at: ledger.and_then(|ledger| ledger.rotated_at).map(clock::write),
         username: user,
         // One of which nobody knows how it stands keeps the time that its quarantine is counted from.
         quarantined_at: was.quarantined_at.filter(|_| {
-            !matches!(
-                told.phase,
-                Some(DatabasePhase::Ready | DatabasePhase::Retained | DatabasePhase::Pending)
-            )
+            !matches!(phase, Some(DatabasePhase::Ready | DatabasePhase::Retained | DatabasePhase::Pending))
         }),
         rotation_done: ledger.and_then(|ledger| ledger.done.clone()),
         rotation_revoked: ledger.and_then(|ledger| ledger.revoked.clone()),

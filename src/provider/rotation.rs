@@ -3,13 +3,16 @@
 use super::clock;
 use super::figures::Figures;
 use crate::api::database::logical::ServerRef;
+use crate::api::status::Condition;
 use crate::database::ledger::Ledger;
 use crate::database::plan::{is_due, is_overdue};
 use crate::database::rules::Deadline;
 use crate::database::sql::Dialect;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
+use k8s_openapi::jiff::Timestamp;
 
 /// The condition that says whether a login changes in time.
-pub(super) const IN_TIME: &str = "RotationInTime";
+const IN_TIME: &str = "RotationInTime";
 /// What is told between the end of the old logins and the next one.
 pub(super) const REVOKED: &str =
     "every login is revoked, and its sessions are ended; another login is on its way";
@@ -22,14 +25,41 @@ pub(super) enum Rotation {
     None,
 }
 
-impl Rotation {
-    /// The condition: its status, reason and message.
-    pub fn told(self) -> Option<(&'static str, &'static str, String)> {
-        match self {
-            Rotation::None => None,
-            Rotation::OnTime => Some(("True", "OnTime", "its login changes in time".to_owned())),
-            Rotation::Overdue(message) => Some(("False", "Overdue", message)),
-        }
+/// What an object with a login reports: whether it is ready, and whether its login changes in time.
+pub(super) struct Report<'a> {
+    pub is_ready: bool,
+    pub reason: &'a str,
+    pub message: String,
+    /// Unknown where no pass came to its end: then the condition stays as it is.
+    pub rotation: Option<Rotation>,
+}
+
+impl Report<'_> {
+    /// The conditions. `Ready` is the first, because commands read it there. One whose status stays keeps its time.
+    pub fn conditions(self, before: Option<&[Condition]>, generation: Option<i64>) -> Vec<Condition> {
+        let find = |of: &str| before.and_then(|all| all.iter().find(|c| c.type_ == of));
+        let condition = |of: &str, is_true: bool, reason: &str, message: String| {
+            let status = if is_true { "True" } else { "False" };
+            let since = find(of).filter(|c| c.status == status).map(|c| c.last_transition_time.clone());
+            Condition {
+                type_: of.to_owned(),
+                status: status.to_owned(),
+                reason: reason.to_owned(),
+                message,
+                last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
+                observed_generation: generation,
+            }
+        };
+        let in_time = match self.rotation {
+            None => find(IN_TIME).cloned(),
+            Some(Rotation::None) => None,
+            Some(Rotation::OnTime) => {
+                Some(condition(IN_TIME, true, "OnTime", "its login changes in time".to_owned()))
+            }
+            Some(Rotation::Overdue(message)) => Some(condition(IN_TIME, false, "Overdue", message)),
+        };
+        let ready = condition("Ready", self.is_ready, self.reason, self.message);
+        [Some(ready), in_time].into_iter().flatten().collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! One pass over one role: whether it gets its login, then step after step. Nothing is taken away on the word of a
 //! copy: that a grant or a claim is gone is asked live first.
 
-use super::status::{self, Login, Told, made_on};
+use super::status::{self, Login, made_on};
 use super::{Roles, claimed, grants, read_grant, roles};
 use crate::api::database::ROTATE;
 use crate::api::database::logical::{DatabasePhase, LogicalDatabaseSpec, LogicalDatabaseStatus};
@@ -14,7 +14,7 @@ use crate::database::sql::{Extras, role as sql};
 use crate::provider::book::{Book, Owners};
 use crate::provider::pass::Next;
 use crate::provider::pool::Session;
-use crate::provider::rotation::{Changing, Rotation};
+use crate::provider::rotation::{Changing, Report, Rotation};
 use crate::provider::secret::verifier;
 use crate::provider::server::{self, Server};
 use crate::provider::trial::require_login;
@@ -55,9 +55,9 @@ impl Roles {
         {
             let (reason, message) = (trouble.reason(), trouble.to_string());
             let rotation = self.judge_failed(&role, &message);
-            let told = Told { is_ready: false, reason, message, rotation };
-            // What cannot be told now is told by the next pass.
-            let _ = status::tell(desk, &role, told, Login::AsBefore).await;
+            let report = Report { is_ready: false, reason, message, rotation };
+            // What cannot be reported now, the next pass reports.
+            let _ = status::tell(desk, &role, report, Login::AsBefore).await;
         }
         outcome
     }
@@ -99,8 +99,8 @@ impl Roles {
                     status::forget(desk, role).await?;
                     return Ok(Next::Rest);
                 }
-                let told = Told { is_ready: false, reason, message, rotation: Some(Rotation::None) };
-                status::tell(desk, role, told, Login::None).await.map(|()| Next::Rest)
+                let report = Report { is_ready: false, reason, message, rotation: Some(Rotation::None) };
+                status::tell(desk, role, report, Login::None).await.map(|()| Next::Rest)
             }
             // Served and without a record: the copies are behind.
             (Standing::Served, None, _) => Err(Trouble::Conflict),
@@ -287,9 +287,9 @@ impl Roles {
         let changing = Changing { dialect, id: &case.wanted.id, rotation_ms, deadline, server };
         let rotation = changing.judge(book.state.as_ref(), why.as_deref(), &self.provider.figures);
         let message = why.unwrap_or_else(|| "its application can log in".to_owned());
-        let told = Told { is_ready: true, reason: "Ready", message, rotation: Some(rotation) };
+        let report = Report { is_ready: true, reason: "Ready", message, rotation: Some(rotation) };
         let login = book.state.as_ref().map_or(Login::None, |ledger| Login::Now(&case.wanted, ledger));
-        status::tell(&self.provider.desk, &case.role, told, login).await?;
+        status::tell(&self.provider.desk, &case.role, report, login).await?;
         let ms = until.0.saturating_sub(clock::now().0);
         Ok(Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
     }
@@ -301,8 +301,8 @@ impl Roles {
         if case.role.metadata.deletion_timestamp.is_none()
             && let Some((reason, message)) = case.why.clone()
         {
-            let told = Told { is_ready: false, reason, message, rotation: Some(Rotation::None) };
-            status::tell(desk, &case.role, told, Login::None).await?;
+            let report = Report { is_ready: false, reason, message, rotation: Some(Rotation::None) };
+            status::tell(desk, &case.role, report, Login::None).await?;
         }
         status::forget(desk, &case.role).await?;
         Ok(Next::Rest)

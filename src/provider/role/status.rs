@@ -5,30 +5,19 @@ use super::roles;
 use crate::api::database::API_VERSION;
 use crate::api::database::role::{DatabaseRole, DatabaseRoleStatus, MadeOn, RoleBinding};
 use crate::api::reasons::ready::LOGIN_REVOKED;
-use crate::api::status::Condition;
 use crate::database::ledger::Ledger;
 use crate::database::role::WantedRole;
 use crate::provider::clock;
 use crate::provider::desk::Desk;
-use crate::provider::rotation::{self, IN_TIME, Rotation};
+use crate::provider::rotation::{self, Report};
 use crate::provider::trouble::Trouble;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time as MetaTime};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 /// Kept until its users are gone.
 const FINALIZER: &str = "database.conductor.io/role";
-
-/// How a role stands.
-pub(super) struct Told<'a> {
-    pub is_ready: bool,
-    pub reason: &'a str,
-    pub message: String,
-    /// Whether its login changes in time; not known where no pass came to its end.
-    pub rotation: Option<Rotation>,
-}
 
 /// The name of the Secret of a role.
 pub(super) fn secret_name(role: &DatabaseRole) -> String {
@@ -86,32 +75,11 @@ pub(super) enum Login<'a> {
 pub(super) async fn tell(
     desk: &Desk,
     role: &DatabaseRole,
-    told: Told<'_>,
+    report: Report<'_>,
     login: Login<'_>,
 ) -> Result<(), Trouble> {
     let was = role.status.clone().unwrap_or_default();
-    let word = if told.is_ready { "True" } else { "False" };
-    let before = |of: &str| was.conditions.as_ref().and_then(|all| all.iter().find(|c| c.type_ == of));
-    let condition = |of: &str, word: &str, reason: &str, message: String| {
-        let since = before(of).filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
-        Condition {
-            type_: of.to_owned(),
-            status: word.to_owned(),
-            reason: reason.to_owned(),
-            message,
-            last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
-            observed_generation: role.metadata.generation,
-        }
-    };
-    let in_time = match told.rotation {
-        None => before(IN_TIME).cloned(),
-        Some(rotation) => {
-            rotation.told().map(|(word, reason, message)| condition(IN_TIME, word, reason, message))
-        }
-    };
-    // First: commands read it there.
-    let conditions = [Some(condition("Ready", word, told.reason, told.message)), in_time];
-    let conditions = conditions.into_iter().flatten().collect();
+    let conditions = report.conditions(was.conditions.as_deref(), role.metadata.generation);
     let is_as_before = matches!(login, Login::AsBefore);
     let of_login = match login {
         Login::None => DatabaseRoleStatus::default(),
@@ -160,8 +128,8 @@ pub(super) async fn revoked(
     ledger: &Ledger,
 ) -> Result<DatabaseRole, Trouble> {
     let message = rotation::REVOKED.to_owned();
-    let told = Told { is_ready: false, reason: LOGIN_REVOKED, message, rotation: None };
-    tell(desk, role, told, Login::Now(wanted, ledger)).await?;
+    let report = Report { is_ready: false, reason: LOGIN_REVOKED, message, rotation: None };
+    tell(desk, role, report, Login::Now(wanted, ledger)).await?;
     let api: Api<DatabaseRole> = Api::namespaced(desk.client.clone(), &role.namespace().unwrap_or_default());
     desk.find(&api, &role.name_any()).await?.ok_or(Trouble::Conflict)
 }
