@@ -80,15 +80,15 @@ crds: tools ## Write crds/ anew from the types
 
 references: tools ## Write docs/reference/ anew from the help, the types and the metrics
 	@mkdir -p docs/reference
-	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor --features live --test references
-	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor --features live --lib the_reference_
+	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor --test references
+	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor-controller --lib the_reference_
 	@UPDATE_REFERENCES=1 $(CARGO) test --package conductor-cli --bin conductor the_reference_
 
 lint: tools ## Check formatting and warnings
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-pure: tools ## Check that the engine needs no client, no clock and no async runtime
+pure: tools ## Check that the pure packages link no client, no randomness and no async runtime
 	@CARGO="$(CARGO)" scripts/check-pure
 
 deny: tools ## Check dependencies: advisories, licences, sources (needs cargo-deny)

@@ -5,8 +5,8 @@ use crate::args::AbandonArguments;
 use crate::{cluster, output};
 use anyhow::{Context, Result, bail, ensure};
 use conductor::api::names::RESOURCE_PROTECTION;
-use conductor::live::Desk;
 use conductor::model::{Kind, ObjectKey, PartKind, TypeId};
+use conductor_controller::Desk;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 

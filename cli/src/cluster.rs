@@ -2,15 +2,14 @@
 
 use crate::args::ClusterArguments;
 use anyhow::{Context, Result};
-use conductor::live;
 use kube::Client;
 
 /// A client for the cluster, and the namespace that its kubeconfig names.
 pub async fn connect(arguments: &ClusterArguments) -> Result<(Client, String)> {
     let ClusterArguments { kubeconfig, context, system_namespace: _ } = arguments;
-    let config = live::find_cluster(kubeconfig.as_deref(), context.as_deref()).await?;
+    let config = conductor_controller::find_cluster(kubeconfig.as_deref(), context.as_deref()).await?;
     let namespace = config.default_namespace.clone();
-    Ok((live::connect(config)?, namespace))
+    Ok((conductor_controller::connect(config)?, namespace))
 }
 
 /// Runs one command's calls to their end.

@@ -5,7 +5,7 @@ use crate::args::{Format, RotateArguments, RotateWhat, UndeleteArguments};
 use crate::sim::split;
 use crate::{cluster, output};
 use anyhow::{Context, Result};
-use conductor::provider::command::{self, Note};
+use conductor_sql::command::{self, Note};
 use std::io::Write;
 use std::time::Duration;
 

@@ -5,7 +5,6 @@ use crate::args::{DiffClassArguments, Format};
 use crate::{cluster, output, table};
 use anyhow::{Context, Result, bail};
 use conductor::lifecycle::{Edit, preview, with_checked_templates};
-use conductor::live;
 use conductor::model::{AllowedKinds, Class, Kind, Name, Object, Resource, TypeId};
 use conductor_simulator::load::{self, LoadOptions};
 use serde::Serialize;
@@ -56,8 +55,8 @@ pub fn class(arguments: &DiffClassArguments) -> Result<ExitCode> {
     let edited = arguments.file.as_ref().map(|file| from_file(file, &arguments.class, system)).transpose()?;
     let (classes, resources) = cluster::block_on(async {
         let (client, _) = cluster::connect(&arguments.cluster).await?;
-        let classes = live::list(&client, Kind::Class(TYPE), None, system).await?;
-        Ok((classes, live::list(&client, Kind::Resource(TYPE), None, system).await?))
+        let classes = conductor_controller::list(&client, Kind::Class(TYPE), None, system).await?;
+        Ok((classes, conductor_controller::list(&client, Kind::Resource(TYPE), None, system).await?))
     })?;
     let known = classes.into_iter().find(|c| c.metadata.name.as_ref() == Some(&arguments.class));
     let Some(object) = edited.or(known) else {

@@ -7,7 +7,6 @@ use crate::{cluster, output};
 use anyhow::Result;
 use conductor::api::reasons;
 use conductor::lifecycle::with_checked_templates;
-use conductor::live;
 use conductor::model::part::AllowedKinds;
 use conductor::model::{Class, Kind, Name, Object, TypeId};
 use k8s_openapi::jiff::Timestamp;
@@ -51,9 +50,9 @@ async fn list(arguments: &GetArguments) -> Result<Vec<Object>> {
             | Kind::Profile
             | Kind::Namespace => None,
         };
-        objects.extend(live::list(&client, kind, within, system).await?);
+        objects.extend(conductor_controller::list(&client, kind, within, system).await?);
         // Who may not look everywhere is not told of what is elsewhere.
-        for stray in live::list_outside(&client, kind, system).await.unwrap_or_default() {
+        for stray in conductor_controller::list_outside(&client, kind, system).await.unwrap_or_default() {
             let of = |text: Option<String>| text.unwrap_or_default();
             let (namespace, name) = (of(stray.metadata.namespace), of(stray.metadata.name));
             output::complain(&format!(

@@ -5,8 +5,8 @@ use crate::args::ImportArguments;
 use crate::{cluster, output};
 use anyhow::{Context, Result, bail, ensure};
 use conductor::api::names;
-use conductor::live::{self, Desk};
 use conductor::model::{Capacity, Kind, Object, ObjectKey, PartKind, TypeId, Version};
+use conductor_controller::Desk;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
@@ -18,7 +18,7 @@ pub fn import(arguments: &ImportArguments) -> Result<()> {
     let wanted = Wanted::read(arguments)?;
     cluster::block_on(async {
         let (client, _) = cluster::connect(&arguments.cluster).await?;
-        let resources = live::list(&client, Kind::Resource(TYPE), None, system).await?;
+        let resources = conductor_controller::list(&client, Kind::Resource(TYPE), None, system).await?;
         let desk = Desk::new(client);
         let found = wanted.look(&desk, &resources).await?;
         let mut out = output::stdout();

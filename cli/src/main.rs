@@ -70,7 +70,7 @@ fn exit(done: anyhow::Result<u8>) -> ExitCode {
 
 /// 1 where a controller that ran cannot go on and may be started again; 2 where it would not help.
 fn code(error: &anyhow::Error) -> u8 {
-    use conductor::live::Error;
+    use conductor_controller::Error;
     if error.is::<demo::NotAsShown>() {
         return 1;
     }

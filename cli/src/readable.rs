@@ -4,7 +4,6 @@
 
 use anyhow::Result;
 use conductor::api::names::CLAIM_PROTECTION;
-use conductor::live;
 use conductor::model::{Kind, Object};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
@@ -26,18 +25,18 @@ pub struct Readable {
 /// # Errors
 /// The claims of the namespace cannot be listed.
 pub async fn read(client: &Client, system_namespace: &str, namespace: &str) -> Result<Readable> {
-    if let Ok(objects) = live::list_all(client, system_namespace).await {
+    if let Ok(objects) = conductor_controller::list_all(client, system_namespace).await {
         return Ok(Readable { objects, has_resources: true, limits: Vec::new() });
     }
     let mut read = Readable { objects: Vec::new(), has_resources: true, limits: Vec::new() };
     let mut knows_all_claims = true;
-    for kind in live::kinds() {
-        let all = live::list(client, kind, None, system_namespace).await;
+    for kind in conductor_controller::kinds() {
+        let all = conductor_controller::list(client, kind, None, system_namespace).await;
         match (kind, all) {
             (_, Ok(objects)) => read.objects.extend(objects),
             (Kind::Claim(_) | Kind::Quota | Kind::Limits, Err(_)) => {
                 knows_all_claims &= !matches!(kind, Kind::Claim(_));
-                let own = live::list(client, kind, Some(namespace), system_namespace).await?;
+                let own = conductor_controller::list(client, kind, Some(namespace), system_namespace).await?;
                 read.objects.extend(own);
             }
             (Kind::Namespace, Err(_)) => read.objects.push(own_namespace(client, namespace).await),

@@ -5,9 +5,9 @@ use crate::adapters;
 use crate::args::{LogFormat, RunArguments};
 use crate::cluster;
 use anyhow::{Context, Result};
-use conductor::live::{self, LeaseOptions, Options};
 use conductor::model::AllowedKinds;
 use conductor::template::Adapters;
+use conductor_controller::{LeaseOptions, Options};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     cluster::block_on(async {
         let stop = stop_on_signal()?;
         let (client, _) = cluster::connect(&arguments.cluster).await?;
-        Ok(live::run(client, options, stop).await?)
+        Ok(conductor_controller::run(client, options, stop).await?)
     })
 }
 

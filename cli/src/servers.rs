@@ -3,7 +3,7 @@
 use crate::args::{CrdFormat, ServersArguments};
 use crate::output;
 use anyhow::{Context, Result};
-use conductor::database::fleet::{Fleet, config_of};
+use conductor_sql_plan::fleet::{Fleet, config_of};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::path::Path;

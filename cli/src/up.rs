@@ -14,9 +14,8 @@ use crate::args::UpArguments;
 use crate::run::{log, stop_on_signal};
 use crate::{cluster, output};
 use anyhow::{Context, Result};
-use conductor::live;
 use conductor::model::Kind;
-use conductor_simulator::embedded::{self, Embedded, Options};
+use conductor_apiserver::{Embedded, Options};
 use databases::Servers;
 use kube::Client;
 use kube::api::ApiResource;
@@ -63,8 +62,10 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
-        let options =
-            live::Options { checks: vec![store(&api)], ..options(arguments, web, address, &servers) };
+        let options = conductor_controller::Options {
+            checks: vec![store(&api)],
+            ..options(arguments, web, address, &servers)
+        };
         let controllers = control(client.clone(), options, stop.clone());
         let controllers = tokio::spawn(controllers);
         if api.restored_system_namespace() {
@@ -102,9 +103,9 @@ fn open(arguments: &UpArguments) -> Result<Embedded> {
 }
 
 /// What keeps it from being served, in the words of the arguments.
-fn refused(error: embedded::Error) -> anyhow::Error {
+fn refused(error: conductor_apiserver::Error) -> anyhow::Error {
     match error {
-        embedded::Error::NotLoopback(address) => anyhow::anyhow!(
+        conductor_apiserver::Error::NotLoopback(address) => anyhow::anyhow!(
             "--listen {address} is not a loopback address: name one such as 127.0.0.1:0, or serve other machines on \
              purpose by --listen-anywhere"
         ),
@@ -113,10 +114,14 @@ fn refused(error: embedded::Error) -> anyhow::Error {
 }
 
 /// Runs the controllers. Who was stopped for a while (Ctrl-Z) has lost the Lease, and stands by for it again.
-async fn control(client: Client, options: live::Options, stop: CancellationToken) -> Result<(), live::Error> {
+async fn control(
+    client: Client,
+    options: conductor_controller::Options,
+    stop: CancellationToken,
+) -> Result<(), conductor_controller::Error> {
     loop {
-        match live::run(client.clone(), options.clone(), stop.clone()).await {
-            Err(live::Error::LeaseLost { .. }) if !stop.is_cancelled() => {
+        match conductor_controller::run(client.clone(), options.clone(), stop.clone()).await {
+            Err(conductor_controller::Error::LeaseLost { .. }) if !stop.is_cancelled() => {
                 let _ = output::say("up        lost the Lease, and stands by for it");
             }
             ended => return ended,
@@ -143,13 +148,13 @@ fn options(
     web: TcpListener,
     address: SocketAddr,
     servers: &Servers,
-) -> live::Options {
-    live::Options {
+) -> conductor_controller::Options {
+    conductor_controller::Options {
         system_namespace: arguments.system_namespace.clone(),
         // `conductor run` may come to the same API: the one that leads is elected as everywhere.
-        lease: Some(live::LeaseOptions {
+        lease: Some(conductor_controller::LeaseOptions {
             namespace: arguments.system_namespace.clone(),
-            ..live::LeaseOptions::default()
+            ..conductor_controller::LeaseOptions::default()
         }),
         identity: IDENTITY.to_owned(),
         listen: Some(address),
@@ -157,14 +162,14 @@ fn options(
         databases: true,
         local_servers: Some(servers.folder()),
         database_config: arguments.database_config.clone(),
-        ..live::Options::default()
+        ..conductor_controller::Options::default()
     }
 }
 
 /// Whether writes are kept, for readiness.
-fn store(api: &Embedded) -> live::Check {
+fn store(api: &Embedded) -> conductor_controller::Check {
     let api = api.clone();
-    live::Check { name: "store", ask: Arc::new(move || api.trouble()) }
+    conductor_controller::Check { name: "store", ask: Arc::new(move || api.trouble()) }
 }
 
 /// The socket of health and metrics.

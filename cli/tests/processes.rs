@@ -2,7 +2,6 @@
 //! reclaims; a leader that was stopped and wakes too late writes nothing; one that is killed under load and
 //! started again forgets nobody. Single calls that go wrong are tried elsewhere.
 
-use conductor::live;
 use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::kinds::{CLAIM, INSTANCE, RESOURCE, api_of};
 use conductor_live::observer::{Observer, State};
@@ -110,8 +109,8 @@ impl Stage {
         }
         run(&["apply", "-f", "-"], &implementation_role().to_string());
         let token = run(&["create", "token", "conductor", "-n", SYSTEM, "--duration=1h"], "");
-        let config = live::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
-        let api = live::connect(config).unwrap();
+        let config = conductor_controller::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
+        let api = conductor_controller::connect(config).unwrap();
         let observer = Observer::start(&api).await.unwrap();
         let mut work = tokio::task::JoinSet::new();
         work.spawn(operator::operate(api.clone()));

@@ -2,8 +2,6 @@
 
 pub mod compare;
 pub mod diff;
-#[cfg(feature = "embedded")]
-pub mod embedded;
 pub mod fuzz;
 pub mod gate;
 pub mod lab;

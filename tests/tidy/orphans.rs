@@ -1,7 +1,7 @@
 //! Which files the compiler sees, and which of them are shipped: `mod` declarations followed as text.
 //! A file that no declaration reaches compiles for nobody and rots.
 
-use crate::source::{Source, Violation, find_word, is_word};
+use crate::source::{PACKAGES, Source, Violation, find_word, is_word};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Files<'a> = BTreeMap<&'a str, &'a Source>;
@@ -16,13 +16,12 @@ pub fn orphans(sources: &[Source]) -> Vec<Violation> {
     .collect()
 }
 
-/// Files of the library that are compiled outside of tests.
-pub fn shipped(sources: &[Source]) -> Vec<&Source> {
+/// Files below `folder` that are compiled outside of tests.
+pub fn shipped<'a>(sources: &'a [Source], folder: &str) -> Vec<&'a Source> {
     let reached = reached(sources, Source::shipped_code);
-    sources
-        .iter()
-        .filter(|source| source.path.starts_with("src/") && reached.contains(source.path.as_str()))
-        .collect()
+    let is_shipped =
+        |source: &&Source| source.path.starts_with(folder) && reached.contains(source.path.as_str());
+    sources.iter().filter(is_shipped).collect()
 }
 
 fn reached(sources: &[Source], code: fn(&Source) -> String) -> BTreeSet<&str> {
@@ -39,20 +38,8 @@ fn reached(sources: &[Source], code: fn(&Source) -> String) -> BTreeSet<&str> {
 
 /// Where cargo starts: a library, a binary, each file or folder of tests and benches, each example.
 fn is_root(path: &str) -> bool {
-    let packages = [
-        "connections/",
-        "simulator/",
-        "cli/",
-        "hotload/",
-        "tests/conformance/",
-        "tests/controlplane/",
-        "tests/databases/",
-        "tests/live/",
-        "benches/document/",
-        "benches/live/",
-        "benches/peers/",
-    ];
-    let inner = packages.iter().find_map(|package| path.strip_prefix(package)).unwrap_or(path);
+    let inner = PACKAGES.iter().find_map(|package| path.strip_prefix(package.as_str())?.strip_prefix('/'));
+    let inner = inner.unwrap_or(path);
     let parts: Vec<_> = inner.split('/').collect();
     matches!(
         parts[..],
@@ -106,6 +93,6 @@ fn orphans_are_found() {
     ];
     let lost: Vec<_> = orphans(&sources).into_iter().map(|violation| violation.path).collect();
     assert_eq!(lost, ["src/a/lost.rs", "src/a/tests/lost.rs", "tests/two/lost.rs"]);
-    let shipped: Vec<_> = shipped(&sources).into_iter().map(|source| source.path.as_str()).collect();
+    let shipped: Vec<_> = shipped(&sources, "src/").into_iter().map(|source| source.path.as_str()).collect();
     assert_eq!(shipped, ["src/lib.rs", "src/a/mod.rs", "src/a/b.rs", "src/a/b/c.rs"]);
 }

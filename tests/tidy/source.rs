@@ -1,24 +1,31 @@
 //! The repository's Rust files, and a reader that knows just enough of the language to tell code from prose.
 //! It is no parser: comments, literals and test items are blanked, use trees are spread into plain paths.
 
-use std::{fmt, fs, path::Path};
+use std::{fmt, fs, path::Path, sync::LazyLock};
 
-/// Where Rust files live.
-const FOLDERS: [&str; 13] = [
-    "src",
-    "tests",
-    "benches",
-    "connections/src",
-    "simulator/src",
-    "simulator/tests",
-    "simulator/benches",
-    "cli/src",
-    "cli/tests",
-    "cli/benches",
-    "hotload/src",
-    "hotload/tests",
-    "hotload/examples",
-];
+/// The packages of the workspace except the one at the root, as Cargo.toml lists them; inner packages before the
+/// packages that contain them.
+pub static PACKAGES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace has a manifest");
+    let list = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']'));
+    let (list, _) = list.expect("the workspace lists its members");
+    let mut packages: Vec<String> =
+        list.split('"').skip(1).step_by(2).filter(|member| *member != ".").map(str::to_owned).collect();
+    packages.sort_by_key(|package| std::cmp::Reverse(package.len()));
+    packages
+});
+
+/// Where Rust files live. What lives below the root's own `tests` and `benches` is found there.
+fn folders() -> Vec<String> {
+    let own = ["src", "tests", "benches"].map(str::to_owned);
+    let others =
+        PACKAGES.iter().filter(|package| !package.starts_with("tests/") && !package.starts_with("benches/"));
+    let inner = others.flat_map(|package| {
+        ["src", "tests", "benches", "examples"].map(|folder| format!("{package}/{folder}"))
+    });
+    own.into_iter().chain(inner).collect()
+}
 
 /// One file, its path relative to the repository.
 pub struct Source {
@@ -49,7 +56,7 @@ impl Source {
     pub fn all() -> Vec<Source> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut found = Vec::new();
-        FOLDERS.iter().for_each(|folder| collect(root, &root.join(folder), &mut found));
+        folders().iter().for_each(|folder| collect(root, &root.join(folder), &mut found));
         found.sort_by(|a, b| a.path.cmp(&b.path));
         found
     }

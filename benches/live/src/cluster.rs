@@ -1,7 +1,6 @@
 //! The API server that is measured, and a client that asks it many things at a time.
 
 use anyhow::{Context, Result, ensure};
-use conductor::live;
 use conductor_controlplane::{ControlPlane, Part};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
@@ -30,8 +29,8 @@ impl Cluster {
             let output = plane.kubectl(arguments)?;
             ensure!(output.status.success(), "kubectl: {}", String::from_utf8_lossy(&output.stderr));
         }
-        let config = live::find_cluster(Some(plane.kubeconfig()), None).await?;
-        let client = live::connect(config)?;
+        let config = conductor_controller::find_cluster(Some(plane.kubeconfig()), None).await?;
+        let client = conductor_controller::connect(config)?;
         Ok(Cluster { plane, client })
     }
 

@@ -5,7 +5,6 @@ use super::NotAsShown;
 use super::view::View;
 use crate::up::manifests;
 use anyhow::{Context, Result, bail};
-use conductor::live;
 use kube::Client;
 use serde_json::Value;
 use std::fs;
@@ -53,8 +52,8 @@ impl Stage {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let config = live::find_cluster(Some(&kubeconfig), None).await?;
-        Ok(Stage { view, client: live::connect(config)?, kubeconfig, folder, up })
+        let config = conductor_controller::find_cluster(Some(&kubeconfig), None).await?;
+        Ok(Stage { view, client: conductor_controller::connect(config)?, kubeconfig, folder, up })
     }
 
     /// Applies manifests, as `kubectl apply --server-side` would.

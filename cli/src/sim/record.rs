@@ -10,7 +10,7 @@ use crate::args::CrdFormat;
 use crate::{cluster, output, table};
 use anyhow::{Context, Result, bail};
 use conductor::event::Event;
-use conductor::live::{self, Followed};
+use conductor_controller::Followed;
 use conductor_simulator::record::{
     self, Audit, Inspection, Reader, Recorder, Redaction, Rewritten, Subject, is_recording, moment, rewrite,
 };
@@ -49,7 +49,7 @@ async fn follow(
     let mut draft = Some(draft);
     let (client, _) = cluster::connect(&arguments.cluster).await?;
     let stop = crate::run::stop_on_signal()?;
-    let mut watched = live::follow_all(&client, &arguments.cluster.system_namespace);
+    let mut watched = conductor_controller::follow_all(&client, &arguments.cluster.system_namespace);
     let began = now_ms();
     let clock = Instant::now();
     let at = || u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -59,7 +59,7 @@ async fn follow(
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let mut recorder = Recorder::new(out, subject, redaction);
-    let mut missing = live::kinds().len();
+    let mut missing = conductor_controller::kinds().len();
     let end = tokio::time::sleep(arguments.duration.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
     tokio::pin!(end);
     let mut flush = tokio::time::interval(FLUSH_EVERY);

@@ -3,8 +3,8 @@
 
 use super::manifests::{self, Manifest};
 use anyhow::{Context, Result};
-use conductor::database::sql::Dialect;
-use conductor::provider::local::{find_missing, find_version};
+use conductor_sql::local::{find_missing, find_version};
+use conductor_sql_plan::sql::Dialect;
 use kube::Client;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

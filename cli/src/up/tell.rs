@@ -5,7 +5,7 @@ use super::resource_of;
 use crate::output;
 use conductor::api::reasons;
 use conductor::model::{Kind, TypeId};
-use conductor_simulator::embedded::Embedded;
+use conductor_apiserver::Embedded;
 use futures::TryStreamExt;
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client};

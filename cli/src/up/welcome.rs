@@ -5,8 +5,8 @@ use super::databases;
 use crate::args::UpArguments;
 use crate::output;
 use anyhow::Result;
-use conductor::database::sql::Dialect;
-use conductor::provider::local::find_missing;
+use conductor_sql::local::find_missing;
+use conductor_sql_plan::sql::Dialect;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,10 @@
 //! told, a list of a hundred thousand objects, and the memory that it takes. Every API but the first is a process of
 //! its own, reached over HTTPS. Figures are to be read beside each other; nothing is asserted about them.
 
+use conductor_apiserver::Embedded;
 use conductor_bench_document::{Section, write};
 use conductor_conformance::side::{Real, connect};
 use conductor_controlplane::Part;
-use conductor_simulator::embedded::Embedded;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams};

@@ -2,9 +2,8 @@
 //! and the end of namespaces; and the embedded API, which has them within, served over HTTPS as everybody gets it.
 
 use crate::{here, run};
-use conductor::live;
+use conductor_apiserver::{Embedded, Served};
 use conductor_controlplane::{ControlPlane, Part};
-use conductor_simulator::embedded::{Embedded, Served};
 use kube::Client;
 use serde_json::Value;
 use std::fs;
@@ -76,8 +75,8 @@ impl Drop for Own {
 /// # Errors
 /// When the kubeconfig cannot be used.
 pub async fn connect(kubeconfig: &Path) -> Result<Client, String> {
-    let config = live::find_cluster(Some(kubeconfig), None).await;
-    config.and_then(live::connect).map_err(|error| error.to_string())
+    let config = conductor_controller::find_cluster(Some(kubeconfig), None).await;
+    config.and_then(conductor_controller::connect).map_err(|error| error.to_string())
 }
 
 /// Installs the kinds that checks share.

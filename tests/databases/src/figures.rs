@@ -1,6 +1,6 @@
 //! What a controller counts, read where it shows it.
 
-use conductor::live::Options;
+use conductor_controller::Options;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

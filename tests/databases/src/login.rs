@@ -1,7 +1,7 @@
 //! A login as an application makes it: with a driver of its own and what stands in the published Secret.
 
-use conductor::database::sql::Dialect;
-use conductor::provider::Access;
+use conductor_sql::Access;
+use conductor_sql_plan::sql::Dialect;
 use mysql_async::prelude::Queryable;
 use std::collections::BTreeMap;
 use std::time::Duration;

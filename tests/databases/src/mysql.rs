@@ -2,9 +2,9 @@
 //! one in a folder of its own; Conductor itself runs none.
 
 use crate::login::Login;
-use conductor::database::sql::Dialect;
-use conductor::provider::local::process::Plan;
-use conductor::provider::verifier;
+use conductor_sql::local::process::Plan;
+use conductor_sql::verifier;
+use conductor_sql_plan::sql::Dialect;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

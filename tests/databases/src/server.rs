@@ -1,10 +1,10 @@
 //! A real server, started for a test and gone with it. Its log holds every statement, for those who scan it.
 
 use crate::mysql::Mysqld;
-use conductor::database::sql::Dialect;
-use conductor::provider::local::process::{Plan, Process};
-use conductor::provider::{Access, Password};
 use conductor_controlplane::free_port;
+use conductor_sql::local::process::{Plan, Process};
+use conductor_sql::{Access, Password};
+use conductor_sql_plan::sql::Dialect;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

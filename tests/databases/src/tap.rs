@@ -2,7 +2,7 @@
 //! and at a given one cuts the line, before the server has heard it or after it has answered. What is between the two
 //! is exactly what a crash can leave behind.
 
-use conductor::database::sql::Dialect;
+use conductor_sql_plan::sql::Dialect;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

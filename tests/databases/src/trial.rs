@@ -4,11 +4,11 @@
 
 use crate::{Cut, House, Login, RealServer, Said, Tap};
 use conductor::api::database::ADMIN_HOSTS;
-use conductor::database::sql::Dialect;
-use conductor::live::Options;
+use conductor_controller::Options;
 use conductor_live::fault::{Call, Fault, Wire};
 use conductor_live::scope::Scope;
 use conductor_live::{PATIENCE, Portion};
+use conductor_sql_plan::sql::Dialect;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;

@@ -2,9 +2,9 @@
 //! is never the administrator's. A server of the attacker's listens, and hears no password.
 
 use conductor::api::database::ADMIN_HOSTS;
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, RealServer, SYSTEM};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! What an application has on a PostgreSQL server beside its tables: its sessions, which it sees and ends, and no other
 //! tenant's; what it made after it left the role of its owner; large objects, which a login that only reads cannot make.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, Login, RealServer};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use serde_json::json;
 
 const ENGINE: Dialect = Dialect::Postgresql;

@@ -2,9 +2,9 @@
 //! counted once. Changes that are held up are counted in `deadline`.
 
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
-use conductor::database::sql::Dialect;
 use conductor_databases::{Figures, House, RealServer};
 use conductor_live::{Controller, until};
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::json;

@@ -7,12 +7,12 @@
 //! I8). A crash at a read leaves what the write before it left, and is not tried twice.
 
 use conductor::api::database::ROTATE;
-use conductor::database::names::Names;
-use conductor::database::sql::Dialect;
 use conductor_databases::trial::{Boundaries, Boundary, Place, Trace, enumerate, until_struck, wait};
 use conductor_databases::{House, Login, RealServer, Said, Tap};
 use conductor_live::Controller;
 use conductor_live::fault::{Call, Wire};
+use conductor_sql_plan::names::Names;
+use conductor_sql_plan::sql::Dialect;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;

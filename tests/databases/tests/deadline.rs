@@ -1,10 +1,10 @@
 //! Pools with lasting connections hold up the change of a login. Past its deadline that is reported and counted, for claims
 //! and for DatabaseRoles; with `EndSessions` the sessions end and the login changes.
 
-use conductor::database::sql::Dialect;
-use conductor::provider::command;
 use conductor_databases::{Figures, Held, House, Login, RealServer, SYSTEM};
 use conductor_live::{Controller, until};
+use conductor_sql::command;
+use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;

@@ -2,10 +2,10 @@
 //! written stops the changes of a login.
 
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
-use conductor::database::sql::Dialect;
-use conductor::provider::command;
 use conductor_databases::{House, Login, RealServer, SYSTEM};
 use conductor_live::until;
+use conductor_sql::command;
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};

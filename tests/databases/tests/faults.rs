@@ -1,11 +1,11 @@
 //! Servers that are down, hang, refuse or are not to be trusted with a claim yet: the server's object and the claim say
 //! what is wrong and what to do, nothing is forgotten, and it goes on by itself when it can.
 
-use conductor::database::names::{Names, User};
-use conductor::database::sql::Dialect;
-use conductor::provider::command::undelete;
 use conductor_databases::{House, Login, RealServer, SYSTEM};
 use conductor_live::until;
+use conductor_sql::command::undelete;
+use conductor_sql_plan::names::{Names, User};
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 

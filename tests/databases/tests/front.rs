@@ -3,10 +3,10 @@
 
 use conductor::api::database::ADMIN_HOSTS;
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
-use conductor::database::sql::Dialect;
-use conductor::live::Options;
+use conductor_controller::Options;
 use conductor_databases::{House, Login, RealServer, SYSTEM, house::options};
 use conductor_live::{Controller, until};
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};

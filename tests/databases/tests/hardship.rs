@@ -2,10 +2,10 @@
 //! room, move. Each is told on its own object or on the claim with what to do, everybody else goes on, and it goes on by
 //! itself when it can.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::server::new_folder;
 use conductor_databases::{House, Login, RealServer, Tap};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::path::PathBuf;

@@ -10,9 +10,9 @@ mod mount;
 #[path = "../../../hotload/tests/servers/probe.rs"]
 mod probe;
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, Login, RealServer};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use deadpool_postgres::tokio_postgres::{Client, NoTls, connect};
 use hotload::Source;
 use load::{Application, Load, books, make_tables};

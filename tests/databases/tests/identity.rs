@@ -1,9 +1,9 @@
 //! A registered server that points at another one for a moment, by mistake or by accident of the network: nothing is
 //! written there, nothing is forgotten, and an administrator can accept a server that takes the place of the old one.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, Login, RealServer, SYSTEM};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;

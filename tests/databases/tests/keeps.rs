@@ -2,13 +2,13 @@
 //! comes back finds them, and the server goes when nothing is left on it.
 
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
-use conductor::database::sql::Dialect;
-use conductor::live::Options;
-use conductor::provider::command::undelete;
+use conductor_controller::Options;
 use conductor_databases::house::options;
 use conductor_databases::server::new_folder;
 use conductor_databases::{House, Login, SYSTEM};
 use conductor_live::{Controller, until};
+use conductor_sql::command::undelete;
+use conductor_sql_plan::sql::Dialect;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;

@@ -1,10 +1,10 @@
 //! A login leaked, and its holder does what a tenant can to keep it: annotations, Secrets, parameters, SQL. After a hard
 //! change the old login is dead all the same, and so is every right that its holder granted to another login.
 
-use conductor::database::sql::Dialect;
-use conductor::provider::command;
 use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
+use conductor_sql::command;
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::time::Duration;

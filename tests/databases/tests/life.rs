@@ -2,9 +2,9 @@
 //! kept apart, changed under its users, released, kept, dropped, asked back.
 
 use conductor::api::database::UNDELETE;
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;

@@ -1,15 +1,16 @@
 //! Servers that the controller runs itself: made from an object, there again after the controller was killed, with
 //! their data; gone with their object, and not before the databases on them are.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, Login, RealServer, SYSTEM, house};
 use conductor_live::{Controller, until};
+use conductor_sql_plan::sql::Dialect;
 use kube::api::DeleteParams;
 use serde_json::json;
 use std::path::Path;
 
 fn start(house: &House, folder: &Path) -> Controller {
-    let options = conductor::live::Options { local_servers: Some(folder.to_owned()), ..house::options() };
+    let options =
+        conductor_controller::Options { local_servers: Some(folder.to_owned()), ..house::options() };
     Controller::start(house.turn.controller_client(), options)
 }
 

@@ -1,9 +1,9 @@
 //! Servers of MySQL's family grant by patterns of names, and stock ones give every login what matches `test\_%`. No
 //! claim's database is made under a name that the server's own grants open to others.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, Login, RealServer, engines};
 use conductor_live::until;
+use conductor_sql_plan::sql::Dialect;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,11 @@
 //! What an application can do inside its own database, where it may do everything, and to the roles that others have on
 //! the same server: none of it is run with our rights, none of it keeps a login alive or a database from its end.
 
-use conductor::database::names::Names;
-use conductor::database::sql::Dialect;
-use conductor::provider::command::{rotate_role, undelete};
 use conductor_databases::{House, Login, Pooler, RealServer, SYSTEM};
 use conductor_live::until;
+use conductor_sql::command::{rotate_role, undelete};
+use conductor_sql_plan::names::Names;
+use conductor_sql_plan::sql::Dialect;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio_postgres::NoTls;

@@ -1,10 +1,10 @@
 //! Extra logins on a claim's database, on real servers and a real API server, for every engine: what they may and may
 //! not do, also with what comes later; and that another namespace gets one by the owner's grant and no longer than that.
 
-use conductor::database::sql::Dialect;
-use conductor::provider::command;
 use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
+use conductor_sql::command;
+use conductor_sql_plan::sql::Dialect;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -242,10 +242,10 @@ async fn what_is_not_conductors_is_never_touched_for_a_role() {
         controller.stop().await.expect("it stops when asked to");
         // A user of somebody's by the very name that the role's would have: made while nobody is looking.
         let uid = role(&house, "shop", "reader", "ReadOnly").await;
-        let names = conductor::database::names::Names::new("any", None);
+        let names = conductor_sql_plan::names::Names::new("any", None);
         let access = conductor::api::database::role::RoleAccess::ReadOnly;
-        let wanted = conductor::database::role::WantedRole::new(&uid, access, names, dialect, 0);
-        let user = wanted.user(conductor::database::names::User::A).to_string();
+        let wanted = conductor_sql_plan::role::WantedRole::new(&uid, access, names, dialect, 0);
+        let user = wanted.user(conductor_sql_plan::names::User::A).to_string();
         let admin = Login::admin(&server.access());
         let theirs = match dialect {
             Dialect::Postgresql => format!("CREATE ROLE {user} LOGIN PASSWORD 'theirs'"),

@@ -3,11 +3,11 @@
 //! brings it to the same end: two users and no more, a published login that works, and nothing left of one that ended.
 
 use conductor::api::database::ROTATE;
-use conductor::database::sql::Dialect;
 use conductor_databases::trial::{Boundaries, Boundary, Place, Trace, enumerate, until_struck, wait};
 use conductor_databases::{House, Login, RealServer, Said, Tap};
 use conductor_live::Controller;
 use conductor_live::fault::{Call, Wire};
+use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};

@@ -2,9 +2,9 @@
 //! logins change again and again; afterwards every password that ever existed is looked for in everything that others
 //! can read: the server's own log, ours, statuses, Events, figures.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{Figures, House, Login, RealServer, SYSTEM};
 use conductor_live::{Controller, until};
+use conductor_sql_plan::sql::Dialect;
 use kube::api::ListParams;
 use serde_json::json;
 use std::collections::BTreeSet;

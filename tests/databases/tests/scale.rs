@@ -1,9 +1,9 @@
 //! Many claims on few servers: what it takes until each has a login that works. A measurement, not a promise, so it is
 //! run when asked for: `make bench-databases`.
 
-use conductor::database::sql::Dialect;
 use conductor_databases::{House, RealServer, house};
 use conductor_live::Controller;
+use conductor_sql_plan::sql::Dialect;
 use futures::StreamExt;
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! Names that are taken, and servers that are taken away: who is in the way is told as far as it is the reader's business,
 //! with what to choose instead, and what is in use is not removed from under its users.
 
-use conductor::database::sql::Dialect;
-use conductor::provider::command::undelete;
 use conductor_databases::{House, RealServer, SYSTEM};
 use conductor_live::until;
+use conductor_sql::command::undelete;
+use conductor_sql_plan::sql::Dialect;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 

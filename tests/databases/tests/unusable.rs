@@ -2,10 +2,10 @@
 //! limits and rights of the database and of its users. What is ours is put back; a login is tried before it is
 //! published, and one that does not work is not published and is reported.
 
-use conductor::database::sql::Dialect;
-use conductor::provider::command;
 use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
+use conductor_sql::command;
+use conductor_sql_plan::sql::Dialect;
 use std::time::Duration;
 
 const ENGINE: Dialect = Dialect::Postgresql;

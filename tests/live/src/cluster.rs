@@ -4,7 +4,6 @@
 
 use crate::site::{Side, Site};
 use conductor::api;
-use conductor::live;
 use conductor::model::{Kind, TypeId};
 use conductor_controlplane::ControlPlane;
 use http::Request;
@@ -59,8 +58,9 @@ pub async fn turn_on(side: Side) -> Turn {
         Side::Embedded => Arc::new(Cluster::start(side).await),
     };
     let busy = Arc::clone(&cluster.free).lock_owned().await;
-    let config =
-        live::find_cluster(Some(cluster.site.kubeconfig()), None).await.expect("the kubeconfig is ours");
+    let config = conductor_controller::find_cluster(Some(cluster.site.kubeconfig()), None)
+        .await
+        .expect("the kubeconfig is ours");
     // The test's own calls are not what is tested: a server that is still warming up is asked again.
     let mut patient = config.clone();
     patient.default_retry = true;
@@ -143,7 +143,7 @@ impl Turn {
 
     /// A client for a controller: it tries nothing twice.
     pub fn controller_client(&self) -> Client {
-        live::connect(self.config.clone()).expect("its certificates are ours")
+        conductor_controller::connect(self.config.clone()).expect("its certificates are ours")
     }
 
     /// A client for a controller that has the rights of a service account in the system namespace, and no more.
@@ -152,7 +152,7 @@ impl Turn {
         config.auth_info.impersonate = Some(format!("system:serviceaccount:{SYSTEM}:{account}"));
         config.auth_info.impersonate_groups =
             Some(vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{SYSTEM}")]);
-        live::connect(config).expect("its certificates are ours")
+        conductor_controller::connect(config).expect("its certificates are ours")
     }
 
     /// A client through a layer of the test's, on connections of its own.

@@ -1,6 +1,6 @@
 //! A controller in the test's own process: started, asked to stop, or killed between two instructions.
 
-use conductor::live::{self, Error, Options};
+use conductor_controller::{Error, Options};
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ impl Controller {
     /// Starts one.
     pub fn start(client: Client, options: Options) -> Controller {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(live::run(client, options, stop.clone()));
+        let task = tokio::spawn(conductor_controller::run(client, options, stop.clone()));
         Controller { stop, task }
     }
 

@@ -1,8 +1,8 @@
 //! Where a live test runs, by one parameter: a real control plane of processes, or the embedded API over HTTPS. What
 //! is true must be true on both; only tests that kill or pause processes need the real one.
 
+use conductor_apiserver::{Embedded, Served};
 use conductor_controlplane::{ControlPlane, find_kubectl, run_kubectl};
-use conductor_simulator::embedded::{Embedded, Served};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,6 @@ use crate::observer::{Observer, State};
 use crate::scope::Scope;
 use crate::workflow::{Act, Workflow};
 use crate::{invariants, kinds, operator};
-use conductor::live;
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -72,7 +71,7 @@ pub struct Trial<'a> {
 /// One life of a controller.
 struct Life {
     wire: Wire,
-    task: JoinHandle<Result<(), live::Error>>,
+    task: JoinHandle<Result<(), conductor_controller::Error>>,
 }
 
 /// Installs with kubectl what trials are made of: our kinds, and one that an operator fills with life.
@@ -192,13 +191,13 @@ impl<'a> Trial<'a> {
         let wire = Wire::default();
         wire.arm(fault);
         let client = wire.client(&self.lab.api, Scope { namespace: self.name.clone() });
-        let options = live::Options {
+        let options = conductor_controller::Options {
             system_namespace: format!("{}-system", self.name),
             identity: self.name.clone(),
             lease: None,
-            ..live::Options::default()
+            ..conductor_controller::Options::default()
         };
-        let task = tokio::spawn(live::run(client, options, CancellationToken::new()));
+        let task = tokio::spawn(conductor_controller::run(client, options, CancellationToken::new()));
         self.controller = Some(Life { wire, task });
     }
 

@@ -1,7 +1,6 @@
 //! Objects that no schema would let through, and some that it does: written while the definitions were loose, read
 //! by the controller afterwards. Each tells its own error, on itself and as an Event, and hurts nobody else.
 
-use conductor::live;
 use conductor_live::kinds::{CLAIM, CLASS, QUOTA, RESOURCE, api_of};
 use conductor_live::observer::State;
 use conductor_live::operator;
@@ -20,8 +19,8 @@ on_both_apis!(a_bad_object_tells_its_error_and_hurts_nobody_else);
 async fn a_bad_object_tells_its_error_and_hurts_nobody_else(side: Side) {
     let site = Site::start(side).await;
     define(&site, true);
-    let config = live::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
-    let lab = Lab::new(live::connect(config).unwrap()).await.unwrap();
+    let config = conductor_controller::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
+    let lab = Lab::new(conductor_controller::connect(config).unwrap()).await.unwrap();
     let story = untold(true);
     let mut trial = Trial::begin(&lab, &story).await.unwrap();
     trial.act(&bad_objects()).await.unwrap();

@@ -2,7 +2,6 @@
 //! before it or after it, the API refuses, the answer is lost. Enumerated from the trace of an undisturbed
 //! run, not sampled: all of them in `make test-all`, a tenth in `make test`, another one each day. The end is always that of the undisturbed run, and no revision breaks an invariant.
 
-use conductor::live;
 use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::fault::{Call, Fault};
 use conductor_live::operator;
@@ -41,8 +40,8 @@ async fn every_call_of_every_workflow_may_go_wrong_on_the_embedded_api() {
     let _one = ONE.lock().await;
     let site = Site::start(Side::Embedded).await;
     install(|arguments, input| site.kubectl_with_input(arguments, input));
-    let config = live::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
-    let api = live::connect(config).unwrap();
+    let config = conductor_controller::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
+    let api = conductor_controller::connect(config).unwrap();
     let lab = Lab::new(api.clone()).await.unwrap();
     let operator = tokio::spawn(operator::operate(api));
     let mut failures = enumerate(&lab, vec![workflow::namespace_deletion()], SIDE_BY_SIDE_SLOW).await;
@@ -58,8 +57,8 @@ async fn every_call_of_every_workflow_may_go_wrong() {
     install(|arguments, input| plane.kubectl_with_input(arguments, input).unwrap());
     // Only one workflow needs them, and they work on every namespace that is made.
     plane.start_part(Part::ControllerManager).unwrap();
-    let config = live::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
-    let api = live::connect(config).unwrap();
+    let config = conductor_controller::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
+    let api = conductor_controller::connect(config).unwrap();
     let lab = Lab::new(api.clone()).await.unwrap();
     let operator = tokio::spawn(operator::operate(api));
     let mut failures = enumerate(&lab, vec![workflow::namespace_deletion()], SIDE_BY_SIDE_SLOW).await;

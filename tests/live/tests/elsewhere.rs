@@ -1,8 +1,8 @@
 //! A second controller with another system namespace, on the same API: by mistake, or because somebody tries something
 //! out. It cannot see the resources of the first, and must not judge what claims hold there.
 
-use conductor::live::Options;
 use conductor::model::{Kind, TypeId};
+use conductor_controller::Options;
 use conductor_live::{Calls, Controller, Side, Turn, on_both_apis, turn_on, until};
 use http::Request;
 use kube::api::{DeleteParams, DynamicObject};

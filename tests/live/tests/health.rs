@@ -1,7 +1,7 @@
 //! `/readyz` of a running controller, as a probe asks it: it says which watch is not current, also of the kinds that are
 //! followed for databases only, and is ready again when the API answers.
 
-use conductor::live::Options;
+use conductor_controller::Options;
 use conductor_live::{Controller, Side, on_both_apis, turn_on, until};
 use futures::future::{Either, Ready, ready};
 use http::{Request, Response};

@@ -2,8 +2,8 @@
 //! claims are, and connections are published, repaired and withdrawn all the same; the admission policy refuses what is not Conductor's.
 //! Who may do what else, the tests of the manifests say.
 
-use conductor::live::Options;
 use conductor::model::{Kind, TypeId};
+use conductor_controller::Options;
 use conductor_live::{Controller, Turn, kinds, root, turn, until};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client};

@@ -1,8 +1,8 @@
 //! The main job, on a real API server and on the embedded one: claims bind, are released and counted, with no call too many.
 //! Faults and crashes are in files of their own.
 
-use conductor::live::{Error, LeaseOptions, Options};
 use conductor::model::{Kind, TypeId};
+use conductor_controller::{Error, LeaseOptions, Options};
 use conductor_live::{Call, Calls, Controller, Side, Turn, on_both_apis, root, turn_on, until};
 use http::{Method, Request};
 use kube::api::{DeleteParams, DynamicObject, ListParams};

@@ -1,7 +1,6 @@
 //! What no single call shows: a foreign hand at fifty writes a second, a thousand claims for one resource, an API
 //! server that is killed, an etcd that forgets. Nothing is bound twice, nothing is lost, everything settles.
 
-use conductor::live;
 use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::kinds::{CLAIM, NAMESPACE, RESOURCE, api_of};
 use conductor_live::observer::State;
@@ -20,8 +19,8 @@ use std::time::Duration;
 async fn storms_pass_on_the_embedded_api() {
     let site = Site::start(Side::Embedded).await;
     install(|arguments, input| site.kubectl_with_input(arguments, input));
-    let config = live::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
-    let lab = Lab::new(live::connect(config).unwrap()).await.unwrap();
+    let config = conductor_controller::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
+    let lab = Lab::new(conductor_controller::connect(config).unwrap()).await.unwrap();
     a_foreign_hand_at_fifty_hertz(&lab).await.unwrap();
     a_thousand_claims_race_for_one_resource(&lab).await.unwrap();
 }
@@ -31,8 +30,8 @@ async fn storms_pass_on_the_embedded_api() {
 async fn storms_pass_and_everything_settles() {
     let mut plane = ControlPlane::start().unwrap();
     install(|arguments, input| plane.kubectl_with_input(arguments, input).unwrap());
-    let config = live::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
-    let lab = Lab::new(live::connect(config).unwrap()).await.unwrap();
+    let config = conductor_controller::find_cluster(Some(plane.kubeconfig()), None).await.unwrap();
+    let lab = Lab::new(conductor_controller::connect(config).unwrap()).await.unwrap();
     a_foreign_hand_at_fifty_hertz(&lab).await.unwrap();
     a_thousand_claims_race_for_one_resource(&lab).await.unwrap();
     the_api_server_is_killed_under_load(&mut plane, &lab).await.unwrap();

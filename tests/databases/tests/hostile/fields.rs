@@ -5,15 +5,15 @@ use conductor::api::database::front::DatabaseClaimSpec;
 use conductor::api::database::logical::DatabasePhase;
 use conductor::api::database::role::{DatabaseGrantSpec, DatabaseRoleSpec};
 use conductor::api::database::server::{DatabaseServerSpec, Offer};
-use conductor::database::fleet::{Fleet, config_of};
-use conductor::database::front::{self, Instance, choose};
-use conductor::database::ledger::Request;
-use conductor::database::names::{Names, User};
-use conductor::database::role::{Asked, RoleStep, Standing, WantedRole, judge};
-use conductor::database::rules::chosen;
-use conductor::database::sql::{self, Batch, Dialect, Extras};
-use conductor::database::{Rules, Step, Wanted};
 use conductor::model::Quantity;
+use conductor_sql_plan::fleet::{Fleet, config_of};
+use conductor_sql_plan::front::{self, Instance, choose};
+use conductor_sql_plan::ledger::Request;
+use conductor_sql_plan::names::{Names, User};
+use conductor_sql_plan::role::{Asked, RoleStep, Standing, WantedRole, judge};
+use conductor_sql_plan::rules::chosen;
+use conductor_sql_plan::sql::{self, Batch, Dialect, Extras};
+use conductor_sql_plan::{Rules, Step, Wanted};
 use serde_json::{Value, json};
 
 /// Everything that people write, with one harmless value in each field.

@@ -1,6 +1,6 @@
 //! A server's own log of statements, read back; and statements taken apart as a server takes them apart.
 
-use conductor::database::sql::Dialect;
+use conductor_sql_plan::sql::Dialect;
 
 /// The statements in a server's log, each as it stands there.
 pub fn heard(dialect: Dialect, log: &str) -> Vec<String> {

@@ -6,10 +6,10 @@
 mod fields;
 mod listen;
 
-use conductor::database::sql::{At, Batch, Dialect};
-use conductor::provider::{Access, Pool};
 use conductor_databases::{Login, RealServer};
 use conductor_live::Portion;
+use conductor_sql::{Access, Pool};
+use conductor_sql_plan::sql::{At, Batch, Dialect};
 use fields::{FIELDS, Field, Input, Plan, Way, plan};
 use listen::{heard, structure};
 use mysql_async::prelude::Queryable;
@@ -251,7 +251,7 @@ async fn stranger(admin: &Login, access: &Access) -> Access {
     };
     admin.run(make).await.expect("the administrator makes it");
     let home = if admin.dialect == Dialect::Postgresql { "postgres" } else { "information_schema" };
-    access.log_in_as("stranger", conductor::provider::Password::new("nothing".to_owned()), home)
+    access.log_in_as("stranger", conductor_sql::Password::new("nothing".to_owned()), home)
 }
 
 /// Everything on a server that statements of ours could make or drop.
