@@ -1,4 +1,4 @@
-//! Keeps the house in order: headers, orphans, purity, the order of modules, small matters of form.
+//! Checks what Cargo and Clippy do not: headers, orphans, purity, the order of modules, form, and plain words.
 //! Every check is shown a bad sample first, so that it can fail; then the repository.
 //!
 //! A line that must break a rule says so, with its reason: `// tidy-allow: the hasher is fixed`.
@@ -8,10 +8,11 @@ mod layers;
 mod orphans;
 mod purity;
 mod source;
+mod words;
 
 use source::{Source, Violation};
 
-/// All violations at once, so that one run is enough to repair them.
+/// All violations at once, so that one run shows them all.
 #[track_caller]
 fn none(violations: Vec<Violation>) {
     let shown: Vec<_> = violations.iter().map(ToString::to_string).collect();
