@@ -143,8 +143,9 @@ pub fn private_words(source: &Source) -> Vec<Violation> {
         let Some(known) = phrases.get(token.word.as_str()) else { continue };
         let longest = known.iter().filter(|(words, _)| stands_at(&source.text, &tokens[at..], words));
         let Some((words, instead)) = longest.max_by_key(|(words, _)| words.len()) else { continue };
-        let parts = tokens[at..].iter().take(8).any(|next| next.word == "apart");
-        if !(parts && words[0].starts_with('t')) && !source.allows(token.line) {
+        let parts = words[0].starts_with('t') && tokens[at..].iter().take(8).any(|next| next.word == "apart");
+        let is_loop = words[0] == "in" && at >= 2 && tokens[at - 2].word == "for";
+        if !(parts || is_loop || source.allows(token.line)) {
             found.push(source.violation(token.line, format!("`{}`: write {instead}", words.join(" "))));
         }
     }
@@ -276,6 +277,7 @@ fn private_words_are_seen() {
         ("docs/a.md", "It asks for 5 GiB, and is asked\ntwice.", 2),
         ("crds/a.yaml", "description: What was put right.", 1),
         ("docs/a.md", "It reports what it does.", 0),
+        ("src/a.rs", "for word in words {}", 0),
         ("docs/a.md", "A reader tells these two kinds of claims apart.", 0),
         ("docs/a.md", "What it asks. For each claim, a handbook of desktops.", 0),
         ("docs/a.md", "It is told. <!-- tidy-allow: a quotation -->", 0),
