@@ -3,6 +3,7 @@
 //!
 //! A line that must break a rule says so, with its reason: `// tidy-allow: the hasher is fixed`.
 
+mod commits;
 mod form;
 mod layers;
 mod orphans;
