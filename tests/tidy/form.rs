@@ -1,5 +1,4 @@
-//! Form: a header that says what the file is for, files that fit in a head, nothing left lying about.
-//! Formatting itself is rustfmt's.
+//! Form: each file has a header with its purpose and a readable length, and no unfinished marks. rustfmt checks formatting.
 
 use crate::source::{Source, Violation};
 

@@ -1,5 +1,5 @@
-//! The order of the engine's modules: which module may use which. Between packages Cargo sees to it; inside the engine this
-//! table does. Change it on purpose. Tests may use any module.
+//! The order of the engine's modules: which module may use which. Cargo enforces the order of packages; this table enforces it
+//! inside the engine. Change it on purpose. Tests may use any module.
 
 use crate::source::{Source, Violation, paths};
 

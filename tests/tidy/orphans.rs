@@ -1,5 +1,5 @@
-//! Which files the compiler sees, and which of them are shipped: `mod` declarations followed as text.
-//! A file that no declaration reaches compiles for nobody and rots.
+//! Finds files that no `mod` declaration reaches, and files that are compiled outside tests. It follows declarations as text.
+//! The compiler never sees an unreached file, so it rots.
 
 use crate::source::{PACKAGES, Source, Violation, find_word, is_word};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
-//! The pure packages hold no clock, no randomness, no outside world and no way to end the process quietly. Cargo sees to
-//! most of it: what they may not use, they do not depend on. This check adds the standard library, and the parts of `kube`
-//! that other packages of the workspace switch on.
+//! The pure packages use no clock, no randomness, no I/O, and no call that panics without a reason. Cargo enforces most of it:
+//! they do not depend on what they may not use. This check adds the standard library, and the parts of `kube` that other
+//! packages of the workspace enable.
 
 use crate::source::{Source, Violation, find_word, paths};
 

@@ -1,5 +1,5 @@
-//! The repository's Rust files, and a reader that knows just enough of the language to tell code from prose.
-//! It is no parser: comments, literals and test items are blanked, use trees are spread into plain paths.
+//! The repository's Rust files, and a scanner that separates code from prose. It is no parser: it blanks comments, literals and
+//! test items, and expands use trees into plain paths.
 
 use std::{fmt, fs, path::Path, sync::LazyLock};
 
