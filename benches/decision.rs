@@ -39,7 +39,7 @@ fn decide(c: &mut Criterion, name: &str, state: &State, wish: Wish, served: bool
     });
 }
 
-/// A resource that helps nobody is freed, or given away again, while so many claims wait.
+/// A resource that helps no claim is freed and allocated again, while many claims wait.
 fn events(c: &mut Criterion) {
     for (parked, lanes) in [(10, 1), (100_000, 1), (1_000, 1_000), (100_000, 1_000)] {
         let mut engine = support::crowd(parked, lanes, 100);

@@ -70,7 +70,7 @@ fn compare() -> ExitCode {
     if dearer == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether a workload has become too dear, or nobody knows; prints the row.
+/// Whether a workload costs too much, or has no record yet; prints the row.
 fn is_dearer(name: &str, was: Option<u64>, now: u64) -> bool {
     let Some(was) = was else {
         println!("{name:<10} {:>14} {now:>14}  record it: make bless", "");

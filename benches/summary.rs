@@ -1,5 +1,5 @@
 //! The table that people read: decisions by number of resources, the whole plan, events by number parked.
-//! With `--write` it becomes docs/benchmarks.md. Every figure comes from one run on one machine.
+//! With `--write` it updates docs/benchmarks.md. Every figure comes from one run on one machine.
 
 mod support;
 
@@ -55,7 +55,7 @@ fn templates(text: &mut String) {
         start.elapsed()
     };
     let best = (0..20).map(|_| round()).min().unwrap_or_default();
-    text.push_str("\n## One class of three objects\n\nCompiled once; nine expressions, each object with what the one before tells.\n\n");
+    text.push_str("\n## One class of three objects\n\nCompiled once; nine expressions; each object uses the status of the previous one.\n\n");
     text.push_str("| step | time |\n|---|---:|\n");
     row(text, &format!("| render | {} |", us(best.as_nanos() as f64 / 200.0)));
 }
@@ -63,7 +63,7 @@ fn templates(text: &mut String) {
 fn write(report: &str) {
     let page = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md"));
     let text = format!(
-        "Worlds are generated from fixed seeds (`benches/support`). Aims: a decision among 100,000 resources\n\
+        "Worlds are generated from fixed seeds (`benches/support`). Goals: a decision among 100,000 resources\n\
          under 20 µs and no more than twice that among 1,000,000; 100,000 claims against 100,000 resources\n\
          under 3 s on one core and under 1 GiB; the cost of an event does not grow with the claims parked; a class of\n\
          three objects rendered under 100 µs.\n{report}"
@@ -89,7 +89,7 @@ fn ns_per_decision(state: &State, claims: &[Claim]) -> f64 {
 }
 
 fn decisions(text: &mut String) {
-    text.push_str("\n### One decision\n\nEngine, version range, class, selector and capacity asked; nothing remembered from the last one.\n\n");
+    text.push_str("\n### One decision\n\nA request with engine, version range, class, selector and capacity; nothing remembered from the last one.\n\n");
     text.push_str("| resources | sizes | fits | refused, with counts |\n|---:|---|---:|---:|\n");
     let mut grown = String::new();
     for sizes in [Sizes::Shirts, Sizes::Any] {
@@ -220,14 +220,14 @@ fn peak_memory() -> String {
 
 fn events(text: &mut String) {
     text.push_str("\n### One event: a resource is freed\n\n");
-    text.push_str("| parked | kinds of request | helps nobody | served from it |\n|---:|---:|---:|---:|\n");
+    text.push_str("| parked | kinds of request | helps no claim | serves a claim |\n|---:|---:|---:|---:|\n");
     for (parked, lanes) in [(10, 1), (100_000, 1), (1_000, 1_000), (100_000, 1_000)] {
         let (idle, helped) = event_cost(parked, lanes);
         row(text, &format!("| {parked} | {lanes} | {} | {} |", us(idle), us(helped)));
     }
 }
 
-/// Nanoseconds for an event that helps nobody, and for one that serves a claim.
+/// Nanoseconds for an event that helps no claim, and for one that serves a claim.
 fn event_cost(parked: u64, lanes: u64) -> (f64, f64) {
     let mut engine = support::crowd(parked, lanes, 100);
     let mut see = |object: Object| {

@@ -107,7 +107,7 @@ fn metadata(namespace: &str, name: String, uid: String) -> ObjectMeta {
 }
 
 /// Resource number `n`: six of ten are free, three are held by the claim of their number, one is
-/// in a phase in which nobody can have it.
+/// in a phase in which no claim can bind it.
 pub fn resource(dice: &mut Dice, n: u64, sizes: Sizes) -> Object {
     let (engine, lines) = dice.pick(&ENGINES);
     let version = format!("{}.{}", dice.pick(&lines), dice.below(RELEASES));
@@ -224,7 +224,7 @@ pub fn state(count: u64, sizes: Sizes) -> State {
     state
 }
 
-/// The first resource that nobody holds.
+/// The first resource that no claim holds.
 pub fn vacant(state: &State) -> ResourceId {
     let offered =
         |id: &ResourceId| state.index_of(TY).standing(*id) == Some(conductor::cache::Standing::Vacant);
@@ -281,7 +281,7 @@ pub fn held(n: u64, held: bool, revision: u64, storage: &str) -> Object {
     Object { kind: Kind::Resource(TY), metadata, body: json!({"spec": spec, "status": status}) }
 }
 
-/// A class of three objects, each of which needs what the one before tells of itself.
+/// A class of three objects, each of which uses the status of the previous one.
 pub fn graph_class() -> Value {
     let object = |id: &str, spec: Value| {
         json!({"id": id, "template": {"apiVersion": "example.com/v1", "kind": "Instance",

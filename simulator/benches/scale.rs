@@ -28,8 +28,8 @@ const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 const COMMAND: &str = "cargo bench --package conductor-simulator --bench scale -- --write";
 /// Each question is asked so often; the one in the middle counts.
 const ASKED: usize = 5;
-/// What this bench measured before questions shared a plan and a replay left out what changes nothing.
-const BEFORE: &str = "Before questions shared one plan, and before a replay left out what changes nothing, this bench \
+/// What this bench measured before questions shared a plan and replays skipped events without effect.
+const BEFORE: &str = "Before questions shared one plan, and replays skipped events without effect, this bench \
 measured: load 1.6 s, plan 2.1 to 3.4 s, a question 2.7 s (two plans side by side), replay 20,700 events/s; memory 0.5 to \
 1.3 GiB, in replay 2.6 GiB.";
 
@@ -47,7 +47,7 @@ fn main() {
 fn write_page(report: &str) {
     let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md"));
     let text = format!(
-        "Aims on 10,000 resources, 100,000 claims and 1,000,000 events: load under 3 s, plan under 5 s, a question to a \
+        "Goals for 10,000 resources, 100,000 claims and 1,000,000 events: load under 3 s, plan under 5 s, a question to a \
          state\nthat was planned under 200 ms, replay over 200,000 events/s, memory under 1 GiB.\n\n{BEFORE}\n\n{report}"
     );
     conductor_bench_document::write(page, conductor_bench_document::Section::Simulator, COMMAND, &text)
@@ -124,7 +124,7 @@ fn questions(objects: Vec<Object>) -> String {
         ("a resource is lost", &|n| Edit::Lose(target(&format!("resource/db-{n:05}")))),
         ("a claim is deleted", &|n| Edit::Delete(target(&format!("claim/team-{n}/claim-{n:06}")))),
         ("a resource grows", &|n| set(format!("resource/db-{n:05}:spec.capacity.storage=20Gi"))),
-        ("a claim asks for more", &|n| {
+        ("a claim requests more", &|n| {
             let at = n * SLOTS + SLOTS - 1;
             set(format!("claim/team-{}/claim-{at:06}:spec.resources.requests.storage=2Gi", at % 100))
         }),

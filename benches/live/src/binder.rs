@@ -188,7 +188,7 @@ impl Drop for Binder {
     }
 }
 
-/// Whether `/readyz` answers 200. Plain text over a socket: one line is all that is asked.
+/// Whether `/readyz` answers 200. Plain text over a socket: one line is enough.
 async fn is_ready(address: &str) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async {

@@ -24,9 +24,9 @@ const ALONE: usize = 400;
 pub struct Limit {
     /// Status patches a second.
     pub patches: f64,
-    /// Claims a second that are there already: a resource is told of each, then the claim of the resource.
+    /// Binds a second of existing claims: the resource's references are written, then the claim's status.
     pub backlog: f64,
-    /// The same with the making of the claim.
+    /// The same with the creation of the claim.
     pub arrivals: f64,
     /// The same on an API server that holds a crowd of released offers, as in the run beside them.
     pub released: f64,
@@ -50,7 +50,7 @@ impl Limit {
 /// Measures all of it.
 pub async fn measure(cluster: &Cluster, count: usize) -> Result<Limit> {
     let rival = Rival::Conductor;
-    // Nobody binds what it does not see.
+    // A binder has to watch what it binds.
     let _claims = Watcher::start(&cluster.client, rival.claims()).await?;
     let _offers = Watcher::start(&cluster.client, rival.offers()).await?;
     let names: Vec<String> = (0..count).map(|n| format!("limit-{n:06}")).collect();
@@ -99,7 +99,7 @@ async fn one_by_one(cluster: &Cluster) -> Result<[Duration; 4]> {
     Ok(percentiles(taken))
 }
 
-/// The two writes that nobody can do without: the resource's references, then the claim's status.
+/// The two writes that every binder needs: the resource's references, then the claim's status.
 async fn bind(cluster: &Cluster, name: &str, claim: &Value) -> Result<()> {
     let rival = Rival::Conductor;
     let uid = claim.pointer("/metadata/uid").context("a claim without a UID")?;

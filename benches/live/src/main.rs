@@ -44,17 +44,17 @@ struct Arguments {
 enum Run {
     /// What a bare client reaches
     Limit,
-    /// Claims that are there when the binder starts
+    /// Claims that exist when the binder starts
     Backlog,
-    /// Claims that come as fast as they can be made
+    /// Claims that arrive as fast as they can be created
     Arrivals,
-    /// Claims that are there before their offers
+    /// Claims that exist before their offers
     Early,
-    /// Claims beside offers that nobody may have
+    /// Claims beside offers that no claim may get
     Released,
-    /// Claims that come and go
+    /// Claims that are created and deleted
     Churn,
-    /// Claims for which everything is made
+    /// Claims for which a class creates everything
     Provision,
     /// Claims beside many that are bound, and a restart
     Crowd,

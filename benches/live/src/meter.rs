@@ -35,8 +35,8 @@ pub fn usage(pid: u32) -> Usage {
     Usage { cpu: Duration::from_millis((field(11) + field(12)) * 10), peak_mib: kib / 1024 }
 }
 
-/// Writes that the API server has served. Leases are left out, and Events: those are sent besides, slowly, and
-/// nobody waits for them.
+/// Writes that the API server has served, without Leases and Events: Events are sent slowly in the background, and
+/// no decision waits for them.
 pub async fn writes(client: &Client) -> Result<u64> {
     let text = client.request_text(Request::get("/metrics").body(Vec::new())?).await?;
     let counted = text.lines().filter(|line| line.starts_with("apiserver_request_total{")).filter(|line| {

@@ -1,4 +1,4 @@
-//! The tables that people read. Ratios are of one run; the machine is named with them.
+//! The tables of docs/benchmarks.md. Ratios are of one run; the machine is named with them.
 
 use crate::Run;
 use crate::binder::Rival;
@@ -14,36 +14,35 @@ use std::path::Path;
 use std::time::Duration;
 
 const COMMAND: &str = "make bench-live";
-/// What this bench measured before, what named the cause, and what limits it now.
+/// Earlier measurements, their cause, and what limits the rate now.
 const BEFORE: &str = "\
-Before, on 2026-11-17, while the part that serves databases followed every claim of the cluster, this bench measured a
-backlog at 193 binds/s, arrivals at 114, early claims at 47, those beside released offers at 32, churn with a p50 of 1.1 s,
-1,000 provisioned at 7 a second and 786 MiB after a restart with 8,000 objects, at 3.9 to 9.3 ms on a core for a bind. The
-same binary with `run --no-databases` bound early claims at 131/s and those beside released offers at 177, which named the
-cause: for each claim that changed that part asked the API for a record that was not there, and walked all resources. It
-now follows claims only once there is a server, a record or somebody who asks for a database, and looks up what a change
-names.
+Before 2026-11-17 the database controller watched every claim of the cluster, and this bench measured a backlog at 193
+binds/s, arrivals at 114, early claims at 47, those beside released offers at 32, churn with a p50 of 1.1 s, 1,000 provisioned
+at 7 a second and 786 MiB after a restart with 8,000 objects, at 3.9 to 9.3 ms on a core for a bind. The same binary with
+`run --no-databases` bound early claims at 131/s and those beside released offers at 177, which named the cause: for each
+claim that changed, the database controller requested a record that did not exist, and walked all resources. It now watches
+claims only once there is a server, a record or a DatabaseClaim, and looks up only what a change names.
 
 What limits it: of the time on a core that a bind takes, less than a tenth is ours and most is the API server's. A profile of
-kube-apiserver under the bare client's patches (`kubectl get --raw '/debug/pprof/profile?seconds=12'`) names no single cost: the
-object is decoded, copied, encoded and collected several times for each write, so that what counts is how many writes there are
-and how large the object is. So a claim that is next in line is not told new numbers just before its own offer comes (4.5 writes for
-each early claim before, 4 now), and the status of claims and resources is one field to the API server: without the record of who
-owns which part of it, a bound claim has 1,338 bytes where it had 1,701. The bare client went from 598 patches/s, 320 and 268 binds/s
-to 660, 364 and 284 by that, in two runs one after the other without its watches. Two of a bind's four writes stand back while others
-are on their way, which is why the share of the ceiling exceeds 100 %. Where the limit itself is less than four times the PV binder's
-rate, nobody who writes both sides of a binding as custom resources can be faster on these cores. In churn, the bare client's row is
-what the three calls alone take.
+kube-apiserver under the bare client's patches (`kubectl get --raw '/debug/pprof/profile?seconds=12'`) names no single cost: it
+decodes, copies, encodes and garbage-collects the object several times for each write, so the number of writes and the size of
+the object count. Therefore a claim that is next in the queue gets no new numbers just before its own offer comes (4.5 writes for
+each early claim before, 4 now), and the status of claims and resources is atomic: without managed fields for its parts, a bound
+claim has 1,338 bytes, 1,701 before. That took the bare client from 598 patches/s, 320 and 268 binds/s to 660, 364 and 284, in two
+runs one after the other without its watches. Two of a bind's four writes have low priority and are deferred while others are in
+flight, which is why the share of the ceiling exceeds 100 %. Where the limit itself is less than four times the PV binder's rate,
+no client that writes both sides of a binding as custom resources can be faster on these cores. In churn, the bare client's row
+shows the three calls alone.
 
-Before 2026-11-18 both ran on one API server, one after the other, and the second carried what the first had left: churn had a p99 of
-59 to 240 ms for Conductor and 217 to 263 ms for the PV binder. On an API server on which nothing ran before (`bench-live --only
-churn`), it is 38 ms for Conductor and 34 ms for the PV binder. Then two machines of the same size, each with all runs of the PV
-binder before all of Conductor's, gave 4.2 and 5.8 times the PV binder's rate in backlog, 2.1 and 4.0 in arrivals, 3.0 and 4.5 for
-early claims, 3.1 and 4.8 beside released offers: the PV binder's own arrivals were bound at 90 and at 64 a second. Runs lie far
-apart on shared cores; since then each run is made by both in turn. The first such run had churn with a p99 of 158 ms for Conductor,
-where the two before had 36 and 43 ms; that the other's API server is on the same cores may be why, and was not tried apart.";
+Before 2026-11-18 both ran on one API server, one after the other, and the second inherited the state of the first: churn had a p99
+of 59 to 240 ms for Conductor and 217 to 263 ms for the PV binder. On a fresh API server (`bench-live --only churn`), it is 38 ms for
+Conductor and 34 ms for the PV binder. Then two machines of the same size, each with all runs of the PV binder before all of
+Conductor's, gave 4.2 and 5.8 times the PV binder's rate in backlog, 2.1 and 4.0 in arrivals, 3.0 and 4.5 for early claims, 3.1 and
+4.8 beside released offers: the PV binder bound its own arrivals at 90 and at 64 a second. Runs vary widely on shared cores; since
+then both take turns in each run. The first such run had churn with a p99 of 158 ms for Conductor, where the two before had 36 and 43
+ms; the other API server on the same cores may be the cause, which was not measured separately.";
 
-/// What was measured so far.
+/// The measurements so far.
 pub struct Report {
     claims: usize,
     limit: Option<Limit>,
@@ -77,7 +76,7 @@ impl Report {
     pub fn limit(&mut self, limit: Limit) {
         let Limit { patches, backlog, arrivals, released, .. } = limit;
         eprintln!(
-            "  {patches:.0} status patches/s, {backlog:.0} binds/s, {arrivals:.0} with the making of the claim, \
+            "  {patches:.0} status patches/s, {backlog:.0} binds/s, {arrivals:.0} with the creation of the claim, \
              {released:.0} beside released offers"
         );
         self.limit = Some(limit);
@@ -108,14 +107,14 @@ impl Report {
 
     pub fn text(&self) -> String {
         let mut text = format!(
-            "Everything, the API server too, runs on these cores; each of the two has an API server of its own, empty at first,\n\
-             and each run is made by both, one after the other.\n\n\
+            "Everything, the API server included, runs on these cores. Each of the two has its own API server, empty at first,\n\
+             and both take turns in each run.\n\n\
              {0} offers, {0} claims in each run. Backlog: the binder finds them when it starts, measured from the\n\
-             first Bound to the last. Arrivals: claims are made as fast as 16 callers can, measured from the sending of\n\
-             a claim until a watch shows it Bound. Early: {1} claims are there before their offers are made, measured\n\
-             from the first offer to the last Bound. Released: as arrivals, beside nine times as many offers that nobody may have.\n\
-             Writes are all that the API server counted but those that made claims or, in early, offers; Leases and Events\n\
-             are left out.\n",
+             first Bound to the last. Arrivals: 16 callers create claims as fast as they can, measured from the request\n\
+             until a watch shows the claim Bound. Early: {1} claims exist before their offers, measured from the first\n\
+             offer to the last Bound. Released: as arrivals, beside nine times as many released offers, which no claim may get.\n\
+             Writes are all writes that the API server counted, without Leases, Events and the creation of claims (in early,\n\
+             of offers).\n",
             self.claims,
             2 * self.claims
         );
@@ -135,10 +134,10 @@ impl Report {
         let Some(Limit { patches, backlog, arrivals, released, .. }) = self.limit else { return };
         let _ = writeln!(
             text,
-            "\nWhat the API server allows here, asked by a bare client that knows all answers, 64 calls at a time: {patches:.0} status\n\
-             patches/s (the ceiling); {backlog:.0} binds/s where claim and offer are there, which are two writes; {arrivals:.0} binds/s\n\
-             with the making of one of them, {released:.0} beside released offers. The share of the ceiling is binds/s times writes per bind, those that make\n\
-             claims or offers included; the share of the limit is of the binds/s."
+            "\nThe limit of the API server here, measured with a bare client that knows all decisions, 64 calls at a time: {patches:.0} status\n\
+             patches/s (the ceiling); {backlog:.0} binds/s for an existing claim and offer, which are two writes; {arrivals:.0} binds/s\n\
+             with the creation of one of them, {released:.0} beside released offers. The share of the ceiling is binds/s times writes per\n\
+             bind, creations of claims or offers included; the share of the limit is of the binds/s."
         );
     }
 
@@ -147,7 +146,7 @@ impl Report {
             "\n| run | who | binds/s | p50 | p99 | writes per bind | of the ceiling | of the limit |\n",
         );
         text.push_str("|---|---|---:|---:|---:|---:|---:|---:|\n");
-        let mut told = String::new();
+        let mut ratios = String::new();
         for run in [Run::Backlog, Run::Arrivals, Run::Early, Run::Released] {
             for rival in [Rival::Volumes, Rival::Conductor] {
                 let Some(rate) = self.rate(run, rival) else { continue };
@@ -160,9 +159,9 @@ impl Report {
                     "| {run} | {rival} | {per_second:.0} | {p50} | {p99} | {writes:.2} | {of_ceiling} | {of_limit} |"
                 );
             }
-            told.push_str(&self.ratio(run));
+            ratios.push_str(&self.ratio(run));
         }
-        text.push_str(&told);
+        text.push_str(&ratios);
     }
 
     fn outcome(&self, run: Run, rival: Rival) -> Option<&Outcome> {
@@ -222,7 +221,7 @@ impl Report {
         let Some((_, Churn { claims, .. })) = self.churn.first() else { return };
         let _ = write!(
             text,
-            "\nChurn: {claims} claims come, 20 a second, and go when 200 younger ones are there. The bare client makes claims at the\n\
+            "\nChurn: {claims} claims are created, 20 a second, and deleted when 200 newer ones exist. The bare client creates claims at the\n\
              same pace, writes both sides one after the other, and deletes none.\n\n\
              | who | p50 | p90 | p99 | most |\n|---|---:|---:|---:|---:|\n"
         );
@@ -270,18 +269,20 @@ fn waits(theirs: &Outcome, ours: &Outcome) -> String {
     let Some(((_, their_p99), (_, our_p99))) = theirs.latency.zip(ours.latency) else { return String::new() };
     let ratio = our_p99.as_secs_f64() / their_p99.as_secs_f64();
     let made = ours.made_per_second.zip(theirs.made_per_second).map_or_else(String::new, |(ours, theirs)| {
-        format!("; claims were made at {ours:.0} a second beside Conductor, {theirs:.0} beside the PV binder")
+        format!(
+            "; claims were created at {ours:.0} a second beside Conductor, {theirs:.0} beside the PV binder"
+        )
     });
     format!(", {ratio:.2} times its p99{made}")
 }
 
-/// What provisioning took, for people.
+/// The paragraph on provisioning.
 fn provisioned(claims: usize, provisioned: &Provisioned) -> String {
     let Provisioned { per_second, p50, p99, writes_per_claim, ready } = provisioned;
     format!(
         "Provisioned: {claims} claims, each with a resource, an object and a connection of its own, at\n\
-         {per_second:.0} a second, p50 {}, p99 {} from the sending of a claim until it is Bound; {ready} of them have\n\
-         their connection. {writes_per_claim:.2} writes per claim, without the claim itself and the operator's word.",
+         {per_second:.0} a second, p50 {}, p99 {} from the request until the claim is Bound; {ready} of them have\n\
+         their connection. {writes_per_claim:.2} writes per claim, without the claim itself and the operator's status.",
         ms(*p50),
         ms(*p99)
     )
@@ -291,7 +292,7 @@ fn ms(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }
 
-/// Writes the tables where people look for them.
+/// Writes the tables to docs/benchmarks.md.
 pub fn write(text: &str) -> Result<()> {
     let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks.md"));
     Ok(conductor_bench_document::write(page, conductor_bench_document::Section::Live, COMMAND, text)?)

@@ -151,7 +151,7 @@ pub async fn wait_phase(cluster: &Cluster, collection: &str, phase: &str, count:
     Ok(())
 }
 
-/// Waits until nobody has written for two seconds.
+/// Waits until the API server has served no write for two seconds.
 pub async fn settle(cluster: &Cluster) -> Result<()> {
     let mut last = (meter::writes(&cluster.client).await?, Instant::now());
     while last.1.elapsed() < Duration::from_secs(2) {

@@ -1,6 +1,5 @@
-//! Three runs of what clusters do to a binder besides being quiet: claims that are there before anything fits them, a
-//! crowd of released offers that nobody may have, and claims that come and go all the time. Measured from outside, as
-//! every run.
+//! Three runs under load: claims that exist before anything fits them, a crowd of released offers that no claim may get, and
+//! claims that are created and deleted all the time. Measured from outside, as every run.
 
 use crate::binder::{Binder, Rival};
 use crate::cluster::Cluster;
@@ -71,7 +70,7 @@ pub async fn among_released(cluster: &Cluster, binder: &Binder, count: usize) ->
     arrive(cluster, binder, "among", count).await
 }
 
-/// Offers that nobody may have, beside so many that somebody may; says how many they are.
+/// Creates released offers, a multiple of the free ones; returns how many.
 pub async fn make_released(cluster: &Cluster, rival: Rival, count: usize) -> Result<usize> {
     let names: Vec<String> = (0..RELEASED_FOR_EACH * count).map(|n| format!("released-{n:06}")).collect();
     cluster.create_all(named(rival.offers(), &names, |name| rival.released(name))).await?;

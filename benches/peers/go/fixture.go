@@ -22,7 +22,7 @@ type Resource struct {
 	Bound   bool   `json:"bound"`
 }
 
-// Claim asks for a class, an engine, versions from one to below another, and storage.
+// Claim requests a class, an engine, versions from one to below another, and storage.
 type Claim struct {
 	Name     string   `json:"name"`
 	Class    string   `json:"class"`

@@ -1,5 +1,5 @@
-//! The world that every runner reads: resources and claims in words that all of them can express. Seeded, so that
-//! every run and every machine sees the same. Who matches what is next door.
+//! The fixture that every program reads: resources and claims in terms that all of them can express. Seeded, so that every run
+//! and every machine gets the same. The matching is in the other files.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Shape {
     Uniform,
     /// Nine of ten in one class and one engine.
     Skewed,
-    /// As uniform, nine of ten held by somebody.
+    /// As uniform, nine of ten held by a claim.
     Held,
 }
 
@@ -29,7 +29,7 @@ impl Shape {
     /// All of them.
     pub const ALL: [Shape; 3] = [Shape::Uniform, Shape::Skewed, Shape::Held];
 
-    /// The word that tables have for it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Uniform => "uniform",
@@ -122,7 +122,7 @@ fn claim(dice: &mut Dice, n: u64, count: u64, shape: Shape) -> Claim {
     let from = FIRST_LINE + dice.below(LINES - 1);
     let below = from + 1 + dice.below(FIRST_LINE + LINES - from);
     let releases = |line: u64| (0..RELEASES).map(move |release| format!("{line}.{release}"));
-    // One in eight asks for more than there is.
+    // One in eight requests more than any resource has.
     let storage = if n % 8 == 7 { 2 * count + 1024 } else { 1024 + dice.below(count * 9 / 10) };
     Claim {
         name: format!("claim-{n}"),

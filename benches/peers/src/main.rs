@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<Fixture> {
     serde_json::from_str(&text).with_context(|| path.display().to_string())
 }
 
-/// Everybody in turn, several times over the same fixture.
+/// Each program in turn, several times over the same fixture.
 fn measure(peers: &Path, count: u64, shape: Shape) -> Result<Row> {
     let path = std::env::temp_dir().join(format!("conductor-peers-{}-{count}.json", std::process::id()));
     std::fs::write(&path, serde_json::to_string(&fixture::make(count, shape))?)?;
@@ -107,7 +107,7 @@ fn measure(peers: &Path, count: u64, shape: Shape) -> Result<Row> {
 }
 
 fn run(peers: &Path, fixture: &Path, who: Who, count: u64) -> Result<Outcome> {
-    // A scan of 100,000 takes a peer a tenth of a second: fewer claims tell as much.
+    // A scan of 100,000 takes a peer a tenth of a second: fewer claims suffice.
     let decisions = if count >= 100_000 { CLAIMS / 4 } else { CLAIMS }.to_string();
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", CORE]).env("GOMAXPROCS", "1");

@@ -1,10 +1,10 @@
-//! The tables that people read: time per decision, ratios, growth, memory. Ratios are of one run.
+//! The tables of docs/benchmarks.md: time per decision, ratios, growth, memory. Ratios are of one run.
 
 use crate::fixture::Shape;
 use crate::ours::Outcome;
 use std::fmt::Write;
 
-/// One fixture, and what everybody made of it.
+/// One fixture, and the result of each program.
 #[derive(Debug)]
 pub struct Row {
     pub shape: Shape,
@@ -117,18 +117,18 @@ fn time(ns: f64) -> String {
 }
 
 const CAVEATS: &str = "\
-Each reads the same fixture (`benches/peers/src/fixture.rs`), runs on one core in a process of its own, in turn, three
-times; the best turn counts. A claim asks for a class, an engine, a range of versions and storage; one in eight asks
-for more than there is. Nothing is taken: every claim sees the same resources.
+Each program reads the same fixture (`benches/peers/src/fixture.rs`) and runs on one core in its own process. They take turns, three
+times each; the best turn counts. A claim requests a class, an engine, a range of versions and storage; one in eight requests
+more than any resource has. Nothing is allocated: every claim sees the same resources.
 
-- *PV binder*: `FindMatchingVolume` of `k8s.io/component-helpers`, over what an indexer by access modes gives, as in
-  the persistent volume controller. Engine and version are labels; the range is spelled out release by release, since a
-  selector has no order. It keeps no index by class or size, so it looks at every volume; it does more than we do here
-  in that it would honour volume modes and node affinity. Best fit, as ours.
+- *PV binder*: `FindMatchingVolume` of `k8s.io/component-helpers`, over the volumes of an indexer by access modes, as in the
+  persistent volume controller. Engine and version are labels; the range is a list of releases, since a selector has no order. It
+  keeps no index by class or size, so it checks every volume. It does more than we do here: it would honour volume modes and node
+  affinity. Best fit, as ours.
 - *Device allocator*: `k8s.io/dynamic-resource-allocation/structured`, a new allocator per decision as in the
   scheduler, compiled CEL selectors on class, engine, version and storage. First fit, so its choices are not compared;
-  it would also solve several requests of a claim together, which nobody asks it here.
+  it could also solve several requests of a claim together, which this benchmark does not use.
 - *Conductor*: one scheduling cycle on its index, with nothing remembered from the last one. A refusal counts every
-  resource by the predicate that refused it, which neither peer does. Its memory is that of the whole cache.
+  resource by the predicate that refused it, which neither peer does. Its memory includes the whole cache.
 
 ";

@@ -210,10 +210,10 @@ fn peak_mib(pid: u32) -> u64 {
 fn tell(rows: &[(&str, Figures)]) -> String {
     let mut text = format!(
         "The same work on each, one after the other: {WRITES} ConfigMaps created and patched, {AT_ONCE} at once;\n\
-         {WATCHED} creates told to {WATCHERS} watchers, in events heard per second; {LISTED} ConfigMaps in one list, read whole\n\
-         by the client, twice. Memory is the most that the API's processes took. The client runs on the same cores and\n\
-         decodes what it hears. etcd runs here without waiting for the disk (`--unsafe-no-fsync`); our own API on disk\n\
-         waits for it at every commit. kube-apiserver does much more: authorisation, admission, audit, priority and\n\
+         {WATCHED} creates watched by {WATCHERS} clients, in events received per second; {LISTED} ConfigMaps in one list, read whole\n\
+         by the client, twice. Memory is the peak of the API's processes. The client runs on the same cores and\n\
+         decodes what it receives. etcd runs here without waiting for the disk (`--unsafe-no-fsync`); our own API on disk\n\
+         waits for it at every commit. kube-apiserver does much more: authorization, admission, audit, priority and\n\
          fairness, conversions.\n\n\
          | API | creates/s | patches/s | events/s | list | again | memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
     );
