@@ -7,7 +7,7 @@ use crate::sim::{list, plural};
 use crate::{output, plain};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use conductor_simulator::plan::{
-    Explained, ExplainedClaim, Holder, Outcome, Plan, PlannedChange, PlannedClaim, PlannedResource, Summary,
+    ExplainedClaim, Explanation, Holder, Outcome, Plan, PlannedChange, PlannedClaim, PlannedResource, Summary,
 };
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -156,7 +156,7 @@ fn holders(claims: &[Holder]) -> String {
 }
 
 /// Explanations, one for all claims that wait alike.
-pub fn explained(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
+pub fn explained(out: &mut impl Write, explained: &Explanation) -> io::Result<()> {
     let groups = groups(&explained.claims);
     for (at, group) in groups.iter().enumerate() {
         if at > 0 {

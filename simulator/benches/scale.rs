@@ -8,7 +8,7 @@ use conductor_simulator::load::{LoadOptions, load};
 use conductor_simulator::plan::{Options, Planned};
 use conductor_simulator::record::{Change, Decision, Header, Line, Verdict, Writer};
 use conductor_simulator::replay;
-use conductor_simulator::whatif::{Edit, Questions, Target};
+use conductor_simulator::whatif::{Edit, Target, WhatIfSession};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -26,8 +26,8 @@ const EVENTS: usize = 1_000_000;
 const SLOTS: usize = 10;
 const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 const COMMAND: &str = "cargo bench --package conductor-simulator --bench scale -- --write";
-/// Each question is asked so often; the one in the middle counts.
-const ASKED: usize = 5;
+/// How often each question is repeated; the median counts.
+const REPEATS: usize = 5;
 /// What this bench measured before questions shared a plan and replays skipped events without effect.
 const BEFORE: &str = "Before questions shared one plan, and replays skipped events without effect, this bench \
 measured: load 1.6 s, plan 2.1 to 3.4 s, a question 2.7 s (two plans side by side), replay 20,700 events/s; memory 0.5 to \
@@ -38,7 +38,7 @@ fn main() {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--measure", what, file] => print!("{}", measure(what, Path::new(file))),
         ["--write"] => write_page(&report()),
-        // `cargo test --benches` only asks whether it runs.
+        // `cargo test --benches` only checks that it runs.
         ["--test", ..] => {}
         _ => println!("{}", report()),
     }
@@ -115,12 +115,12 @@ fn measure(what: &str, file: &Path) -> String {
 }
 
 fn questions(objects: Vec<Object>) -> String {
-    let (questions, ms) = timed(|| Questions::new(objects, &Options::default()));
+    let (questions, ms) = timed(|| WhatIfSession::new(objects, &Options::default()));
     let mut text = row("the state planned once, for questions", ms, "");
     let target = |text: &str| Target::read(text, "team-0", "conductor-system").expect("a target");
     let set = |text: String| Edit::read_set(&text, "team-0", "conductor-system").expect("an edit");
     type Ask<'a> = (&'a str, &'a dyn Fn(usize) -> Edit);
-    let asks: [Ask<'_>; 5] = [
+    let requests: [Ask<'_>; 5] = [
         ("a resource is lost", &|n| Edit::Lose(target(&format!("resource/db-{n:05}")))),
         ("a claim is deleted", &|n| Edit::Delete(target(&format!("claim/team-{n}/claim-{n:06}")))),
         ("a resource grows", &|n| set(format!("resource/db-{n:05}:spec.capacity.storage=20Gi"))),
@@ -133,14 +133,14 @@ fn questions(objects: Vec<Object>) -> String {
             count: 100,
         }),
     ];
-    for (what, ask) in asks {
+    for (what, ask) in requests {
         let mut answers: Vec<(f64, usize)> = Vec::new();
-        for n in 0..ASKED {
+        for n in 0..REPEATS {
             let (answer, ms) = timed(|| questions.what_if(&[ask(n)]).expect("an edit"));
             answers.push((ms, answer.difference.claims.len()));
         }
         answers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (ms, changed) = answers[ASKED / 2];
+        let (ms, changed) = answers[REPEATS / 2];
         text.push_str(&row(&format!("what if {what}"), ms, &format!("{changed} claims change")));
     }
     text
@@ -223,7 +223,7 @@ fn write_state(path: &Path, resources: usize, claims: usize, lives: impl Fn(Valu
     path.to_owned()
 }
 
-/// Claims come one by one, the live engine fills one resource after the other, and statuses are told over and over.
+/// Claims are created one by one, the live engine fills one resource after the other, and statuses change often.
 fn write_recording(folder: &Path, resources: usize, claims: usize, events: usize) -> PathBuf {
     let path = folder.join("history.rec");
     let mut out = Writer::new(BufWriter::new(File::create(&path).expect("a file can be made")));

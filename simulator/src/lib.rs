@@ -1,11 +1,12 @@
-//! The production scheduler, offline. Decisions are made in `conductor`; nothing here decides.
+//! The production scheduler, offline. `conductor` makes all decisions; nothing here decides.
 
 pub mod compare;
 pub mod diff;
 pub mod fuzz;
 pub mod gate;
-pub mod lab;
+pub mod harness;
 pub mod load;
+mod merge_patch;
 pub mod plan;
 pub mod record;
 pub mod replay;

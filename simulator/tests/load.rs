@@ -1,6 +1,6 @@
-//! The loader on real files: directories, names, links and what is told when they are not there.
+//! The loader on real files: directories, names, links and errors about missing files.
 
-use conductor_simulator::load::{LoadError, LoadOptions, load};
+use conductor_simulator::load::{LoadError, LoadFailure, LoadOptions, load};
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -41,13 +41,13 @@ fn a_path_given_twice_changes_nothing() {
 fn errors_name_the_file_the_line_and_the_fix() {
     assert_eq!(
         error("broken.json").1,
-        "broken.json:2:13: not valid JSON: expected ident; mend the line or leave the file out"
+        "broken.json:2:13: not valid JSON: expected ident; fix the line or leave the file out"
     );
     assert_eq!(
         error("missing.yaml").1,
         "missing.yaml: no such file or directory; check the path, or use `-` for standard input"
     );
-    assert!(matches!(error("nothing").0, LoadError::NoManifests { .. }));
-    assert_eq!(error("broken.json").0.line(), Some(2));
-    assert_eq!(error("missing.yaml").0.line(), None);
+    assert!(matches!(error("nothing").0.failure, LoadFailure::NoManifests));
+    assert_eq!(error("broken.json").0.line, Some(2));
+    assert_eq!(error("missing.yaml").0.line, None);
 }

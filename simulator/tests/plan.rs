@@ -1,9 +1,9 @@
 //! A plan says what a cluster would do: held against an engine in a loop with a world, over random worlds,
-//! and against every kind of release by hand. Refusals in words are the engine's tests, not these.
+//! and against every kind of release by hand. The engine's tests cover the messages of refusals.
 
 use conductor::engine::Config;
 use conductor::model::{Kind, Name, Object, ObjectKey, Time, TypeId};
-use conductor_simulator::lab::Lab;
+use conductor_simulator::harness::Harness;
 use conductor_simulator::plan::{Options, Outcome, Plan, plan};
 use conductor_simulator::world::{World, key_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time as MetaTime};
@@ -53,7 +53,7 @@ fn planned(objects: &[Object]) -> Plan {
 }
 
 /// `a/x Bound db-1`, one line each, then `db-1 Bound [a/x] reclaim`.
-fn told(plan: &Plan) -> Vec<String> {
+fn reported(plan: &Plan) -> Vec<String> {
     let claims = plan.claims.iter().map(|c| {
         let resource = c.resource.as_ref().map(|r| r.name.to_string()).unwrap_or_default();
         format!("{}/{} {} {resource}", c.namespace, c.name, c.outcome.name()).trim_end().to_owned()
@@ -73,8 +73,8 @@ fn lived(objects: &[Object]) -> Vec<String> {
         world.put(object.clone());
     }
     let config = Config { absent_phase_is_available: true, makes_parts: false, ..Config::default() };
-    let lab = Lab::start(world, config, Time(0));
-    lab.engine.audit().unwrap();
+    let harness = Harness::start(world, config, Time(0));
+    harness.engine.audit().unwrap();
     let mut lines = Vec::new();
     let of = |kind: Kind| {
         let mut keys: Vec<ObjectKey> = objects.iter().filter(|o| o.kind == kind).map(key_of).collect();
@@ -82,22 +82,22 @@ fn lived(objects: &[Object]) -> Vec<String> {
         keys
     };
     for key in of(Kind::Claim(TYPE)) {
-        lines.push(format!("{key} {}", lived_claim(&lab, &key)).trim_end().to_owned());
+        lines.push(format!("{key} {}", lived_claim(&harness, &key)).trim_end().to_owned());
     }
     for key in of(Kind::Resource(TYPE)) {
         let before = objects.iter().find(|o| o.kind == Kind::Resource(TYPE) && key_of(o) == key).unwrap();
-        lines.push(format!("{} {}", key.name, lived_resource(&lab, &key, before)));
+        lines.push(format!("{} {}", key.name, lived_resource(&harness, &key, before)));
     }
     lines
 }
 
-fn lived_claim(lab: &Lab, key: &ObjectKey) -> String {
-    let Some(claim) = lab.world.get(Kind::Claim(TYPE), key) else { return "Pending".to_owned() };
+fn lived_claim(harness: &Harness, key: &ObjectKey) -> String {
+    let Some(claim) = harness.world.get(Kind::Claim(TYPE), key) else { return "Pending".to_owned() };
     if claim.metadata.deletion_timestamp.is_some() {
         return "Pending".to_owned();
     }
     let resource = claim.body["status"]["resourceRef"]["name"].as_str().unwrap_or_default();
-    let made = lab.world.get(Kind::Resource(TYPE), &ObjectKey::new(SYSTEM, resource));
+    let made = harness.world.get(Kind::Resource(TYPE), &ObjectKey::new(SYSTEM, resource));
     let is_new = made.is_some_and(|r| {
         r.metadata.annotations.as_ref().is_some_and(|a| a.contains_key("conductor.io/provisioned-by"))
     });
@@ -108,8 +108,8 @@ fn lived_claim(lab: &Lab, key: &ObjectKey) -> String {
     }
 }
 
-fn lived_resource(lab: &Lab, key: &ObjectKey, before: &Object) -> String {
-    let Some(resource) = lab.world.get(Kind::Resource(TYPE), key) else {
+fn lived_resource(harness: &Harness, key: &ObjectKey, before: &Object) -> String {
+    let Some(resource) = harness.world.get(Kind::Resource(TYPE), key) else {
         let deleted = before.metadata.deletion_timestamp.is_some();
         return if deleted { "Deleting []" } else { "Released [] Delete" }.to_owned();
     };
@@ -119,7 +119,7 @@ fn lived_resource(lab: &Lab, key: &ObjectKey, before: &Object) -> String {
         .iter()
         .map(|r| (r, ObjectKey::new(r["namespace"].as_str().unwrap(), r["name"].as_str().unwrap())))
         .filter(|(r, key)| {
-            let claim = lab.world.get(Kind::Claim(TYPE), key).map(|claim| &claim.metadata);
+            let claim = harness.world.get(Kind::Claim(TYPE), key).map(|claim| &claim.metadata);
             claim.is_some_and(|c| c.uid.as_deref() == r["uid"].as_str() && c.deletion_timestamp.is_none())
         })
         .map(|(_, key)| key.to_string())
@@ -132,7 +132,7 @@ fn lived_resource(lab: &Lab, key: &ObjectKey, before: &Object) -> String {
 
 #[track_caller]
 fn check(objects: &[Object], expected: &[&str]) {
-    assert_eq!(told(&planned(objects)), expected);
+    assert_eq!(reported(&planned(objects)), expected);
     assert_eq!(lived(objects), expected, "a cluster does otherwise");
 }
 
@@ -244,7 +244,7 @@ fn a_handwritten_claim_keeps_the_resource_that_holds_it() {
     let mut written = claim("x", json!({}));
     written.metadata.uid = None;
     let plan = planned(&[written, resource("db-2", held(&["x"], json!({}))), resource("db-1", json!({}))]);
-    assert_eq!(told(&plan), ["a/x Bound db-2", "db-1 Available []", "db-2 Bound [a/x]"]);
+    assert_eq!(reported(&plan), ["a/x Bound db-2", "db-1 Available []", "db-2 Bound [a/x]"]);
     assert_eq!(&*plan.claims[0].message, "bound to db-2");
 }
 
@@ -258,29 +258,29 @@ fn unsaid() -> Object {
 }
 
 #[test]
-fn a_handwritten_reference_takes_what_its_claim_asks() {
-    let asks =
+fn a_handwritten_reference_takes_what_its_claim_requests() {
+    let requests =
         |name: &str, storage: &str| claim(name, json!({"resources": {"requests": {"storage": storage}}}));
-    let mut without_uid = asks("h", "90Gi");
+    let mut without_uid = requests("h", "90Gi");
     without_uid.metadata.uid = None;
-    for holder in [asks("h", "90Gi"), without_uid] {
-        let fits = planned(&[unsaid(), holder.clone(), asks("c", "10Gi")]);
-        assert_eq!(told(&fits), ["a/c Bound db", "a/h Bound db", "db Bound [a/c a/h]"]);
-        let over = planned(&[unsaid(), holder, asks("c", "11Gi")]);
-        assert_eq!(told(&over), ["a/c Pending", "a/h Bound db", "db Bound [a/h]"]);
+    for holder in [requests("h", "90Gi"), without_uid] {
+        let fits = planned(&[unsaid(), holder.clone(), requests("c", "10Gi")]);
+        assert_eq!(reported(&fits), ["a/c Bound db", "a/h Bound db", "db Bound [a/c a/h]"]);
+        let over = planned(&[unsaid(), holder, requests("c", "11Gi")]);
+        assert_eq!(reported(&over), ["a/c Pending", "a/h Bound db", "db Bound [a/h]"]);
     }
 }
 
 #[test]
 fn a_handwritten_reference_counts_against_the_quota() {
-    let asks =
+    let requests =
         |name: &str, storage: &str| claim(name, json!({"resources": {"requests": {"storage": storage}}}));
     let quota = |storage: &str| {
         let limits = json!([{"requests": {"storage": storage}}]);
         object(Kind::Quota, "a", "q", "q", json!({"spec": {"limits": limits}}))
     };
     for (most, outcome) in [("10Gi", Outcome::Bound), ("9Gi", Outcome::Pending)] {
-        let plan = planned(&[unsaid(), asks("h", "8Gi"), asks("c", "2Gi"), quota(most)]);
+        let plan = planned(&[unsaid(), requests("h", "8Gi"), requests("c", "2Gi"), quota(most)]);
         assert_eq!(plan.claims[0].outcome, outcome, "{most}");
     }
 }
@@ -290,17 +290,17 @@ fn undated_claims_come_after_those_that_have_been_waiting() {
     let mut old = claim("z-old", json!({}));
     old.metadata.creation_timestamp = Some(MetaTime(Timestamp::from_second(1_000).unwrap()));
     let plan = planned(&[claim("a-new", json!({})), old, resource("db", json!({}))]);
-    assert_eq!(told(&plan)[..2], ["a/a-new Pending", "a/z-old Bound db"]);
+    assert_eq!(reported(&plan)[..2], ["a/a-new Pending", "a/z-old Bound db"]);
 }
 
 #[test]
-fn an_unreadable_claim_waits_with_its_error_and_hurts_nobody() {
+fn an_unreadable_claim_waits_and_affects_no_other() {
     let plan = planned(&[
         claim("bad", json!({"version": ">= banana"})),
         claim("good", json!({})),
         resource("db", json!({})),
     ]);
-    assert_eq!(told(&plan)[..2], ["a/bad Pending", "a/good Bound db"]);
+    assert_eq!(reported(&plan)[..2], ["a/bad Pending", "a/good Bound db"]);
     assert!(plan.claims[0].message.contains("spec.version"), "{}", plan.claims[0].message);
 }
 
@@ -405,7 +405,7 @@ fn any_resource(at: usize) -> impl Strategy<Value = Object> {
     )
 }
 
-/// Objects, told in a line each where a world fails.
+/// Lists objects, one per line, when a world fails.
 #[derive(Clone)]
 struct Objects(Vec<Object>);
 
@@ -443,7 +443,7 @@ proptest! {
 
     #[test]
     fn a_plan_is_what_a_cluster_would_do(world in any_world()) {
-        prop_assert_eq!(told(&planned(&world.0)), lived(&world.0));
+        prop_assert_eq!(reported(&planned(&world.0)), lived(&world.0));
     }
 
     #[test]
@@ -459,9 +459,9 @@ fn resources_elsewhere_do_not_take_part() {
     let mut elsewhere = resource("db", json!({}));
     elsewhere.metadata.namespace = Some("other".to_owned());
     let objects = vec![elsewhere, claim("x", json!({}))];
-    assert_eq!(told(&planned(&objects)), ["a/x Pending"]);
+    assert_eq!(reported(&planned(&objects)), ["a/x Pending"]);
     let options = Options { system_namespace: Name::from("other"), ..Options::default() };
-    assert_eq!(told(&plan(objects, &options)), ["a/x Bound db", "db Bound [a/x]"]);
+    assert_eq!(reported(&plan(objects, &options)), ["a/x Bound db", "db Bound [a/x]"]);
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn claims_that_wait_alike_share_one_explanation() {
 }
 
 #[test]
-fn a_resource_that_is_only_closed_to_the_namespace_is_told_with_its_remedy() {
+fn a_resource_that_is_only_closed_to_the_namespace_is_reported_with_its_remedy() {
     let theirs = json!({"sharing": {"maxClaims": 9, "allowedNamespaces": ["b", "c"]}});
     let nearest = |wants: Value| {
         let plan = planned(&[resource("theirs", theirs.clone()), claim("x", wants)]);
@@ -505,7 +505,7 @@ fn phased(phase: Option<&str>, spec: &Value, more: &Value) -> Object {
 }
 
 #[test]
-fn a_remedy_is_told_only_where_the_resource_would_take_the_claim() {
+fn a_remedy_is_reported_only_where_the_resource_would_take_the_claim() {
     let (nothing, template) = (json!({}), json!({"template": {"kind": "Thing"}}));
     let cordon = json!({"unschedulable": true});
     let withheld = [
@@ -525,19 +525,19 @@ fn a_remedy_is_told_only_where_the_resource_would_take_the_claim() {
         ("full", held(&["holder", "h"], two.clone()), vec![holder(json!({})), claim("h", json!({}))], false),
         ("shared", held(&["holder"], two), vec![holder(json!({}))], true),
     ];
-    let nearest = |resource: Object, claims: &[Object], asks: &Value| {
-        let plan = planned(&[&[resource, claim("waits", asks.clone())][..], claims].concat());
+    let nearest = |resource: Object, claims: &[Object], requests: &Value| {
+        let plan = planned(&[&[resource, claim("waits", requests.clone())][..], claims].concat());
         let waits = plan.claims.iter().find(|c| &*c.name == "waits").unwrap();
         assert_eq!(waits.outcome, Outcome::Pending);
         waits.nearest.iter().map(|n| (n.change.clone(), n.binds.clone())).collect::<Vec<_>>()
     };
     for (phase, spec, remedy) in withheld {
-        let told = vec![(remedy.to_owned(), Some(Name::from("x")))];
+        let reported = vec![(remedy.to_owned(), Some(Name::from("x")))];
         for (way, more, claims, serves) in &others {
-            let expected = if *serves { told.clone() } else { Vec::new() };
+            let expected = if *serves { reported.clone() } else { Vec::new() };
             let resource = phased(phase, spec, more);
             assert_eq!(nearest(resource.clone(), claims, &json!({})), expected, "{remedy}: {way}");
-            // Who tolerates nobody is served only where nobody else is.
+            // A claim that tolerates no other is served only by an unused resource.
             let expected = if claims.is_empty() { expected } else { Vec::new() };
             assert_eq!(nearest(resource.clone(), claims, &alone), expected, "{remedy}, alone: {way}");
             if phase.is_some() {
@@ -550,7 +550,7 @@ fn a_remedy_is_told_only_where_the_resource_would_take_the_claim() {
 }
 
 #[test]
-fn a_released_resource_is_offered_with_its_data_whoever_had_it() {
+fn a_released_resource_is_offered_with_its_data() {
     for more in [json!({}), json!({"unschedulable": true})] {
         let released = phased(Some("Released"), &held(&["gone"], json!({})), &more);
         let plan = planned(&[released, claim("waits", json!({}))]);
@@ -561,34 +561,34 @@ fn a_released_resource_is_offered_with_its_data_whoever_had_it() {
 }
 
 #[test]
-fn a_binding_is_told_as_there_already_only_where_it_was() {
-    let told = |resource: Object, claim: Object| {
+fn only_an_earlier_binding_is_reported_as_existing() {
+    let reported = |resource: Object, claim: Object| {
         let plan = planned(&[resource, claim]);
         (plan.claims[0].message.to_string(), plan.claims[0].kept)
     };
     let (nothing, template) = (json!({}), json!({"template": {"kind": "Thing"}}));
     let kept = json!({"claimRefs": [{"namespace": "a", "name": "c"}]});
     let (named, anything) = (json!({"resourceName": "x"}), json!({}));
-    for (phase, spec, more, asks) in [
+    for (phase, spec, more, requests) in [
         (None, &nothing, &nothing, &named),
         (Some("Pending"), &nothing, &nothing, &named),
         (Some("Failed"), &nothing, &nothing, &named),
         (Some("Released"), &kept, &nothing, &anything),
         (Some("Creating"), &kept, &template, &anything),
     ] {
-        let new = told(phased(phase, spec, more), claim("c", asks.clone()));
+        let new = reported(phased(phase, spec, more), claim("c", requests.clone()));
         assert_eq!(new, ("would be bound to x".to_owned(), false), "{phase:?}");
-        let was = told(phased(phase, &held(&["c"], json!({})), more), claim("c", asks.clone()));
+        let was = reported(phased(phase, &held(&["c"], json!({})), more), claim("c", requests.clone()));
         assert_eq!(was, ("bound to x".to_owned(), true), "{phase:?}");
     }
     let mut recorded = claim("c", json!({}));
     recorded.body["status"] = json!({"phase": "Bound", "resourceRef": {"name": "x"}});
-    let restored = told(resource("x", json!({})), recorded);
+    let restored = reported(resource("x", json!({})), recorded);
     assert_eq!(restored, ("bound to x".to_owned(), true), "its own record says so");
 }
 
 #[test]
-fn a_lost_claim_whose_resource_names_it_still_is_not_told_that_it_is_gone() {
+fn a_lost_claim_that_is_still_referenced_has_its_own_message() {
     let mut lost = claim("c", json!({"resourceName": "x"}));
     lost.body["status"] = json!({"phase": "Lost", "resourceRef": {"name": "x"}});
     let message = |objects: &[Object]| {
@@ -618,15 +618,15 @@ fn a_parameter_that_the_class_does_not_allow_is_in_the_plan_and_the_next_class_s
         });
         object(Kind::Class(TYPE), SYSTEM, name, name, body)
     };
-    let asks = |name: &str, classes: Value, nodes: u64| {
+    let requests = |name: &str, classes: Value, nodes: u64| {
         claim(name, json!({"classes": classes, "engine": "postgresql", "parameters": {"nodes": nodes}}))
     };
     let plan = planned(&[
         class("small", 3),
         class("large", 9),
-        asks("fits", json!(["small"]), 2),
-        asks("next", json!(["small", "large"]), 5),
-        asks("refused", json!(["small"]), 5),
+        requests("fits", json!(["small"]), 2),
+        requests("next", json!(["small", "large"]), 5),
+        requests("refused", json!(["small"]), 5),
     ]);
     let fates: Vec<_> = plan.claims.iter().map(|c| (c.outcome, c.class.as_deref(), &*c.message)).collect();
     assert_eq!((fates[0].0, fates[0].1), (Outcome::Provision, Some("small")), "{fates:?}");
@@ -649,7 +649,7 @@ fn classes_that_refuse_are_counted_as_resources_are_and_apart_from_them() {
             "resources": {"requests": {"storage": "2Gi"}}}),
         ),
     ]);
-    let told = serde_json::to_value(&plan.claims[0]).unwrap();
+    let reported = serde_json::to_value(&plan.claims[0]).unwrap();
     let resources = json!([
         {"predicate": "Class", "count": 1, "message": "1 resource is not of class old or of class small"},
     ]);
@@ -658,7 +658,7 @@ fn classes_that_refuse_are_counted_as_resources_are_and_apart_from_them() {
         {"predicate": "Capacity", "count": 1,
             "message": "class small makes storage up to 1Gi, and 2Gi is asked"},
     ]);
-    assert_eq!((&told["reasons"], &told["classReasons"]), (&resources, &classes));
+    assert_eq!((&reported["reasons"], &reported["classReasons"]), (&resources, &classes));
     let counted = "0/1 resources fit: 1 class; 0/2 classes fit: 1 version, 1 capacity (";
     assert!(plan.claims[0].message.starts_with(counted), "{}", plan.claims[0].message);
 }

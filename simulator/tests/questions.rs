@@ -2,8 +2,8 @@
 
 use conductor::model::{Kind, Object, ObjectKey, TypeId};
 use conductor_simulator::diff::{Side, diff};
-use conductor_simulator::plan::{API_VERSION, Base, Options, Planned, Replaced};
-use conductor_simulator::whatif::{Edit, EditError, FieldPath, PlanFigures, Questions, Target, WhatIf};
+use conductor_simulator::plan::{API_VERSION, BasePlan, ObjectChange, Options, Planned};
+use conductor_simulator::whatif::{Edit, EditError, FieldPath, PlanFigures, Target, WhatIf, WhatIfSession};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -105,10 +105,10 @@ fn database() -> impl Strategy<Value = Database> {
 }
 
 fn claim() -> impl Strategy<Value = Claim> {
-    let asks = (1..8_u8, 15..18_u8, -1..2_i32, prop::option::of(0..3_u8));
+    let requests = (1..8_u8, 15..18_u8, -1..2_i32, prop::option::of(0..3_u8));
     let stands =
         (rarely(), prop::option::weighted(0.5, 0..DATABASES), prop::option::weighted(0.15, 0..DATABASES));
-    (asks, stands, rarely(), rarely(), often()).prop_map(
+    (requests, stands, rarely(), rarely(), often()).prop_map(
         |((gib, version, priority, created), (deleting, bound_to, names), of_class, lost, own_uid)| Claim {
             gib,
             version,
@@ -391,13 +391,13 @@ proptest! {
     #[test]
     fn a_warm_answer_is_the_cold_one(
         world in world(),
-        asked in prop::collection::vec(prop::collection::vec(edit(), 1..4), 1..4),
+        requested in prop::collection::vec(prop::collection::vec(edit(), 1..4), 1..4),
         of_manifests in any::<bool>(),
     ) {
         let options = Options { absent_phase_is_available: of_manifests, ..Options::default() };
         let objects = objects(&world);
-        let questions = Questions::new(objects.clone(), &options);
-        for edits in &asked {
+        let questions = WhatIfSession::new(objects.clone(), &options);
+        for edits in &requested {
             prop_assert_eq!(bytes(questions.what_if(edits)), bytes(cold(&objects, edits, &options)), "{:#?}", edits);
         }
     }
@@ -441,9 +441,9 @@ fn is_warm(objects: &[Object], replaced: Vec<Object>) -> bool {
             object.metadata.namespace.clone().unwrap_or_default(),
             object.metadata.name.clone().unwrap_or_default(),
         );
-        Replaced { kind: object.kind, key, object: Some(object) }
+        ObjectChange { kind: object.kind, key, object: Some(object) }
     });
-    Base::new(objects.to_vec(), &Options::default()).with(replaced.collect()).is_some()
+    BasePlan::new(objects.to_vec(), &Options::default()).with(replaced.collect()).is_some()
 }
 
 #[test]
@@ -464,12 +464,12 @@ fn what_reaches_further_than_its_objects_is_planned_anew() {
     nameless[9].metadata.uid = None;
     let mut holder = objects[0].clone();
     holder.body["spec"]["claimRefs"] = json!([{"namespace": NAMESPACES[1], "name": "claim-7", "uid": "u"}]);
-    assert!(!is_warm(&nameless, vec![holder]), "a reference tells which claim that is");
+    assert!(!is_warm(&nameless, vec![holder]), "a reference identifies the claim");
     let mut unsaid = objects.clone();
     unsaid[0].body["spec"]["claimRefs"] =
         json!([{"namespace": NAMESPACES[1], "name": "claim-7", "uid": "c-7"}]);
-    assert!(!is_warm(&unsaid, vec![unsaid[9].clone()]), "what it takes is what it asks");
-    assert!(!is_warm(&unsaid, vec![unsaid[0].clone()]), "what it takes is what its holder asks");
+    assert!(!is_warm(&unsaid, vec![unsaid[9].clone()]), "it takes what it requests");
+    assert!(!is_warm(&unsaid, vec![unsaid[0].clone()]), "it takes what its holder requests");
     assert!(is_warm(&unsaid, vec![unsaid[8].clone()]), "another claim");
     let mut twice = objects.clone();
     twice.push(objects[0].clone());

@@ -1,6 +1,6 @@
 //! What if: every kind of edit, and the rule that each claim's fate is put down to.
 
-use conductor_simulator::compare::{Way, compare};
+use conductor_simulator::compare::{Scenario, compare};
 use conductor_simulator::load::{LoadOptions, load_with_stdin};
 use conductor_simulator::plan::Options;
 use conductor_simulator::whatif::{Edit, Target, WhatIf, class_impact, fit, size, what_if};
@@ -48,24 +48,31 @@ fn set(text: &str) -> Edit {
     Edit::read_set(text, "a", "conductor-system").unwrap()
 }
 
-fn tell(answer: &WhatIf) -> String {
-    let mut told = String::new();
+fn summary(answer: &WhatIf) -> String {
+    let mut reported = String::new();
     for c in &answer.difference.claims {
         let to = c.after.as_ref().and_then(|f| f.resource.as_ref()).map(|r| format!(" {}", r.name));
-        let (change, cause) = (c.change.words(), &c.cause);
-        writeln!(told, "{}: {change}{} ({}: {})", c.name, to.unwrap_or_default(), cause.rule, cause.message)
-            .unwrap();
+        let (change, cause) = (c.change.label(), &c.cause);
+        writeln!(
+            reported,
+            "{}: {change}{} ({}: {})",
+            c.name,
+            to.unwrap_or_default(),
+            cause.rule,
+            cause.message
+        )
+        .unwrap();
     }
     for r in &answer.difference.resources {
-        writeln!(told, "{}: {}", r.name, r.change.words()).unwrap();
+        writeln!(reported, "{}: {}", r.name, r.change.label()).unwrap();
     }
-    told
+    reported
 }
 
 #[track_caller]
 fn check(state: &str, edits: &[Edit], expected: Expect) {
     let answer = what_if(objects(state), edits, &Options::default()).unwrap();
-    expected.assert_eq(&tell(&answer));
+    expected.assert_eq(&summary(&answer));
 }
 
 #[test]
@@ -97,8 +104,8 @@ fn a_deleted_claim_gives_its_resource_up_as_the_policy_says() {
         &state,
         &[Edit::Delete(target("claim/a/x")), Edit::Delete(target("claim/a/y"))],
         expect![[r#"
-            x: leaves (Deleted: being deleted; gone is deleted with it)
-            y: leaves (Deleted: being deleted; kept is released and retained)
+            x: being deleted (Deleted: being deleted; gone is deleted with it)
+            y: being deleted (Deleted: being deleted; kept is released and retained)
             gone: would be deleted
             kept: would be retained
         "#]],
@@ -116,15 +123,15 @@ fn a_namespace_takes_its_claims_along() {
         + &claim("waits", "spec: {engine: oracle}")
         + rules
         + &other;
-    // That there is a namespace is told by what is in it, too.
+    // A namespace may exist only through its objects.
     for state in [state.clone() + there, state] {
         check(
             &state,
             &[Edit::Delete(target("namespace/a"))],
             expect![[r#"
-                waits: leaves (Deleted: being deleted)
-                x: leaves (Deleted: being deleted; gone is deleted with it)
-                y: leaves (Deleted: being deleted; kept is released and retained)
+                waits: being deleted (Deleted: being deleted)
+                x: being deleted (Deleted: being deleted; gone is deleted with it)
+                y: being deleted (Deleted: being deleted; kept is released and retained)
                 gone: would be deleted
                 kept: would be retained
             "#]],
@@ -133,9 +140,9 @@ fn a_namespace_takes_its_claims_along() {
             &state,
             &[Edit::Lose(target("namespace/a"))],
             expect![[r#"
-                waits: removed (Gone: the claim is no longer there)
-                x: removed (Gone: the claim is no longer there)
-                y: removed (Gone: the claim is no longer there)
+                waits: removed (Gone: the claim no longer exists)
+                x: removed (Gone: the claim no longer exists)
+                y: removed (Gone: the claim no longer exists)
                 gone: would be deleted
                 kept: would be retained
             "#]],
@@ -253,7 +260,7 @@ fn of_two_that_change_places_one_prefers_and_the_other_is_displaced() {
 }
 
 #[test]
-fn who_shares_later_displaces_nobody() {
+fn a_later_sharer_displaces_no_claim() {
     let profile = "apiVersion: conductor.io/v1alpha1\nkind: SchedulingProfile\n\
                    metadata: {name: default}\nspec: {preferNewest: true}\n";
     let sized = |rest: &str| {
@@ -330,7 +337,7 @@ fn fit_names_the_claims_whose_places_it_takes() {
 }
 
 #[test]
-fn waste_is_told_for_every_capacity() {
+fn waste_is_reported_for_every_capacity() {
     let held = "claimRefs: [{namespace: a, name: x, uid: uid-x}]";
     let state =
         resource("db", &format!("engine: mysql, capacity: {{storage: 10Gi, connections: 100}}, {held}"))
@@ -340,14 +347,15 @@ fn waste_is_told_for_every_capacity() {
                 "spec: {engine: mysql, resources: {requests: {storage: 10Gi, connections: 25}}}\n\
              status: {phase: Bound, resourceRef: {name: db}}",
             );
-    let way = || Way { name: "s".to_owned(), objects: objects(&state), waiting: None };
+    let way = || Scenario { name: "s".to_owned(), objects: objects(&state), waiting: None };
     let found = compare(way(), way(), &Options::default()).a.waste_by_capacity;
-    let told: Vec<_> = found.iter().map(|(name, w)| (name.as_str(), w.left.as_str(), w.percent)).collect();
-    assert_eq!(told, [("connections", "75", 75), ("storage", "0", 0)]);
+    let reported: Vec<_> =
+        found.iter().map(|(name, w)| (name.as_str(), w.left.as_str(), w.percent)).collect();
+    assert_eq!(reported, [("connections", "75", 75), ("storage", "0", 0)]);
 }
 
 #[test]
-fn copies_come_after_everybody_who_waits_and_take_no_name() {
+fn copies_come_after_all_waiting_claims_with_unused_names() {
     // Neither has a time, and `x-copy-1` sorts before `y`.
     let state = resource("old", "engine: mysql, version: '8.0'")
         + &resource("new", "engine: mysql, version: '9.0'")
@@ -382,7 +390,7 @@ fn size_is_the_least_number_that_serves_all_who_can_be_served() {
 }
 
 #[test]
-fn a_narrower_class_is_told_for_claims_it_has_served() {
+fn a_narrower_class_is_reported_for_claims_it_has_served() {
     let class = |versions: &str| {
         format!(
             "---\napiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabaseClass\n\
@@ -402,5 +410,5 @@ fn a_narrower_class_is_told_for_claims_it_has_served() {
     let impact = class_impact(objects(&state), &edited, &Options::default()).unwrap();
     assert_eq!((impact.claims, impact.now.claims.len()), (1, 0), "who is bound stays bound");
     let [anew] = &impact.anew.claims[..] else { panic!("{:?}", impact.anew) };
-    assert_eq!((anew.change.words(), anew.cause.rule.as_str()), ("waits", "Class"));
+    assert_eq!((anew.change.label(), anew.cause.rule.as_str()), ("waits", "Class"));
 }

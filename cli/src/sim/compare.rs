@@ -5,7 +5,7 @@ use super::{answer, state, whatif};
 use crate::table;
 use anyhow::{Result, bail};
 use conductor::model::{Kind, Object};
-use conductor_simulator::compare::{self, Comparison, Figures, Way, as_default};
+use conductor_simulator::compare::{self, Comparison, Figures, Scenario, as_default};
 use conductor_simulator::record::is_recording;
 use conductor_simulator::replay::{self, Options};
 use conductor_simulator::report;
@@ -43,25 +43,25 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
     let profiles = profiles.iter().filter(|path| path.is_file());
     let with = arguments.with.iter().flatten();
     let read = answer::paths(arguments.input.paths.iter().chain(with).chain(profiles));
-    answer::page(&arguments.page, &read, |made| report::comparison(&document, made))?;
+    answer::page(&arguments.page, &read, |made| report::comparison(&document).html(made))?;
     let code = u8::from(!document.difference.is_empty());
     answer::print(&arguments.output, &document, answer, |out| comparison_table(out, &document))?.exit(code)
 }
 
 /// A state as it is, or as a recording ends.
-fn as_it_is(input: &Input) -> Result<Way> {
+fn as_it_is(input: &Input) -> Result<Scenario> {
     let names: Vec<String> = input.paths.iter().map(|path| path.display().to_string()).collect();
     let objects = state::read(input)?;
     let waiting = match find_recording(input) {
         Some(path) => Some(replay::replay(path, &Options::default())?.waiting.live),
         None => None,
     };
-    Ok(Way { name: names.join(" "), objects, waiting })
+    Ok(Scenario { name: names.join(" "), objects, waiting })
 }
 
 /// The state with a profile as the one that applies everywhere. A recording is played again under it, from its own
 /// decisions: its end has been decided under another.
-fn profiled(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Result<Way> {
+fn profiled(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Result<Scenario> {
     let default = match profile {
         "built-in" => compare::built_in(),
         named => as_default(&find(arguments, objects, named)?),
@@ -78,7 +78,7 @@ fn profiled(arguments: &CompareArguments, objects: &[Object], profile: &str) -> 
             (with, None)
         }
     };
-    Ok(Way { name: profile.to_owned(), objects, waiting })
+    Ok(Scenario { name: profile.to_owned(), objects, waiting })
 }
 
 /// The recording, where the state is one and nothing else.

@@ -145,7 +145,7 @@ fn forms(arguments: &GateArguments, verdict: &Verdict, suite: &Suite) -> Result<
         let read = [vec![arguments.suite.clone()], all_beside(&arguments.suite, &suite.state)].concat();
         let read = [read, all_beside(&arguments.suite, &suite.policies)].concat();
         let made = answer::provenance(&answer::paths(&read));
-        forms.push((path.clone(), report::gate(verdict, &made).map_err(anyhow::Error::msg)?));
+        forms.push((path.clone(), report::gate(verdict).html(&made).map_err(anyhow::Error::msg)?));
     }
     Ok(forms)
 }

@@ -13,7 +13,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8> {
     let plan = planned(&arguments.input)?.plan();
     let again = || Ok(planned(&arguments.input)?.plan());
     let read = answer::paths(&arguments.input.paths);
-    answer::page(&arguments.page, &read, |made| report::plan(&plan, made))?;
+    answer::page(&arguments.page, &read, |made| report::plan(&plan).html(made))?;
     answer::print(&arguments.output, &plan, again, |out| table::plan(out, &plan))?.exit(0)
 }
 

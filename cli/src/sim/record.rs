@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use conductor::event::Event;
 use conductor_controller::Followed;
 use conductor_simulator::record::{
-    self, Audit, Inspection, Reader, Recorder, Redaction, Rewritten, Subject, is_recording, moment, rewrite,
+    self, Audit, Inspection, Reader, Recorder, RecordingInfo, Redaction, Rewritten, is_recording, rewrite,
+    snapshot_at,
 };
 use serde_json::{Value, json};
 use std::fs::File;
@@ -53,7 +54,7 @@ async fn follow(
     let began = now_ms();
     let clock = Instant::now();
     let at = || u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let subject = Subject {
+    let subject = RecordingInfo {
         began,
         system_namespace: arguments.cluster.system_namespace.clone(),
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
@@ -224,7 +225,7 @@ fn import_state(arguments: &ImportArguments) -> Result<u8> {
     // Everything is read before anything is written.
     let objects = state::read_as(&arguments.input, Broken::Told)?;
     let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
-    let subject = Subject {
+    let subject = RecordingInfo {
         began: 0,
         system_namespace: arguments.input.system_namespace.clone(),
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
@@ -243,7 +244,7 @@ fn import_state(arguments: &ImportArguments) -> Result<u8> {
 
 /// `conductor sim export`.
 pub fn export(arguments: &ExportArguments) -> Result<u8> {
-    let moment = moment(&arguments.recording, arguments.at.map(|at| at.as_millis() as u64))?;
+    let moment = snapshot_at(&arguments.recording, arguments.at.map(|at| at.as_millis() as u64))?;
     if moment.interrupted {
         output::complain("warning: the recording was interrupted; this is the state up to there");
     }

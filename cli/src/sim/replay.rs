@@ -35,7 +35,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
     };
     let document = answer()?;
     let read = answer::paths([&arguments.recording].into_iter().chain(&arguments.files));
-    answer::page(&arguments.page, &read, |made| report::replay(&document, made))?;
+    answer::page(&arguments.page, &read, |made| report::replay(&document).html(made))?;
     let code = if arguments.verify { verdict(&document) } else { 0 };
     answer::print(&arguments.output, &document, answer, |out| table(out, &document, arguments.verify))?
         .exit(code)

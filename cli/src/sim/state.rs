@@ -7,10 +7,10 @@ use crate::output;
 use anyhow::{Result, bail};
 use conductor::model::{Kind, Object};
 use conductor_simulator::load::{
-    LoadError, LoadOptions, Loaded, Problem, Unknown, UnknownField, load, unknown_fields,
+    LoadError, LoadFailure, LoadOptions, Loaded, Located, Problem, UnknownField, load, unknown_fields,
 };
 use conductor_simulator::plan::{Fault, Findings, Options, check, unlabelled, unreadable};
-use conductor_simulator::record::{is_recording, moment};
+use conductor_simulator::record::{is_recording, snapshot_at};
 use conductor_simulator::world::key_of;
 use std::path::{Path, PathBuf};
 
@@ -50,8 +50,7 @@ pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
             // What a claim asks for may be unreadable: then it waits, and says so, on the cluster and in the plan.
             refuse(loaded.problems.iter().chain(findings.of(Fault::Drops)))?;
         }
-        unknown
-            .extend(loaded.unknown.iter().map(|Unknown { object, field, .. }| unknown_words(object, field)));
+        unknown.extend(loaded.unknown.iter().map(|Located { object, what, .. }| unknown_words(object, what)));
         objects.extend(loaded.objects.into_iter().map(|loaded| loaded.object));
     }
     tell_unknown(&unknown);
@@ -61,11 +60,11 @@ pub fn read_as(input: &Input, broken: Broken) -> Result<Vec<Object>> {
 /// What is read from a pipe is known for a recording only afterwards, and is gone by then.
 fn recording_by_pipe(error: LoadError, paths: &[PathBuf]) -> anyhow::Error {
     match &error {
-        LoadError::Recording { source_name }
-            if paths.iter().any(|path| !path.is_file() && path.to_string_lossy() == **source_name) =>
+        LoadError { input, failure: LoadFailure::Recording, .. }
+            if paths.iter().any(|path| !path.is_file() && path.to_string_lossy() == **input) =>
         {
             anyhow::anyhow!(
-                "{source_name}: this is a recording, and not in a file: name its file, or give it as `-` by \
+                "{input}: this is a recording, and not in a file: name its file, or give it as `-` by \
                  standard input"
             )
         }
@@ -74,7 +73,7 @@ fn recording_by_pipe(error: LoadError, paths: &[PathBuf]) -> anyhow::Error {
 }
 
 fn recorded(recording: &Path, broken: Broken) -> Result<Vec<Object>> {
-    let moment = moment(recording, None)?;
+    let moment = snapshot_at(recording, None)?;
     let name = recording.display();
     if moment.interrupted {
         output::complain_once(&format!("warning: {name} was interrupted; it is read up to there"));
@@ -114,7 +113,7 @@ fn tell_unknown(unknown: &[String]) {
 }
 
 /// What somebody tries must not count for nothing.
-fn refuse_unknown(unknown: &[Unknown]) -> Result<()> {
+fn refuse_unknown(unknown: &[Located<UnknownField>]) -> Result<()> {
     match unknown {
         [] => Ok(()),
         [only] => bail!("{only}"),

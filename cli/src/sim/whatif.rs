@@ -6,7 +6,7 @@ use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, NAME_MAX, ROWS_MAX, short};
 use anyhow::{Result, bail};
 use comfy_table::{Cell, Color};
 use conductor::model::{Kind, Object, ObjectKey, TypeId};
-use conductor_simulator::diff::{ChangedClaim, ClaimChange, Difference, Fate, ResourceChange};
+use conductor_simulator::diff::{ChangedClaim, ClaimChange, ClaimResult, Difference, ResourceChange};
 use conductor_simulator::plan::{Outcome, Summary};
 use conductor_simulator::report;
 use conductor_simulator::whatif::{self, ClassImpact, Edit, Fit, PlanFigures, Size, Target, WhatIf};
@@ -27,7 +27,7 @@ pub fn what_if(arguments: &WhatIfArguments) -> Result<u8> {
     let document = answer()?;
     let code = u8::from(!document.difference.is_empty());
     let read = answer::paths(arguments.input.paths.iter().chain(&arguments.files));
-    answer::page(&arguments.page, &read, |made| report::what_if(&document, made))?;
+    answer::page(&arguments.page, &read, |made| report::what_if(&document).html(made))?;
     answer::print(&arguments.output, &document, answer, |out| what_if_table(out, &document))?.exit(code)
 }
 
@@ -110,7 +110,7 @@ pub fn class_impact(arguments: &ClassImpactArguments) -> Result<u8> {
     let document = answer()?;
     let code = u8::from(!document.is_empty());
     let read = answer::paths(arguments.input.paths.iter().chain([&arguments.file]));
-    answer::page(&arguments.page, &read, |made| report::class_impact(&document, made))?;
+    answer::page(&arguments.page, &read, |made| report::class_impact(&document).html(made))?;
     answer::print(&arguments.output, &document, answer, |out| impact_table(out, &document))?.exit(code)
 }
 
@@ -149,7 +149,7 @@ pub fn difference(out: &mut impl Write, difference: &Difference) -> io::Result<(
             };
             let words = match (resource.change, resource.after) {
                 (ResourceChange::Phase, Some(phase)) => format!("is {phase}"),
-                (change, _) => change.words().to_owned(),
+                (change, _) => change.label().to_owned(),
             };
             table.add_row(vec![
                 Cell::new(short(&resource.name, NAME_MAX)),
@@ -173,10 +173,10 @@ fn change(claim: &ChangedClaim) -> Cell {
         ClaimChange::Added if refused => Color::Yellow,
         ClaimChange::NewlyBound | ClaimChange::Provisioned | ClaimChange::Added => Color::Green,
     };
-    Cell::new(claim.change.words()).fg(colour)
+    Cell::new(claim.change.label()).fg(colour)
 }
 
-fn fate(fate: Option<&Fate>) -> String {
+fn fate(fate: Option<&ClaimResult>) -> String {
     let Some(fate) = fate else { return "-".to_owned() };
     match (&fate.resource, fate.outcome, &fate.class) {
         (Some(resource), _, _) => short(&resource.name, NAME_MAX),

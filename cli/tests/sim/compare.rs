@@ -4,8 +4,8 @@ use super::*;
 use conductor::engine::Config;
 use conductor::event::Event;
 use conductor::model::{Kind, Object, Revision, Time, TypeId};
-use conductor_simulator::lab::Lab;
-use conductor_simulator::record::{Recorder, Redaction, Subject};
+use conductor_simulator::harness::Harness;
+use conductor_simulator::record::{Recorder, RecordingInfo, Redaction};
 use conductor_simulator::world::World;
 use serde_json::json;
 use std::fs::File;
@@ -36,18 +36,19 @@ fn record(path: &Path) {
         [database("old", "8.0"), database("new", "9.0"), profile("default", true), profile("plain", false)];
     there.into_iter().for_each(|object| drop(world.put(object)));
     let config = Config { makes_parts: false, ..Config::default() };
-    let mut lab = Lab::start(world, config, Time(BEGAN));
-    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "1.0.0".to_owned() };
+    let mut harness = Harness::start(world, config, Time(BEGAN));
+    let subject =
+        RecordingInfo { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "1.0.0".to_owned() };
     let mut recorder = Recorder::new(File::create(path).unwrap(), subject, Redaction::fields_only());
     for kind in [Kind::Claim(TYPE), Kind::Resource(TYPE), Kind::Profile] {
-        let objects: Vec<Object> = lab.world.objects().filter(|o| o.kind == kind).cloned().collect();
-        let revision = Revision(lab.world.revision());
+        let objects: Vec<Object> = harness.world.objects().filter(|o| o.kind == kind).cloned().collect();
+        let revision = Revision(harness.world.revision());
         recorder.take(Event::Listed { kind, objects, revision }, 0).unwrap();
     }
     recorder.begin().unwrap();
-    lab.take_shown();
-    lab.put(object(Kind::Claim(TYPE), "team", "x", json!({"engine": "mysql"})));
-    lab.take_shown().into_iter().for_each(|event| recorder.take(event, 1_000).unwrap());
+    harness.take_shown();
+    harness.put(object(Kind::Claim(TYPE), "team", "x", json!({"engine": "mysql"})));
+    harness.take_shown().into_iter().for_each(|event| recorder.take(event, 1_000).unwrap());
     recorder.finish(2_000).unwrap();
 }
 

@@ -70,7 +70,7 @@ fn wrong_edits_are_exit_code_2() {
         ),
         (
             &["sim", "whatif", TEAMS, "--claims", "99999999999999", "--like", "blog/comments"],
-            "are too many: ask for at most",
+            "are too many: request at most",
         ),
         (&["sim", "fit", TEAMS, "--most", "999999999999", "--like", "blog/comments"], "are too many"),
         (&["sim", "whatif", TEAMS, "--claims", "3"], "--like"),

@@ -1,5 +1,5 @@
-//! Two ways side by side: the same state under two profiles, or two states. Figures for each, and what differs
-//! between them with its cause. Both are planned by the production engine.
+//! Compares two scenarios: the same state under two profiles, or two states. Reports figures for each and every
+//! difference with its cause.
 
 use crate::diff::{Difference, Side, diff};
 use crate::plan::{API_VERSION, Options, Plan, Planned, Summary};
@@ -11,68 +11,66 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Two ways side by side.
+/// Two scenarios compared.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Comparison`.
     pub kind: &'static str,
-    /// The first way.
+    /// Figures of the first scenario.
     pub a: Figures,
-    /// The second way.
+    /// Figures of the second scenario.
     pub b: Figures,
-    /// Claims that are bound to another resource in the second.
+    /// Claims bound to another resource in the second scenario.
     pub moved: usize,
-    /// What differs from the first to the second.
+    /// Differences from the first to the second.
     #[serde(flatten)]
     pub difference: Difference,
 }
 
-/// One way in figures.
+/// Figures of one scenario.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
-    /// What it is called.
+    /// The scenario's name.
     pub name: String,
-    /// The plan's digest.
     pub digest: String,
-    /// Claims by outcome.
     pub summary: Summary,
-    /// Resources that somebody holds.
+    /// Resources with at least one claim.
     pub used: usize,
-    /// Of the type's first capacity: what held resources have beyond what their claims ask for.
+    /// Capacity of held resources beyond their claims' requests, in each type's first dimension.
     pub waste: String,
-    /// The same in per cent of what they have; 0 where nothing is held.
+    /// The same in per cent of their capacity; 0 if no resource is held.
     pub waste_percent: u64,
-    /// The same for every capacity that a held resource has, by its name.
+    /// The same for every capacity of a held resource, by name.
     pub waste_by_capacity: BTreeMap<String, Waste>,
-    /// How long claims waited, where the state is a recording: in its replay under a profile, else as recorded.
+    /// How long claims waited, if the state is a recording: in a replay under the profile, or as recorded.
     pub waiting: Option<Percentiles>,
 }
 
-/// What held resources have of one capacity beyond what their claims ask for.
+/// Unused capacity of held resources in one dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waste {
-    /// How much.
+    /// The unused amount.
     pub left: String,
-    /// In per cent of what they have; 0 where they have none.
+    /// The amount in per cent of their capacity; 0 if they have none.
     pub percent: u64,
 }
 
-/// One of the two ways.
-pub struct Way {
-    /// What it is called.
+/// A state to compare.
+pub struct Scenario {
+    /// Its name in the output.
     pub name: String,
-    /// Its state.
+    /// Its objects.
     pub objects: Vec<Object>,
-    /// How long claims waited, where it is a recording.
+    /// How long claims waited, if it is a recording.
     pub waiting: Option<Percentiles>,
 }
 
-/// Plans both and compares.
-pub fn compare(a: Way, b: Way, options: &Options) -> Comparison {
+/// Plans both scenarios and compares them.
+pub fn compare(a: Scenario, b: Scenario, options: &Options) -> Comparison {
     let first = Planned::new(a.objects.clone(), options);
     let second = Planned::new(b.objects.clone(), options);
     let (was, is) = (first.plan(), second.plan());
@@ -88,20 +86,20 @@ pub fn compare(a: Way, b: Way, options: &Options) -> Comparison {
     }
 }
 
-/// A profile as the one that applies everywhere.
+/// Renames a profile so that it applies to all claims that name none.
 pub fn as_default(profile: &Object) -> Object {
     let mut profile = profile.clone();
     profile.metadata.name = Some(DEFAULT_PROFILE.to_owned());
     profile
 }
 
-/// What applies where there is no profile, as a profile that takes the place of whichever there is.
+/// The built-in defaults as a profile that replaces the default one.
 pub fn built_in() -> Object {
     let metadata = ObjectMeta { name: Some(DEFAULT_PROFILE.to_owned()), ..ObjectMeta::default() };
     Object { kind: Kind::Profile, metadata, body: json!({"spec": {}}) }
 }
 
-fn figures(way: Way, plan: &Plan) -> Figures {
+fn figures(way: Scenario, plan: &Plan) -> Figures {
     let sums = wastes(&way.objects, plan);
     let percent = |sum: &Sum| {
         let (part, whole) = (sum.left.nanos(), sum.all.nanos());
@@ -123,7 +121,7 @@ fn figures(way: Way, plan: &Plan) -> Figures {
     }
 }
 
-/// What held resources have of a capacity beyond what is asked of them, and what they have.
+/// Unused and total capacity.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     left: Quantity,
@@ -140,21 +138,21 @@ impl Sum {
 
 #[derive(Default)]
 struct Sums {
-    /// Of each type's first capacity.
+    /// Each type's first dimension.
     first: Sum,
     by_capacity: BTreeMap<String, Sum>,
 }
 
-/// What held resources have beyond what is asked of them, capacity by capacity.
+/// Unused capacity of held resources, by dimension.
 fn wastes(objects: &[Object], plan: &Plan) -> Sums {
-    let mut asked: BTreeMap<ObjectKey, Capacity> = BTreeMap::new();
+    let mut requested: BTreeMap<ObjectKey, Capacity> = BTreeMap::new();
     let mut offered: BTreeMap<String, (TypeId, Capacity)> = BTreeMap::new();
     for object in objects {
         let key = crate::world::key_of(object);
         match object.kind {
             Kind::Claim(ty) => {
                 if let Ok(wants) = &Claim::read(ty, object).wants {
-                    asked.insert(key, wants.requests.clone());
+                    requested.insert(key, wants.requests.clone());
                 }
             }
             Kind::Resource(ty) => {
@@ -162,18 +160,13 @@ fn wastes(objects: &[Object], plan: &Plan) -> Sums {
                     offered.insert(key.name.to_string(), (ty, offer.capacity.clone()));
                 }
             }
-            Kind::Class(_)
-            | Kind::Quota
-            | Kind::ClusterQuota
-            | Kind::Limits
-            | Kind::Profile
-            | Kind::Namespace => {}
+            _ => {}
         }
     }
     let mut sums = Sums::default();
     for resource in plan.resources.iter().filter(|r| !r.claims.is_empty()) {
         let Some((ty, has)) = offered.get(&*resource.name) else { continue };
-        let taken = resource.claims.iter().filter_map(|claim| asked.get(&claim.0));
+        let taken = resource.claims.iter().filter_map(|claim| requested.get(&claim.0));
         let taken = taken.fold(Capacity::default(), |sum, one| sum.saturating_add(one));
         let first = ty.rules().primary_capacity;
         sums.first.add(has.get(first), taken.get(first));

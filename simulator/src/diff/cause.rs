@@ -1,11 +1,11 @@
-//! The rule that flipped a claim: asked of the side on which it was refused, about the resource that it has on
-//! the other. Only the scheduler's own predicates answer; where none refuses, it was a preference. Claims that came after
-//! it stood in nobody's way: of two that change places, one prefers, and the other is displaced.
+//! The rule that changed a claim's outcome. The plan in which the claim was refused names the predicate that refuses the
+//! resource it has in the other plan; if none refuses, the claim's preference changed. Claims scheduled later do not
+//! count: of two claims that swap resources, one prefers and the other is displaced.
 
 use super::{Cause, Side};
 use crate::plan::{Outcome, PlannedClaim};
 
-/// Why a claim fares differently.
+/// Returns the cause of a claim's change.
 pub(super) fn of_claim(
     was: Option<&PlannedClaim>,
     is: Option<&PlannedClaim>,
@@ -13,7 +13,7 @@ pub(super) fn of_claim(
     after: Side<'_>,
 ) -> Cause {
     match (was, is) {
-        (_, None) => Cause::new("Gone", "the claim is no longer there"),
+        (_, None) => Cause::new("Gone", "the claim no longer exists"),
         (None, Some(is)) => match is.outcome {
             Outcome::Pending | Outcome::Lost => refusal(is),
             Outcome::Bound | Outcome::Provision => Cause::new("Added", &*is.message),
@@ -30,7 +30,7 @@ fn flipped(was: &PlannedClaim, is: &PlannedClaim, before: Side<'_>, after: Side<
             Cause::new("ResourceName", format!("the claim names {}", new.name))
         }
         (Some(old), _, _) => match after.planned.lacks(place(is), &old.name) {
-            None => Cause::new("Gone", format!("{} is no longer there", old.name)),
+            None => Cause::new("Gone", format!("{} no longer exists", old.name)),
             Some(lacks) => first(lacks, "").unwrap_or_else(|| match (&is.resource, is.outcome) {
                 (Some(new), _) => {
                     Cause::new("Preference", format!("{} fits too; {} is preferred", old.name, new.name))
@@ -41,12 +41,12 @@ fn flipped(was: &PlannedClaim, is: &PlannedClaim, before: Side<'_>, after: Side<
         },
         (None, Some(new), _) => match before.planned.lacks(place(was), &new.name) {
             None => Cause::new("Added", format!("{} is new", new.name)),
-            Some(lacks) => first(lacks, "before: ").unwrap_or_else(|| mended(was)),
+            Some(lacks) => first(lacks, "before: ").unwrap_or_else(|| former_refusal(was)),
         },
-        (None, None, Outcome::Provision) => mended(was),
+        (None, None, Outcome::Provision) => former_refusal(was),
         (None, None, Outcome::Pending | Outcome::Bound) => match refusal(is) {
-            gate if matches!(gate.rule.as_str(), "Quota" | "Limits") => gate,
-            // A class that would have made one makes none: what it says of that comes last.
+            namespace_rule if matches!(namespace_rule.rule.as_str(), "Quota" | "Limits") => namespace_rule,
+            // The class no longer provisions; its refusal is the last part of the message.
             _ => Cause::new("Class", is.message.rsplit("; ").next().unwrap_or(&is.message)),
         },
     }
@@ -61,17 +61,17 @@ fn first(lacks: Vec<(&'static str, String)>, when: &str) -> Option<Cause> {
     Some(Cause::new(predicate, format!("{when}{message}")))
 }
 
-/// What the claim was told, which no longer holds.
-fn mended(was: &PlannedClaim) -> Cause {
+/// The refusal that no longer applies.
+fn former_refusal(was: &PlannedClaim) -> Cause {
     let Cause { rule, message } = refusal(was);
     Cause { rule, message: format!("before: {message}") }
 }
 
-/// What the claim is told: the first gate that refuses it, else the predicate that refused most, else its class.
+/// Why the claim waits: Quota or Limits if one refuses it, else the predicate that refuses most, else its class.
 fn refusal(claim: &PlannedClaim) -> Cause {
-    let gate = claim.reasons.iter().find(|r| matches!(r.predicate, "Quota" | "Limits"));
-    match gate.or(claim.reasons.first()) {
-        Some(reason) if gate.is_some() => Cause::new(reason.predicate, &*reason.message),
+    let namespace_rule = claim.reasons.iter().find(|r| matches!(r.predicate, "Quota" | "Limits"));
+    match namespace_rule.or(claim.reasons.first()) {
+        Some(reason) if namespace_rule.is_some() => Cause::new(reason.predicate, &*reason.message),
         Some(reason) => Cause::new(reason.predicate, &*claim.message),
         None => Cause::new("Class", &*claim.message),
     }

@@ -1,55 +1,57 @@
-//! What differs between two plans, as it is printed. Nothing is computed here.
+//! The differences between two plans, as printed. Nothing is computed here.
 
-use crate::plan::{Outcome, Place};
+#![allow(missing_docs, reason = "the fields are named as in the printed document")]
+
+use crate::plan::{Outcome, ResourceRef};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Everything that differs, and nothing that does not.
+/// All differences between two plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// By namespace, name, kind.
+    /// Sorted by namespace, name, kind.
     pub claims: Vec<ChangedClaim>,
-    /// By namespace, name.
+    /// Sorted by namespace, name.
     pub resources: Vec<ChangedResource>,
 }
 
 impl Difference {
-    /// Whether nothing differs.
+    /// Whether the plans agree.
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty() && self.resources.is_empty()
     }
 }
 
-/// What happens to a claim, in one word.
+/// How a claim's outcome changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ClaimChange {
-    /// Its resource would be gone for good.
+    /// Its resource no longer exists.
     Lost,
-    /// It was served and would wait.
+    /// It was served and now waits.
     Waits,
-    /// It would be given up: it is being deleted.
+    /// It is being deleted.
     Leaves,
-    /// It is no longer there.
+    /// It no longer exists.
     Removed,
-    /// It would be bound to another resource.
+    /// It is bound to another resource.
     Moved,
-    /// It would be bound to a resource that exists.
+    /// It is bound to an existing resource.
     NewlyBound,
-    /// A resource would be made for it.
+    /// A class provisions a resource for it.
     Provisioned,
-    /// It was lost, or was being deleted, and waits like others.
+    /// It was lost or being deleted, and now waits.
     Returns,
     /// It is new.
     Added,
 }
 
 impl ClaimChange {
-    /// For tables.
-    pub fn words(self) -> &'static str {
+    /// The text for tables.
+    pub fn label(self) -> &'static str {
         match self {
             ClaimChange::Lost => "lost",
             ClaimChange::Waits => "waits",
-            ClaimChange::Leaves => "leaves",
+            ClaimChange::Leaves => "being deleted",
             ClaimChange::Removed => "removed",
             ClaimChange::Moved => "moved",
             ClaimChange::NewlyBound => "newly bound",
@@ -60,78 +62,72 @@ impl ClaimChange {
     }
 }
 
-/// One claim that fares differently.
+/// A claim whose outcome changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangedClaim {
-    /// Its kind.
     pub kind: &'static str,
-    /// Where it is.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
-    /// What happens to it.
+    /// How its outcome changes.
     pub change: ClaimChange,
-    /// How it fared; absent where it was not there.
-    pub before: Option<Fate>,
-    /// How it would fare; absent where it is not there.
-    pub after: Option<Fate>,
-    /// The rule that flipped it.
+    /// Its result before; `None` if it did not exist.
+    pub before: Option<ClaimResult>,
+    /// Its result after; `None` if it no longer exists.
+    pub after: Option<ClaimResult>,
+    /// The rule that changed it.
     pub cause: Cause,
 }
 
-/// How a claim fares.
+/// A claim's result in one plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fate {
-    /// In one word.
+pub struct ClaimResult {
     pub outcome: Outcome,
     /// The resource that it is bound to.
-    pub resource: Option<Place>,
-    /// The class that one is made from, or that it counts under.
+    pub resource: Option<ResourceRef>,
+    /// The class that provisions its resource, or that its binding counts under.
     pub class: Option<Arc<str>>,
-    /// In one sentence.
     pub message: Arc<str>,
 }
 
-/// Why something differs.
+/// Why a claim's outcome changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// A predicate of the plan, or one of Added, Gone, Deleted, Preference.
+    /// A predicate, or one of Added, Gone, Deleted, Preference.
     pub rule: String,
-    /// In words.
     pub message: String,
 }
 
 impl Cause {
-    /// A rule and what it says.
+    /// A cause from its rule and message.
     pub fn new(rule: impl Into<String>, message: impl Into<String>) -> Cause {
         Cause { rule: rule.into(), message: message.into() }
     }
 }
 
-/// What happens to a resource, in one word.
+/// How a resource changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ResourceChange {
-    /// Its last claim goes, and its policy destroys it.
+    /// Its last claim leaves, and its reclaim policy deletes it.
     Deleted,
-    /// Its last claim goes, and it is kept.
+    /// Its last claim leaves, and its reclaim policy retains it.
     Retained,
-    /// It is no longer there.
+    /// It no longer exists.
     Gone,
-    /// It was to be deleted or retained, and stays in use.
+    /// It was to be deleted or retained, and now stays in use.
     Spared,
     /// It is new.
     Added,
-    /// It takes part no longer, or again: its phase says how.
+    /// Its phase changes other than between Bound and Available.
     Phase,
 }
 
 impl ResourceChange {
-    /// For tables.
-    pub fn words(self) -> &'static str {
+    /// The text for tables.
+    pub fn label(self) -> &'static str {
         match self {
             ResourceChange::Deleted => "would be deleted",
             ResourceChange::Retained => "would be retained",
-            ResourceChange::Gone => "gone",
+            ResourceChange::Gone => "removed",
             ResourceChange::Spared => "stays in use",
             ResourceChange::Added => "added",
             ResourceChange::Phase => "changes phase",
@@ -139,19 +135,17 @@ impl ResourceChange {
     }
 }
 
-/// One resource that fares differently.
+/// A resource that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangedResource {
-    /// Where it is.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
-    /// What happens to it.
+    /// How it changes.
     pub change: ResourceChange,
-    /// Its phase before; absent where it was not there.
+    /// Its phase before; `None` if it did not exist.
     pub before: Option<&'static str>,
-    /// Its phase after; absent where it is not there.
+    /// Its phase after; `None` if it no longer exists.
     pub after: Option<&'static str>,
-    /// Who held it before, as `namespace/name`.
+    /// Claims that held it before, as `namespace/name`.
     pub held: Vec<String>,
 }

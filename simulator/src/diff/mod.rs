@@ -1,27 +1,29 @@
-//! Two plans held against each other: what differs, and the rule that makes the difference.
-//! Used wherever "before" and "after" meet: what-if, comparison, gates. Nothing is planned here.
+//! Compares two plans: what differs, and which rule causes it. What-if, comparison and gate use it. Nothing is planned
+//! here.
 
 mod cause;
 mod document;
 
-pub use document::{Cause, ChangedClaim, ChangedResource, ClaimChange, Difference, Fate, ResourceChange};
+pub use document::{
+    Cause, ChangedClaim, ChangedResource, ClaimChange, ClaimResult, Difference, ResourceChange,
+};
 
 use crate::plan::{Outcome, Plan, Planned, PlannedClaim, PlannedResource};
 use std::cmp::Ordering;
 
-/// A plan beside everything behind it, which causes are asked of.
+/// A plan with its engine, which explains the causes.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
-    /// What was planned with.
+    /// The engine and its input.
     pub planned: &'a Planned,
     /// The plan.
     pub plan: &'a Plan,
 }
 
-/// What differs from `before` to `after`.
+/// Returns the differences from `before` to `after`.
 ///
 /// # Guarantees
-/// A claim or resource that fares alike on both sides is not in it: a message alone is no difference.
+/// Omits claims and resources with the same result in both plans; a different message alone is no difference.
 pub fn diff(before: Side<'_>, after: Side<'_>) -> Difference {
     let claims = pairs(&before.plan.claims, &after.plan.claims, PlannedClaim::cmp_place);
     let claims = claims.filter_map(|(was, is)| {
@@ -53,8 +55,8 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Difference {
     Difference { claims: claims.collect(), resources: resources.collect() }
 }
 
-fn fate(claim: &PlannedClaim) -> Fate {
-    Fate {
+fn fate(claim: &PlannedClaim) -> ClaimResult {
+    ClaimResult {
         outcome: claim.outcome,
         resource: claim.resource.clone(),
         class: claim.class.clone(),
@@ -62,7 +64,7 @@ fn fate(claim: &PlannedClaim) -> Fate {
     }
 }
 
-/// Two sorted lists as one: what is in both, and what is in one of them.
+/// Pairs up the items of two sorted lists.
 fn pairs<'a, T>(
     before: &'a [T],
     after: &'a [T],
@@ -118,9 +120,10 @@ fn resource_change(was: Option<&PlannedResource>, is: Option<&PlannedResource>) 
     };
     match (was.reclaim, is.reclaim) {
         (a, b) if a == b => {
-            // Bound and Available are told by the claims.
-            let told = |phase: &str| matches!(phase, "Bound" | "Available");
-            (was.phase != is.phase && !(told(was.phase) && told(is.phase))).then_some(ResourceChange::Phase)
+            // Changes between Bound and Available follow from the claims.
+            let follows = |phase: &str| matches!(phase, "Bound" | "Available");
+            (was.phase != is.phase && !(follows(was.phase) && follows(is.phase)))
+                .then_some(ResourceChange::Phase)
         }
         (_, Some("Delete")) => Some(ResourceChange::Deleted),
         (_, Some(_)) => Some(ResourceChange::Retained),

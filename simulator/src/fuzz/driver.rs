@@ -1,11 +1,11 @@
-//! One history: a world, an engine, and everything that can go wrong between them. Watch events wait in one
-//! queue per kind, writes wait to land, answers and reads wait to be told; steps choose what happens next.
-//! What users do is in `users`, what must hold in `laws`, how it ends in `finale`.
+//! One history: a world, an engine, and everything that can go wrong between them. Watch events wait in a queue per kind,
+//! writes wait to land, answers and reads wait for delivery; the steps choose what happens next. See `actors` for what
+//! users do, `invariants` for what must hold, `quiesce` for the end.
 
-use super::laws::Laws;
+use super::invariants::Invariants;
 use super::mutant::Mutant;
 use super::rng::Rng;
-use super::{TYPE, users, words};
+use super::{TYPE, actors, trace};
 use crate::world::World;
 use conductor::action::{Action, PartAction};
 use conductor::engine::{Config, Engine};
@@ -24,17 +24,17 @@ pub const KINDS: [Kind; 8] = [
     Kind::Namespace,
 ];
 
-/// A history takes some dozen writes; one that takes so many goes in a circle.
+/// A history takes a few dozen writes; one with this many does not end.
 const WRITES_MAX: usize = 2_000;
 
-/// One thing that happens. Both numbers are seeds: dropping a step leaves the others as they are.
+/// Something that happens. Both numbers are seeds, so that dropping a step does not change the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub what: usize,
     pub how: u64,
 }
 
-/// A write that has been sent. One sent by an engine that has crashed since may still land.
+/// A write in flight. It may land after the engine that sent it crashed (`late`).
 #[derive(Debug)]
 pub struct Sent {
     pub action: Action,
@@ -47,30 +47,30 @@ pub struct Run {
     pub engine: Engine,
     synced: bool,
     pub now: Time,
-    pub laws: Laws,
-    /// Whether what quotas count by stays as it was at the start, so that their use can be checked exactly.
+    pub invariants: Invariants,
+    /// Whether everything that quotas count stays as it was, so that their usage can be checked exactly.
     pub calm: bool,
     /// Watch events not yet delivered, by kind.
     pub watches: BTreeMap<Kind, VecDeque<Event>>,
-    /// The last ones that were delivered, to be delivered again.
+    /// Recently delivered events, for redelivery.
     delivered: BTreeMap<Kind, VecDeque<Event>>,
     pub sent: Vec<Sent>,
     pub answers: Vec<Event>,
-    /// Reads that have been asked for.
+    /// Live reads in flight.
     pub reads: Vec<Action>,
-    /// What a watch of parts would show, and has not yet.
+    /// Undelivered watch events of parts.
     pub part_watch: VecDeque<Event>,
     pub wakes: BTreeSet<Time>,
-    in_flight: BTreeMap<WriteId, (Place, Option<Uid>)>,
+    in_flight: BTreeMap<WriteId, (WriteTarget, Option<Uid>)>,
     pub writes: usize,
     trace: Option<Vec<String>>,
-    /// How the engine is broken on purpose, where it is.
+    /// How the engine is deliberately broken, if it is.
     mutant: Option<Mutant>,
-    /// The objects that the world began with.
+    /// The world's initial objects.
     pub beginning: Vec<conductor::model::Object>,
 }
 
-/// What a step does, and how often it is drawn.
+/// What a step does, and its weight in the draw.
 const WEIGHTS: [(usize, Op); 12] = [
     (22, Op::User),
     (24, Op::Watch),
@@ -120,8 +120,7 @@ fn op_of(what: usize) -> Op {
 }
 
 impl Run {
-    /// A world as `seed` draws it, without those of its first objects that are left out, and an engine that has just
-    /// been started on it.
+    /// Draws a world from `seed`, leaves out some of its initial objects, and starts an engine on it.
     pub fn start(
         seed: u64,
         without: &BTreeSet<usize>,
@@ -132,9 +131,9 @@ impl Run {
         let mut run = Run::bare(rng.chance(50), traced);
         run.mutant = mutant;
         if rng.chance(15) {
-            run.world.uninstall(&users::thing(), conductor::event::WhyMissing::NotInstalled);
+            run.world.uninstall(&actors::thing(), conductor::event::WhyMissing::NotInstalled);
         }
-        users::settle_in(&mut run, &mut rng);
+        actors::settle_in(&mut run, &mut rng);
         run.beginning = run.world.objects().cloned().collect();
         for at in without {
             if let Some(object) = run.beginning.get(*at) {
@@ -143,7 +142,7 @@ impl Run {
                 let _ = run.world.delete(kind, &key);
             }
         }
-        // How the cluster came about is told by what it holds, without what is left out.
+        // The trace starts with the initial objects, without those left out.
         run.trace.iter_mut().for_each(Vec::clear);
         run.beginning = run.world.objects().cloned().collect();
         run.restart(&mut rng)?;
@@ -159,13 +158,13 @@ impl Run {
 
     fn bare(calm: bool, traced: bool) -> Run {
         let mut world = World::new();
-        world.install(&users::thing());
+        world.install(&actors::thing());
         Run {
             world,
             engine: Engine::new(Config::default()),
             synced: false,
             now: Time(1_704_300_000_000),
-            laws: Laws::default(),
+            invariants: Invariants::default(),
             calm,
             watches: BTreeMap::new(),
             delivered: BTreeMap::new(),
@@ -192,7 +191,7 @@ impl Run {
         self.trace.as_ref().map(|lines| lines.join("\n")).unwrap_or_default()
     }
 
-    /// A watch shows what changed, sooner or later.
+    /// Queues a watch event.
     pub fn watch(&mut self, event: Option<Event>) {
         let kind = match &event {
             Some(Event::Seen(object)) => object.kind,
@@ -201,7 +200,7 @@ impl Run {
             _ => return,
         };
         if let Some(Event::Seen(object)) = &event {
-            self.laws.note_ask(object, self.now);
+            self.invariants.note_requests(object, self.now);
         }
         self.watches.entry(kind).or_default().extend(event);
     }
@@ -209,64 +208,57 @@ impl Run {
     pub fn step(&mut self, step: Step) -> Result<(), String> {
         let mut rng = Rng::new(step.how);
         match op_of(step.what) {
-            Op::User => {
-                users::act(self, &mut rng);
-                Ok(())
-            }
-            Op::Implement => {
-                users::implement(self, &mut rng);
-                Ok(())
-            }
+            Op::User => actors::act(self, &mut rng),
+            Op::Implement => actors::implement(self, &mut rng),
             Op::Watch if !self.part_watch.is_empty() && rng.chance(25) => {
-                self.deliver_parts(rng.between(1, 2))
+                self.deliver_parts(rng.between(1, 2))?
             }
             Op::Watch => {
                 let kind = self.watched_kind(&mut rng);
-                self.deliver(kind, rng.between(1, 3))
+                self.deliver(kind, rng.between(1, 3))?
             }
             Op::WatchAll => {
                 KINDS.into_iter().try_for_each(|kind| self.deliver(kind, usize::MAX))?;
-                self.deliver_parts(usize::MAX)
+                self.deliver_parts(usize::MAX)?
             }
-            Op::Land => self.land_one(&mut rng),
+            Op::Land => self.land_one(&mut rng)?,
             Op::LandAll => {
                 while !self.sent.is_empty() {
-                    self.land(0, Fate::Told)?;
+                    self.land(0, Fate::Answered)?;
                 }
-                Ok(())
             }
-            Op::Answer => self.answer(rng.next() as usize),
-            Op::Read => self.answer_read(rng.next() as usize),
-            Op::Time => self.pass(rng.between(0, 3_000) as i64),
-            Op::Replay => self.replay(&mut rng),
-            Op::Relist if rng.chance(15) => {
-                self.relist_parts();
-                Ok(())
-            }
+            Op::Answer => self.answer(rng.next() as usize)?,
+            Op::Read => self.answer_read(rng.next() as usize)?,
+            Op::Time => self.pass(rng.between(0, 3_000) as i64)?,
+            Op::Replay => self.replay(&mut rng)?,
+            Op::Relist if rng.chance(15) => self.relist_parts(),
             Op::Relist => {
                 let kind = *rng.pick(&KINDS);
-                self.relist(kind)
+                self.relist(kind)?
             }
-            Op::Crash => self.crash(&mut rng),
+            Op::Crash => self.crash(&mut rng)?,
         }
+        Ok(())
     }
 
-    /// A kind with something to show, where there is one.
+    /// A kind with undelivered events, if there is one.
     fn watched_kind(&self, rng: &mut Rng) -> Kind {
         let waiting: Vec<Kind> =
             self.watches.iter().filter(|(_, q)| !q.is_empty()).map(|(k, _)| *k).collect();
         if waiting.is_empty() { KINDS[0] } else { *rng.pick(&waiting) }
     }
 
-    /// Tells the engine, and takes in what it asks for.
-    pub fn tell(&mut self, event: Event) -> Result<(), String> {
-        let Some(event) = Mutant::hears(self.mutant, event) else { return Ok(()) };
-        self.note(|| format!("  engine hears {}", words::event(&event)));
+    /// Delivers an event to the engine and queues its actions.
+    pub fn deliver_event(&mut self, event: Event) -> Result<(), String> {
+        let Some(event) = Mutant::on_event(self.mutant, event) else { return Ok(()) };
+        self.note(|| format!("  engine receives {}", trace::event(&event)));
         self.synced |= matches!(event, Event::Synced);
-        self.laws.note_policies(&self.world);
-        let asked = self.engine.handle(event, self.now);
-        let bent: Vec<Action> =
-            asked.into_iter().flat_map(|action| Mutant::asks(self.mutant, action, &self.world)).collect();
+        self.invariants.note_policies(&self.world);
+        let actions = self.engine.handle(event, self.now);
+        let bent: Vec<Action> = actions
+            .into_iter()
+            .flat_map(|action| Mutant::on_action(self.mutant, action, &self.world))
+            .collect();
         for action in bent {
             match &action {
                 Action::Read { .. } | Action::ReadSecret { .. } | Action::Part(PartAction::Read { .. }) => {
@@ -281,10 +273,10 @@ impl Run {
                 | Action::Part(_)
                 | Action::Publish { .. }
                 | Action::Withdraw { .. } => {
-                    self.note(|| format!("    engine sends {}", words::action(&action)));
+                    self.note(|| format!("    engine sends {}", trace::action(&action)));
                     self.writes += 1;
                     if self.writes > WRITES_MAX {
-                        return Err("I10: it writes without end".to_owned());
+                        return Err("I10: endless writes".to_owned());
                     }
                     let (id, place) = target_of(&action);
                     let uid = match &action {
@@ -294,12 +286,10 @@ impl Run {
                     };
                     let target = (place, uid);
                     if self.in_flight.values().any(|known| *known == target) {
-                        return Err(format!(
-                            "a second write of {target:?} is sent before the first is answered"
-                        ));
+                        return Err(format!("a second write of {target:?} before the first is answered"));
                     }
                     self.in_flight.insert(id, target);
-                    self.laws.check_sent(&action, &self.engine)?;
+                    self.invariants.check_sent(&action, &self.engine)?;
                     self.sent.push(Sent { action, late: false });
                 }
             }
@@ -315,28 +305,28 @@ impl Run {
             if delivered.len() > 6 {
                 delivered.pop_front();
             }
-            self.tell(event)?;
+            self.deliver_event(event)?;
         }
         Ok(())
     }
 
-    /// A watch that is opened again begins a little before where it broke off.
+    /// A reopened watch repeats the last events.
     fn replay(&mut self, rng: &mut Rng) -> Result<(), String> {
         let kind = *rng.pick(&KINDS);
         let known = self.delivered.get(&kind).cloned().unwrap_or_default();
         let from = rng.below(known.len() + 1);
-        self.note(|| format!("the watch of {} begins a little before where it broke off", kind.name()));
-        known.into_iter().skip(from).try_for_each(|event| self.tell(event))
+        self.note(|| format!("the watch of {} is reopened and repeats events", kind.name()));
+        known.into_iter().skip(from).try_for_each(|event| self.deliver_event(event))
     }
 
-    /// What was not shown is lost; a list takes its place.
+    /// A list replaces undelivered events.
     pub fn relist(&mut self, kind: Kind) -> Result<(), String> {
         self.watches.remove(&kind);
         self.delivered.remove(&kind);
         let objects = self.world.objects().filter(|o| o.kind == kind).cloned().collect();
         let revision = Revision(self.world.revision());
         self.note(|| format!("{} is listed", kind.name()));
-        self.tell(Event::Listed { kind, objects, revision })
+        self.deliver_event(Event::Listed { kind, objects, revision })
     }
 
     fn land_one(&mut self, rng: &mut Rng) -> Result<(), String> {
@@ -349,34 +339,38 @@ impl Run {
             1 => Fate::NotDone,
             2 => Fate::Refused,
             3..=8 => Fate::Waits,
-            _ => Fate::Told,
+            _ => Fate::Answered,
         };
         self.land(at, fate)
     }
 
-    /// Lets a write land, or not, and answers it as `fate` says.
+    /// Lets a write land or not, and answers it, as `fate` says.
     pub fn land(&mut self, at: usize, fate: Fate) -> Result<(), String> {
         let Sent { action, late } = self.sent.remove(at);
         let (id, place) = target_of(&action);
         self.note(|| {
-            format!("{}{}: {}", if late { "late, " } else { "" }, words::fate(fate), words::action(&action))
+            format!("{}{}: {}", if late { "late, " } else { "" }, trace::fate(fate), trace::action(&action))
         });
         let unknown = |why: &str| Event::Answered { id, answer: Answer::Unknown(why.to_owned()) };
         let answer = match fate {
             Fate::NotDone => unknown("timeout"),
-            Fate::Refused => Event::Answered { id, answer: Answer::Invalid("a webhook says no".to_owned()) },
-            Fate::Unknown | Fate::Waits | Fate::Told => {
+            Fate::Refused => {
+                Event::Answered { id, answer: Answer::Invalid("denied by a webhook".to_owned()) }
+            }
+            Fate::Unknown | Fate::Waits | Fate::Answered => {
                 let before = match &place {
-                    Place::Object(kind, key) => self.world.get(*kind, key).cloned(),
-                    Place::Part(_) => None,
+                    WriteTarget::Object(kind, key) => self.world.get(*kind, key).cloned(),
+                    WriteTarget::Part(_) => None,
                 };
                 let Some((_, outcome)) = self.world.apply(&action) else { return Ok(()) };
                 if let Some(seen) = outcome.seen {
                     self.watch(Some(seen));
                     let (world, calm, now) = (&self.world, self.calm, self.now);
                     match &action {
-                        Action::Part(action) => self.laws.check_part_landed(action, world, late)?,
-                        _ => self.laws.check_landed(&action, before.as_ref(), world, late, calm, now)?,
+                        Action::Part(action) => self.invariants.check_part_landed(action, world, late)?,
+                        _ => {
+                            self.invariants.check_landed(&action, before.as_ref(), world, late, calm, now)?
+                        }
                     }
                 }
                 if let Fate::Unknown = fate {
@@ -386,7 +380,7 @@ impl Run {
                 }
             }
         };
-        // Whoever sent it is gone: nobody hears the answer.
+        // The engine that sent it has crashed.
         if late {
             return Ok(());
         }
@@ -402,7 +396,7 @@ impl Run {
         if let Event::Answered { id, .. } = &event {
             self.in_flight.remove(id);
         }
-        self.tell(event)
+        self.deliver_event(event)
     }
 
     /// Live reads see the world as it is.
@@ -413,42 +407,42 @@ impl Run {
         match self.reads.remove(at % self.reads.len()) {
             Action::Read { kind, key } => {
                 let found = self.world.get(kind, &key).cloned();
-                found.iter().for_each(|object| self.laws.was_read(object));
-                self.tell(Event::Read { kind, key, found })
+                found.iter().for_each(|object| self.invariants.was_read(object));
+                self.deliver_event(Event::Read { kind, key, found })
             }
             Action::Part(PartAction::Read { key }) => {
-                // A read of a kind that is not served is not answered; whoever follows it is told.
-                self.world.read_part(&key).map_or(Ok(()), |event| self.tell(event))
+                // Reads of unavailable kinds get no answer; watchers of the kind learn that it is missing.
+                self.world.read_part(&key).map_or(Ok(()), |event| self.deliver_event(event))
             }
             secret @ Action::ReadSecret { .. } => {
-                self.world.carry_out(&secret).into_iter().try_for_each(|event| self.tell(event))
+                self.world.carry_out(&secret).into_iter().try_for_each(|event| self.deliver_event(event))
             }
-            other => unreachable!("{other:?} is no read"),
+            other => unreachable!("{other:?} is not a read"),
         }
     }
 
     pub fn deliver_parts(&mut self, most: usize) -> Result<(), String> {
         for _ in 0..most {
             let Some(event) = self.part_watch.pop_front() else { break };
-            self.tell(event)?;
+            self.deliver_event(event)?;
         }
         Ok(())
     }
 
-    /// What was not shown of the parts is lost; a list takes its place.
+    /// A list replaces undelivered events of parts.
     pub fn relist_parts(&mut self) {
         self.part_watch.clear();
-        self.part_watch.push_back(self.world.follow(&users::thing()));
+        self.part_watch.push_back(self.world.follow(&actors::thing()));
     }
 
     pub fn pass(&mut self, ms: i64) -> Result<(), String> {
         self.now = self.now.plus_ms(ms);
         let due = self.wakes.first().is_some_and(|at| *at <= self.now);
         self.wakes.retain(|at| *at > self.now);
-        if due { self.tell(Event::Tick) } else { Ok(()) }
+        if due { self.deliver_event(Event::Tick) } else { Ok(()) }
     }
 
-    /// The engine is gone. What it sent may still land, or never.
+    /// Crashes the engine. Writes in flight may still land.
     pub fn crash(&mut self, rng: &mut Rng) -> Result<(), String> {
         self.note(|| "crash".to_owned());
         self.sent.retain(|_| rng.chance(60));
@@ -456,7 +450,7 @@ impl Run {
         self.restart(rng)
     }
 
-    /// A new engine, which knows only what the world holds now.
+    /// Starts a new engine, which knows only what the world holds.
     pub fn restart(&mut self, rng: &mut Rng) -> Result<(), String> {
         self.engine = Engine::new(Config::default());
         self.synced = false;
@@ -470,43 +464,45 @@ impl Run {
         let mut kinds = KINDS;
         rng.shuffle(&mut kinds);
         kinds.into_iter().try_for_each(|kind| self.relist(kind))?;
-        self.tell(Event::Synced)?;
-        // Decisions do not wait for what is published: it is listed beside them.
-        self.world.published().into_iter().try_for_each(|event| self.tell(event))
+        self.deliver_event(Event::Synced)?;
+        // Published objects are listed separately: decisions do not wait for them.
+        self.world.published().into_iter().try_for_each(|event| self.deliver_event(event))
     }
 }
 
-/// What becomes of a write.
+/// The fate of a write.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
-    /// It is done, and answered.
-    Told,
-    /// It is done; the answer comes later.
+    /// Executed and answered.
+    Answered,
+    /// Executed; the answer comes later.
     Waits,
-    /// It is done, and nobody knows.
+    /// Executed; the answer is lost.
     Unknown,
-    /// It is not done, and nobody knows.
+    /// Not executed; the engine learns nothing.
     NotDone,
-    /// It is refused for its content.
+    /// Refused for its content.
     Refused,
 }
 
-/// What a write is to.
+/// The target of a write.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum WriteTarget {
     Object(Kind, ObjectKey),
     Part(PartKey),
 }
 
-pub fn target_of(action: &Action) -> (WriteId, Place) {
+pub fn target_of(action: &Action) -> (WriteId, WriteTarget) {
     match action {
-        Action::Write(write) => (write.id, Place::Object(write.kind, write.key.clone())),
-        Action::Create { id, object } => (*id, Place::Object(object.kind, crate::world::key_of(object))),
-        Action::Delete { id, kind, key, .. } => (*id, Place::Object(*kind, key.clone())),
-        Action::Part(PartAction::Create { id, part } | PartAction::Update { id, part, .. }) => {
-            (*id, Place::Part(part.key()))
+        Action::Write(write) => (write.id, WriteTarget::Object(write.kind, write.key.clone())),
+        Action::Create { id, object } => {
+            (*id, WriteTarget::Object(object.kind, crate::world::key_of(object)))
         }
-        Action::Part(PartAction::Delete { id, key, .. }) => (*id, Place::Part(key.clone())),
-        other => unreachable!("{other:?} is no write"),
+        Action::Delete { id, kind, key, .. } => (*id, WriteTarget::Object(*kind, key.clone())),
+        Action::Part(PartAction::Create { id, part } | PartAction::Update { id, part, .. }) => {
+            (*id, WriteTarget::Part(part.key()))
+        }
+        Action::Part(PartAction::Delete { id, key, .. }) => (*id, WriteTarget::Part(key.clone())),
+        other => unreachable!("{other:?} is not a write"),
     }
 }

@@ -1,31 +1,31 @@
-//! Worlds: random histories of a whole cluster, users, administrators and faults against the production engine, every
-//! law checked after every write. A seed is a history; the same seed is the same history, everywhere and always.
+//! Random histories of a whole cluster with users, administrators and faults, against the production engine. Every
+//! invariant is checked after every write. A seed always gives the same history.
 //!
 //! ```text
-//! seed -> driver (world, engine, watches, writes, crashes) <- users
-//!              |                                                mutant (the engine, broken on purpose)
+//! seed -> driver (world, engine, watches, writes, crashes) <- actors
+//!              |                                                mutant (the engine, deliberately broken)
 //!              v
-//!            laws after every write, finale at the end -> shrink -> the smallest history that still fails
+//!            invariants after every write, quiesce at the end -> shrink -> the smallest history that still fails
 //! ```
 //!
-//! The plain scheduler in `brute` decides by scanning everything; what the engine leaves undone it would find.
+//! The naive scheduler in `brute` decides by scanning everything, and finds what the engine left undone.
 
-// These rooms are public for our own tests, which drive histories by hand; they are no interface.
+// Public for our own tests, which drive histories by hand; not an interface.
+#[doc(hidden)]
+pub mod actors;
 #[doc(hidden)]
 pub mod brute;
 #[doc(hidden)]
 pub mod driver;
 #[doc(hidden)]
-pub mod finale;
-#[doc(hidden)]
-pub mod laws;
+pub mod invariants;
 mod mutant;
+#[doc(hidden)]
+pub mod quiesce;
 #[doc(hidden)]
 pub mod rng;
 mod shrink;
-#[doc(hidden)]
-pub mod users;
-mod words;
+mod trace;
 
 pub use mutant::Mutant;
 pub use shrink::{Shrunk, shrink};
@@ -44,36 +44,34 @@ pub const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 #[doc(hidden)]
 pub const SYSTEM: &str = "conductor-system";
 
-/// What became of many histories.
+/// The result of many histories.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fuzz {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Fuzz`.
     pub kind: &'static str,
     /// The first seed.
     pub from: u64,
-    /// How many there were.
     pub seeds: u64,
-    /// How the engine was broken on purpose, where it was.
+    /// How the engine was deliberately broken, if it was.
     pub mutant: Option<&'static str>,
-    /// Writes that the engine sent in all of them.
+    /// Number of writes that the engine sent.
     pub writes: u64,
     /// The seeds that failed, in order.
     pub failures: Vec<Failure>,
 }
 
-/// A history that broke a law.
+/// A history that violated an invariant.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Failure {
-    /// Its seed.
     pub seed: u64,
-    /// What went wrong.
+    /// The violation.
     pub wrong: String,
 }
 
-/// Plays the seeds from `from` on, on all processors. `done` hears how many have been played.
+/// Plays all seeds from `from` on, on all processors. Calls `done` with the number of seeds just played.
 pub fn fuzz(from: u64, seeds: u64, mutant: Option<Mutant>, done: impl Fn(u64) + Sync) -> Fuzz {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16) as u64;
     let play_some = |part: u64| {
@@ -99,22 +97,22 @@ pub fn fuzz(from: u64, seeds: u64, mutant: Option<Mutant>, done: impl Fn(u64) + 
     Fuzz { api_version: API_VERSION, kind: "Fuzz", from, seeds, mutant, writes, failures }
 }
 
-/// How a history fell.
-pub(crate) struct Fall {
+/// A failed history.
+pub(crate) struct Failed {
     pub wrong: String,
     pub trace: String,
     pub beginning: Vec<Object>,
 }
 
-/// What became of one history: how many writes the engine sent, or how it fell.
+/// Plays one history. Returns the number of writes, or how it failed.
 pub(crate) fn play(
     seed: u64,
     steps: &[Step],
     without: &BTreeSet<usize>,
     mutant: Option<Mutant>,
     traced: bool,
-) -> Result<usize, Fall> {
-    let fall = |wrong, run: Option<&Run>| Fall {
+) -> Result<usize, Failed> {
+    let fall = |wrong, run: Option<&Run>| Failed {
         wrong,
         trace: run.map(Run::trace).unwrap_or_default(),
         beginning: run.map(|run| run.beginning.clone()).unwrap_or_default(),
@@ -122,32 +120,32 @@ pub(crate) fn play(
     let mut run = match catch_unwind(|| Run::start(seed, without, mutant, traced)) {
         Ok(Ok(run)) => run,
         Ok(Err(wrong)) => return Err(fall(wrong, None)),
-        Err(panic) => return Err(fall(words(&*panic), None)),
+        Err(panic) => return Err(fall(message(&*panic), None)),
     };
     let lived = catch_unwind(AssertUnwindSafe(|| {
         for step in steps {
             run.step(*step)?;
         }
-        finale::conclude(&mut run, &mut Rng::new(seed ^ 0xF1A1E))
+        quiesce::conclude(&mut run, &mut Rng::new(seed ^ 0xF1A1E))
     }));
     match lived {
         Ok(Ok(())) => Ok(run.writes),
         Ok(Err(wrong)) => Err(fall(wrong, Some(&run))),
-        Err(panic) => Err(fall(words(&*panic), Some(&run))),
+        Err(panic) => Err(fall(message(&*panic), Some(&run))),
     }
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let words = panic.downcast_ref::<String>().cloned();
-    let words = words.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-    format!("panic: {}", words.unwrap_or_default())
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let message = panic.downcast_ref::<String>().cloned();
+    let message = message.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+    format!("panic: {}", message.unwrap_or_default())
 }
 
 pub(crate) fn steps_of(seed: u64) -> Vec<Step> {
     steps(&mut Rng::new(seed ^ 0x57E5))
 }
 
-/// An object as an API server serves it.
+/// Creates an object as an API server returns it.
 #[doc(hidden)]
 pub fn object(kind: Kind, namespace: &str, name: &str, meta: Value, body: Value) -> Object {
     let mut metadata = json!({"name": name});

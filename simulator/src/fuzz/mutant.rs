@@ -1,5 +1,5 @@
-//! The engine broken on purpose, at its edge: what it hears is bent, or what it asks for is, as a fault inside it
-//! would show. Production code is untouched. Laws that let one of these live would prove nothing.
+//! Deliberately broken engines, to test the invariants: events or actions are changed at the engine's edge, as a fault
+//! inside it would change them. Production code is untouched.
 
 use crate::world::World;
 use conductor::action::{Action, Change, PartAction, Write};
@@ -8,7 +8,7 @@ use conductor::model::{ClaimPhase, Kind, Object, Revision};
 use serde_json::json;
 use std::sync::Arc;
 
-/// One way in which the engine is broken.
+/// A way in which the engine is broken.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutant {
     name: &'static str,
@@ -18,52 +18,52 @@ pub struct Mutant {
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// Sees objects otherwise than they are.
-    Sees(fn(&mut Object)),
-    /// Does not hear of something, or hears it otherwise.
-    Hears(fn(Event) -> Option<Event>),
-    /// Asks for something else.
-    Asks(fn(Action, &World) -> Vec<Action>),
+    /// The engine sees changed objects.
+    Object(fn(&mut Object)),
+    /// The engine receives changed events, or none.
+    Event(fn(Event) -> Option<Event>),
+    /// The engine's actions are replaced.
+    Action(fn(Action, &World) -> Vec<Action>),
 }
 
 macro_rules! mutants {
     ($($name:literal, $what:literal, $fault:expr;)*) => {
-        /// Every mutant, by name.
+        /// All mutants.
         pub const MUTANTS: &[Mutant] = &[$(Mutant { name: $name, what: $what, fault: $fault }),*];
     };
 }
 
 mutants! {
-    // What it sees.
-    "cordon-ignored", "gives out what an administrator has cordoned",
-        Fault::Sees(|o| if is_resource(o) { o.body["spec"]["unschedulable"] = json!(false) });
+    // Changed objects.
+    "cordon-ignored", "binds cordoned resources",
+        Fault::Object(|o| if is_resource(o) { o.body["spec"]["unschedulable"] = json!(false) });
     "retain-is-delete", "treats Retain as Delete",
-        Fault::Sees(|o| if is_resource(o) { o.body["spec"]["reclaimPolicy"] = json!("Delete") });
+        Fault::Object(|o| if is_resource(o) { o.body["spec"]["reclaimPolicy"] = json!("Delete") });
     "slots-off-by-one", "lets one claim too many share",
-        Fault::Sees(|o| if is_resource(o) {
+        Fault::Object(|o| if is_resource(o) {
             let slots = o.body["spec"]["sharing"]["maxClaims"].as_u64().unwrap_or(1);
             o.body["spec"]["sharing"]["maxClaims"] = json!(slots + 1);
         });
     "capacity-doubled", "counts every capacity twice",
-        Fault::Sees(|o| if is_resource(o) && o.body["spec"]["sharing"]["maxClaims"].as_u64() > Some(1) {
+        Fault::Object(|o| if is_resource(o) && o.body["spec"]["sharing"]["maxClaims"].as_u64() > Some(1) {
             o.body["spec"]["capacity"] = json!({"storage": "64Gi"});
         });
-    "engine-ignored", "does not ask which engine a claim wants",
-        Fault::Sees(|o| if is_claim(o) { forget(o, "engine") });
-    "version-ignored", "does not ask which version a claim wants",
-        Fault::Sees(|o| if is_claim(o) { forget(o, "version") });
-    "selector-ignored", "does not ask which labels a claim wants",
-        Fault::Sees(|o| if is_claim(o) { forget(o, "selector") });
-    "closed-is-open", "gives to every namespace what is open to some",
-        Fault::Sees(|o| if let Some(sharing) = o.body["spec"]["sharing"].as_object_mut() {
+    "engine-ignored", "ignores the engine that a claim requests",
+        Fault::Object(|o| if is_claim(o) { forget(o, "engine") });
+    "version-ignored", "ignores the version that a claim requests",
+        Fault::Object(|o| if is_claim(o) { forget(o, "version") });
+    "selector-ignored", "ignores the labels that a claim requests",
+        Fault::Object(|o| if is_claim(o) { forget(o, "selector") });
+    "closed-is-open", "opens a resource to namespaces that are not allowed",
+        Fault::Object(|o| if let Some(sharing) = o.body["spec"]["sharing"].as_object_mut() {
             sharing.remove("allowedNamespaces");
         });
     "delete-is-retain", "treats Delete as Retain",
-        Fault::Sees(|o| if is_resource(o) { o.body["spec"]["reclaimPolicy"] = json!("Retain") });
+        Fault::Object(|o| if is_resource(o) { o.body["spec"]["reclaimPolicy"] = json!("Retain") });
     "quota-unseen", "does not see quotas",
-        Fault::Sees(|o| if matches!(o.kind, Kind::Quota | Kind::ClusterQuota) { o.body["spec"]["limits"] = json!([]) });
+        Fault::Object(|o| if matches!(o.kind, Kind::Quota | Kind::ClusterQuota) { o.body["spec"]["limits"] = json!([]) });
     "quota-late", "sees a quota one claim too large, as if it were charged after the decision",
-        Fault::Sees(|o| if matches!(o.kind, Kind::Quota | Kind::ClusterQuota) {
+        Fault::Object(|o| if matches!(o.kind, Kind::Quota | Kind::ClusterQuota) {
             for limit in o.body["spec"]["limits"].as_array_mut().into_iter().flatten() {
                 if let Some(claims) = limit["claims"].as_u64() {
                     limit["claims"] = json!(claims + 1);
@@ -71,65 +71,65 @@ mutants! {
             }
         });
     "deletion-unseen", "does not see that a claim is being deleted",
-        Fault::Sees(|o| if is_claim(o) { o.metadata.deletion_timestamp = None });
+        Fault::Object(|o| if is_claim(o) { o.metadata.deletion_timestamp = None });
     "resource-deletion-unseen", "does not see that a resource is being deleted",
-        Fault::Sees(|o| if is_resource(o) { o.metadata.deletion_timestamp = None });
-    "uid-ignored", "takes a new object of an old name for the old one",
-        Fault::Sees(|o| if is_claim(o) { o.metadata.uid = o.metadata.name.clone() });
+        Fault::Object(|o| if is_resource(o) { o.metadata.deletion_timestamp = None });
+    "uid-ignored", "takes a new object for an earlier one of the same name",
+        Fault::Object(|o| if is_claim(o) { o.metadata.uid = o.metadata.name.clone() });
     "revision-frozen", "does not see that an object has changed",
-        Fault::Sees(|o| if is_resource(o) { o.metadata.resource_version = Some("1".to_owned()) });
-    // What it hears.
+        Fault::Object(|o| if is_resource(o) { o.metadata.resource_version = Some("1".to_owned()) });
+    // Changed events.
     "claim-event-lost", "loses every third change of a claim",
-        Fault::Hears(|e| drop_some(e, is_claim));
+        Fault::Event(|e| drop_some(e, is_claim));
     "resource-event-lost", "loses every third change of a resource",
-        Fault::Hears(|e| drop_some(e, is_resource));
-    "class-event-lost", "does not hear of classes",
-        Fault::Hears(|e| match e { Event::Seen(o) if matches!(o.kind, Kind::Class(_)) => None, e => Some(e) });
-    "resource-gone-unheard", "does not hear that resources are gone",
-        Fault::Hears(|e| match e { Event::Gone(g) if matches!(g.kind, Kind::Resource(_)) => None, e => Some(e) });
-    "answer-unheard", "waits forever for the answer to some writes",
-        Fault::Hears(|e| match e { Event::Answered { id, .. } if id.0.is_multiple_of(5) => None, e => Some(e) });
-    "tick-unheard", "is not woken",
-        Fault::Hears(|e| match e { Event::Tick => None, e => Some(e) });
-    "claim-read-missing", "takes every claim that it reads live for missing",
-        Fault::Hears(|e| match e {
+        Fault::Event(|e| drop_some(e, is_resource));
+    "class-event-lost", "receives no classes",
+        Fault::Event(|e| match e { Event::Seen(o) if matches!(o.kind, Kind::Class(_)) => None, e => Some(e) });
+    "resource-gone-unheard", "receives no deletions of resources",
+        Fault::Event(|e| match e { Event::Gone(g) if matches!(g.kind, Kind::Resource(_)) => None, e => Some(e) });
+    "answer-unheard", "waits forever for the answers to some writes",
+        Fault::Event(|e| match e { Event::Answered { id, .. } if id.0.is_multiple_of(5) => None, e => Some(e) });
+    "tick-unheard", "receives no ticks",
+        Fault::Event(|e| match e { Event::Tick => None, e => Some(e) });
+    "claim-read-missing", "takes every claim for missing after a live read",
+        Fault::Event(|e| match e {
             Event::Read { kind: kind @ Kind::Claim(_), key, .. } => Some(Event::Read { kind, key, found: None }),
             e => Some(e),
         });
-    "resource-read-missing", "takes every resource that it reads live for missing",
-        Fault::Hears(|e| match e {
+    "resource-read-missing", "takes every resource for missing after a live read",
+        Fault::Event(|e| match e {
             Event::Read { kind: kind @ Kind::Resource(_), key, .. } => Some(Event::Read { kind, key, found: None }),
             e => Some(e),
         });
-    // What it asks for.
-    "bind-without-precondition", "binds whatever revision the resource has by then",
-        Fault::Asks(|a, world| vec![with_write(a, |w| if let Kind::Resource(_) = w.kind {
+    // Changed actions.
+    "bind-without-precondition", "binds a resource at any revision",
+        Fault::Action(|a, world| vec![with_write(a, |w| if let Kind::Resource(_) = w.kind {
             w.revision = None;
             let now = world.get(w.kind, &w.key).and_then(|o| o.metadata.uid.as_deref());
             w.uid = now.map_or(w.uid.clone(), Into::into);
         })]);
-    "claim-side-forgotten", "never writes the claim's side",
-        Fault::Asks(|a, _| match &a {
+    "claim-side-forgotten", "never writes the claim's side of a binding",
+        Fault::Action(|a, _| match &a {
             Action::Write(Write { change: Change::ClaimStatus { phase: ClaimPhase::Bound, .. }, .. }) => Vec::new(),
             _ => vec![a],
         });
-    "lost-is-not-final", "calls every waiting claim lost",
-        Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ClaimStatus { phase: phase @ ClaimPhase::Pending, .. } = &mut w.change
+    "lost-is-not-final", "writes Lost to waiting claims",
+        Fault::Action(|a, _| vec![with_write(a, |w| if let Change::ClaimStatus { phase: phase @ ClaimPhase::Pending, .. } = &mut w.change
             && w.id.0.is_multiple_of(3)
         {
             *phase = ClaimPhase::Lost
         })]);
     "holder-dropped", "writes only the first of several holders",
-        Fault::Asks(|a, _| vec![with_write(a, |w| if let Change::ResourceSpec { claim_refs, .. } = &mut w.change {
+        Fault::Action(|a, _| vec![with_write(a, |w| if let Change::ResourceSpec { claim_refs, .. } = &mut w.change {
             claim_refs.truncate(1)
         })]);
-    "claim-protection-kept", "never takes its finalizer off a claim",
-        Fault::Asks(|a, _| match &a {
+    "claim-protection-kept", "never removes its finalizer from a claim",
+        Fault::Action(|a, _| match &a {
             Action::Write(Write { change: Change::ClaimSpec { finalizers, .. }, .. }) if finalizers.is_empty() => Vec::new(),
             _ => vec![a],
         });
-    "made-twice", "makes a second resource under another name",
-        Fault::Asks(|a, _| match a {
+    "made-twice", "provisions a second resource under another name",
+        Fault::Action(|a, _| match a {
             Action::Create { id, object } => {
                 let mut twin = object.clone();
                 twin.metadata.name = twin.metadata.name.map(|name| format!("{name}-b"));
@@ -138,60 +138,60 @@ mutants! {
             }
             a => vec![a],
         });
-    "made-for-nobody", "does not say whom a resource was made for",
-        Fault::Asks(|a, _| vec![match a {
+    "owner-not-recorded", "does not record which claim a resource was provisioned for",
+        Fault::Action(|a, _| vec![match a {
             Action::Create { id, mut object } => {
                 object.metadata.annotations = None;
                 Action::Create { id, object }
             }
             a => a,
         }]);
-    "part-left-behind", "never removes a part",
-        Fault::Asks(|a, _| match &a { Action::Part(PartAction::Delete { .. }) => Vec::new(), _ => vec![a] });
-    "read-skipped", "does not look before it calls something lost",
-        Fault::Asks(|a, _| match &a { Action::Read { .. } => Vec::new(), _ => vec![a] });
+    "part-left-behind", "never deletes a part",
+        Fault::Action(|a, _| match &a { Action::Part(PartAction::Delete { .. }) => Vec::new(), _ => vec![a] });
+    "read-skipped", "sends no live reads",
+        Fault::Action(|a, _| match &a { Action::Read { .. } => Vec::new(), _ => vec![a] });
     "written-twice", "sends every binding twice",
-        Fault::Asks(|a, _| match &a {
+        Fault::Action(|a, _| match &a {
             Action::Write(Write { change: Change::ResourceSpec { .. }, .. }) => vec![a.clone(), a],
             _ => vec![a],
         });
 }
 
 impl Mutant {
-    /// Every mutant.
+    /// All mutants.
     pub fn all() -> &'static [Mutant] {
         MUTANTS
     }
 
-    /// The mutant of a name.
+    /// Finds a mutant by name.
     pub fn find(name: &str) -> Option<Mutant> {
         MUTANTS.iter().find(|m| m.name == name).copied()
     }
 
-    /// Its name.
+    /// The mutant's name.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// What it does wrong, in words.
+    /// A description of its fault.
     pub fn what(self) -> &'static str {
         self.what
     }
 
-    /// What the engine hears.
-    pub(super) fn hears(mutant: Option<Mutant>, event: Event) -> Option<Event> {
+    /// Changes an event on its way to the engine.
+    pub(super) fn on_event(mutant: Option<Mutant>, event: Event) -> Option<Event> {
         match mutant.map(|m| m.fault) {
-            Some(Fault::Hears(bend)) => bend(event),
-            Some(Fault::Sees(bend)) => Some(bend_objects(event, bend)),
-            Some(Fault::Asks(_)) | None => Some(event),
+            Some(Fault::Event(bend)) => bend(event),
+            Some(Fault::Object(bend)) => Some(bend_objects(event, bend)),
+            Some(Fault::Action(_)) | None => Some(event),
         }
     }
 
-    /// What the engine asks for.
-    pub(super) fn asks(mutant: Option<Mutant>, action: Action, world: &World) -> Vec<Action> {
+    /// Changes an action on its way from the engine.
+    pub(super) fn on_action(mutant: Option<Mutant>, action: Action, world: &World) -> Vec<Action> {
         match mutant.map(|m| m.fault) {
-            Some(Fault::Asks(bend)) => bend(action, world),
-            Some(Fault::Hears(_) | Fault::Sees(_)) | None => vec![action],
+            Some(Fault::Action(bend)) => bend(action, world),
+            Some(Fault::Event(_) | Fault::Object(_)) | None => vec![action],
         }
     }
 }

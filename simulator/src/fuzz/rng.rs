@@ -1,7 +1,6 @@
-//! Chance without chance: a seed gives the same world on every machine, and a failure prints the seed.
-//! Nothing here knows what is drawn.
+//! A reproducible random generator: the same seed gives the same world on every machine.
 
-/// splitmix64: eight bytes of state, good enough to draw worlds with.
+/// splitmix64: eight bytes of state, good enough for tests.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -11,7 +10,7 @@ impl Rng {
     }
 
     /// The next number.
-    #[allow(clippy::should_implement_trait)] // Drawn by hand, never walked.
+    #[allow(clippy::should_implement_trait)] // Not an iterator.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -20,17 +19,17 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; zero where there is none.
+    /// A number below `n`; zero if `n` is zero.
     pub fn below(&mut self, n: usize) -> usize {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    /// True in `percent` of a hundred draws.
+    /// True in `percent` per cent of draws.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -39,7 +38,7 @@ impl Rng {
         &from[self.below(from.len())]
     }
 
-    /// One of `from` in `percent` of a hundred draws.
+    /// One of `from` in `percent` per cent of draws.
     pub fn maybe<'a, T>(&mut self, percent: usize, from: &'a [T]) -> Option<&'a T> {
         self.chance(percent).then(|| self.pick(from))
     }

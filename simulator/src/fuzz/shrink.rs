@@ -1,44 +1,41 @@
-//! A failing history made small: steps and first objects are left out, one at a time, as long as the same law is
-//! still broken. What is left is the shortest story to tell.
+//! Shrinks a failing history: leaves out steps and initial objects one by one as long as the same invariant fails.
 
 use super::mutant::Mutant;
-use super::{Fall, play, steps_of};
+use super::{Failed, play, steps_of};
 use crate::fuzz::driver::Step;
 use crate::plan::API_VERSION;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The smallest history that still fails.
+/// A shrunk history.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shrunk {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Shrunk`.
     pub kind: &'static str,
-    /// The seed.
     pub seed: u64,
-    /// How the engine was broken on purpose, where it was.
+    /// How the engine was deliberately broken, if it was.
     pub mutant: Option<&'static str>,
-    /// What went wrong.
+    /// The violation.
     pub wrong: String,
-    /// Steps before and after.
+    /// Number of steps before and after.
     pub steps: (usize, usize),
-    /// Objects in the cluster at the beginning, before and after.
+    /// Number of initial objects before and after.
     pub objects: (usize, usize),
-    /// The cluster at the beginning, as manifests.
+    /// The initial objects as manifests.
     pub state: Vec<Value>,
-    /// What happened, line by line.
+    /// The history, line by line.
     pub history: Vec<String>,
 }
 
-/// Makes the history of a seed small; nothing where it does not fail.
+/// Shrinks the history of a seed; `None` if it does not fail.
 pub fn shrink(seed: u64, mutant: Option<Mutant>) -> Option<Shrunk> {
     let steps = steps_of(seed);
     let first = play(seed, &steps, &BTreeSet::new(), mutant, false).err()?;
-    let law = law(&first.wrong);
-    let fails = |steps: &[Step], without: &BTreeSet<usize>| matches!(play(seed, steps, without, mutant, false), Err(Fall { wrong, .. }) if self::law(&wrong) == law);
+    let invariant = invariant(&first.wrong);
+    let fails = |steps: &[Step], without: &BTreeSet<usize>| matches!(play(seed, steps, without, mutant, false), Err(Failed { wrong, .. }) if self::invariant(&wrong) == invariant);
     let all = beginning(seed, mutant);
     let (mut kept, mut without) = (steps.clone(), BTreeSet::new());
     loop {
@@ -53,7 +50,7 @@ pub fn shrink(seed: u64, mutant: Option<Mutant>) -> Option<Shrunk> {
             break;
         }
     }
-    let Fall { wrong, trace, beginning } = play(seed, &kept, &without, mutant, true).err()?;
+    let Failed { wrong, trace, beginning } = play(seed, &kept, &without, mutant, true).err()?;
     Some(Shrunk {
         api_version: API_VERSION,
         kind: "Shrunk",
@@ -67,7 +64,7 @@ pub fn shrink(seed: u64, mutant: Option<Mutant>) -> Option<Shrunk> {
     })
 }
 
-/// Halves first, then single steps: long histories are mostly noise.
+/// Tries to drop halves first, then single steps.
 fn drop_steps(kept: &mut Vec<Step>, fails: impl Fn(&[Step]) -> bool) {
     let mut stretch = kept.len() / 2;
     while stretch > 0 {
@@ -85,8 +82,8 @@ fn drop_steps(kept: &mut Vec<Step>, fails: impl Fn(&[Step]) -> bool) {
     }
 }
 
-/// The word before the first colon says which law it is.
-fn law(wrong: &str) -> String {
+/// The invariant's number, before the first colon.
+fn invariant(wrong: &str) -> String {
     wrong.split(':').next().unwrap_or_default().to_owned()
 }
 

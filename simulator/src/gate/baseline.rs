@@ -1,4 +1,4 @@
-//! The golden baseline: what was found good, kept beside the suite, and what differs from it now.
+//! The baseline: an accepted plan, stored beside the suite, and the differences from it.
 
 use super::document::{Baseline, BaselineChange, BaselineDifference};
 use crate::diff::Difference;
@@ -6,7 +6,7 @@ use crate::plan::{API_VERSION, Plan, PlannedClaim};
 use std::collections::BTreeMap;
 
 impl Baseline {
-    /// The baseline that a plan makes.
+    /// The baseline of a plan.
     pub fn of(plan: &Plan) -> Baseline {
         let claims = plan.claims.iter().map(|c| (format!("{}/{}", c.namespace, c.name), fate(c)));
         let reclaims =
@@ -19,7 +19,7 @@ impl Baseline {
         }
     }
 
-    /// What differs now; `policies` says what the policies change, and why.
+    /// Returns the differences to `now`. `policies`: what the policies change, with causes.
     pub fn differs(&self, now: &Baseline, policies: Option<Difference>) -> BaselineDifference {
         let causes: BTreeMap<String, String> = policies
             .iter()

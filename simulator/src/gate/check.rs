@@ -1,17 +1,14 @@
-//! Cases and thresholds held against a plan. A case that selects nothing fails: what was not looked at is not good.
+//! Checks cases and thresholds against a plan. A case that selects no claim fails: it proves nothing.
 
-use super::cel::Question;
-use super::document::{BaselineChange, BaselineDifference, Finding, Judged};
+use super::cel::Expression;
+use super::document::{BaselineChange, BaselineDifference, CheckKind, CheckResult};
 use super::suite::{Case, Count, Expect, Select, Thresholds};
 use crate::plan::{Plan, PlannedClaim};
 use conductor::model::{Kind, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Failures of one case beyond this many are counted and not told.
-const TOLD_MAX: usize = 20;
-
-/// A plan with what the claims of it asked for.
+/// A plan with the specs and labels of its claims.
 pub(super) struct Subject<'a> {
     plan: &'a Plan,
     document: Value,
@@ -20,14 +17,14 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub fn new(plan: &'a Plan, objects: &[Object]) -> Subject<'a> {
-        let mut asked: BTreeMap<(&str, String), (&Object, Value)> = BTreeMap::new();
+        let mut specs: BTreeMap<(&str, String), (&Object, Value)> = BTreeMap::new();
         for object in objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_))) {
             let key = crate::world::key_of(object).to_string();
             let labels = json!(object.metadata.labels.clone().unwrap_or_default());
-            asked.insert((object.kind.name(), key), (object, labels));
+            specs.insert((object.kind.name(), key), (object, labels));
         }
         let claims = plan.claims.iter().map(|claim| {
-            let known = asked.get(&(claim.kind, format!("{}/{}", claim.namespace, claim.name)));
+            let known = specs.get(&(claim.kind, format!("{}/{}", claim.namespace, claim.name)));
             let spec = known.and_then(|(o, _)| o.body.get("spec").cloned()).unwrap_or(json!({}));
             let labels = known.map(|(_, labels)| labels.clone()).unwrap_or(json!({}));
             (claim, json!(claim), spec, labels)
@@ -36,31 +33,31 @@ impl<'a> Subject<'a> {
         Subject { plan, document, claims: claims.collect() }
     }
 
-    /// Judges one case.
+    /// Checks one case.
     ///
     /// # Errors
-    /// An expression that cannot be read or answered: the suite's error.
-    pub fn judge(&self, case: &Case) -> Result<Judged, String> {
+    /// An expression that is invalid or cannot be evaluated: an error in the suite.
+    pub fn judge(&self, case: &Case) -> Result<CheckResult, String> {
         let Select { cel, .. } = &case.select;
-        let chosen = cel.as_deref().map(Question::read).transpose()?;
+        let chosen = cel.as_deref().map(Expression::read).transpose()?;
         let mut selected = Vec::new();
         for entry in
             self.claims.iter().filter(|(claim, _, spec, labels)| select(&case.select, claim, spec, labels))
         {
             if chosen.as_ref().map_or(Ok(true), |q| {
-                q.ask(&[("claim", &entry.1), ("spec", &entry.2), ("labels", &entry.3)])
+                q.evaluate(&[("claim", &entry.1), ("spec", &entry.2), ("labels", &entry.3)])
             })? {
                 selected.push(entry);
             }
         }
         let Expect { outcome, resources, count, every, any, plan } = &case.expect;
-        let every = every.as_deref().map(Question::read).transpose()?;
-        let any = any.as_deref().map(Question::read).transpose()?;
+        let every = every.as_deref().map(Expression::read).transpose()?;
+        let any = any.as_deref().map(Expression::read).transpose()?;
         let mut failures = Vec::new();
         let about_claims = outcome.is_some() || !resources.is_empty() || every.is_some() || any.is_some();
-        // Only a case that counts may find nothing, and only one about the plan need not look.
+        // Selecting no claim is fine for a case that counts, or one about the plan alone.
         if selected.is_empty() && (about_claims || (count.is_none() && plan.is_none())) {
-            failures.push("selects no claim: nothing was looked at".to_owned());
+            failures.push("selects no claim, so it proves nothing".to_owned());
         }
         if let Some(count) = count {
             failures.extend(miscounted(*count, selected.len()));
@@ -80,32 +77,23 @@ impl<'a> Subject<'a> {
                 failures.push(format!("{who} gets {got}, not {}", resources.join(" or ")));
             }
             if let Some(question) = &every
-                && !question.ask(&values)?
+                && !question.evaluate(&values)?
             {
-                failures.push(format!("{who} does not hold: {}", claim.message));
+                failures.push(format!("{who}: `every` is false: {}", claim.message));
             }
             if let Some(question) = &any {
-                some = some || question.ask(&values)?;
+                some = some || question.evaluate(&values)?;
             }
         }
         if !some && !selected.is_empty() {
-            failures.push("holds of no claim".to_owned());
+            failures.push("`any` is false for every claim".to_owned());
         }
         if let Some(plan) = plan
-            && !Question::read(plan)?.ask(&[("plan", &self.document)])?
+            && !Expression::read(plan)?.evaluate(&[("plan", &self.document)])?
         {
-            failures.push(format!("does not hold of the plan: {}", json!(self.plan.summary)));
+            failures.push(format!("`plan` is false: {}", json!(self.plan.summary)));
         }
-        let more = failures.len().saturating_sub(TOLD_MAX);
-        failures.truncate(TOLD_MAX);
-        Ok(Judged {
-            name: case.name.clone(),
-            kind: Finding::Case,
-            passed: failures.is_empty(),
-            matched: selected.len(),
-            failures,
-            more,
-        })
+        Ok(CheckResult::new(CheckKind::Case, &case.name, selected.len(), failures))
     }
 }
 
@@ -119,7 +107,7 @@ fn select(select: &Select, claim: &PlannedClaim, spec: &Value, labels: &Value) -
         && select.labels.iter().all(|(key, value)| labels.get(key).and_then(Value::as_str) == Some(value))
 }
 
-/// Whether a text is like a pattern in which `*` stands for any text.
+/// Matches a text against a pattern in which `*` stands for any text.
 fn is_like(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -138,18 +126,18 @@ fn is_like(pattern: &str, text: &str) -> bool {
 fn miscounted(count: Count, found: usize) -> Option<String> {
     let Count { min, max } = count;
     let few =
-        min.filter(|min| found < *min).map(|min| format!("selects {found}, at least {min} are expected"));
+        min.filter(|min| found < *min).map(|min| format!("selects {found} claims, expected at least {min}"));
     few.or_else(|| {
-        max.filter(|max| found > *max).map(|max| format!("selects {found}, at most {max} are expected"))
+        max.filter(|max| found > *max).map(|max| format!("selects {found} claims, expected at most {max}"))
     })
 }
 
-/// Judges thresholds, one by one. `difference` is from the baseline, where there is one.
+/// Checks each threshold. `difference`: from the baseline, if there is one.
 pub(super) fn thresholds(
     thresholds: &Thresholds,
     plan: &Plan,
     difference: Option<&BaselineDifference>,
-) -> Vec<Judged> {
+) -> Vec<CheckResult> {
     let Thresholds { pending, pending_percent, lost, changed, unserved, moved, deleted } = thresholds;
     let claims = plan.summary.claims;
     let of = |is: fn(&BaselineChange) -> bool| {
@@ -167,17 +155,12 @@ pub(super) fn thresholds(
         ("deleted", deleted, destroyed),
     ] {
         if let Some(most) = most {
-            judged.push(threshold(
-                name,
-                found > *most,
-                format!("{found}, at most {most} are allowed"),
-                found,
-            ));
+            judged.push(threshold(name, found > *most, format!("{found}, limit {most}"), found));
         }
     }
     if let Some(most) = pending_percent {
-        let told = format!("{percent:.1} % of {claims}, at most {most} % are allowed");
-        judged.push(threshold("pendingPercent", percent > *most, told, plan.summary.pending));
+        let message = format!("{percent:.1} % of {claims}, limit {most} %");
+        judged.push(threshold("pendingPercent", percent > *most, message, plan.summary.pending));
     }
     judged
 }
@@ -195,16 +178,9 @@ fn is_moved(change: &BaselineChange) -> bool {
     is_bound(&change.before) && is_bound(&change.after)
 }
 
-fn threshold(name: &str, failed: bool, told: String, matched: usize) -> Judged {
-    let failures = if failed { vec![told] } else { Vec::new() };
-    Judged {
-        name: format!("threshold {name}"),
-        kind: Finding::Threshold,
-        passed: !failed,
-        matched,
-        failures,
-        more: 0,
-    }
+fn threshold(name: &str, failed: bool, message: String, matched: usize) -> CheckResult {
+    let failures = failed.then_some(message).into_iter().collect();
+    CheckResult::new(CheckKind::Threshold, &format!("threshold {name}"), matched, failures)
 }
 
 #[cfg(test)]

@@ -1,96 +1,102 @@
-//! A verdict as it is printed: one word, and everything that led to it.
+//! A gate's verdict as printed: the result, and every check that led to it.
+
+#![allow(missing_docs, reason = "the fields are named as in the printed document")]
 
 use crate::diff::Difference;
 use crate::plan::Summary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a gate found.
+/// The verdict of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// The version of the document.
     pub api_version: &'static str,
-    /// `GateVerdict`.
     pub kind: &'static str,
-    /// What the suite is called.
     pub suite: String,
-    /// Whether everything holds.
+    /// Whether every check passed.
     pub passed: bool,
-    /// Whether it could not be told: the baseline is missing.
+    /// Whether every check passed but the baseline is missing.
     pub inconclusive: bool,
-    /// The plan's digest.
     pub digest: String,
-    /// Claims by outcome.
     pub summary: Summary,
-    /// Cases, thresholds and the baseline, in the suite's order.
-    pub judged: Vec<Judged>,
-    /// What differs from the baseline.
+    /// Results of cases, thresholds and the baseline, in the suite's order.
+    pub judged: Vec<CheckResult>,
+    /// Differences from the baseline.
     pub difference: Option<BaselineDifference>,
 }
 
-/// What was judged.
+/// What a check is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Finding {
+pub enum CheckKind {
     /// A case of the suite.
     Case,
-    /// A figure.
+    /// A limit on a figure.
     Threshold,
-    /// The plan that was found good.
+    /// The accepted plan.
     Baseline,
 }
 
-/// One thing that was judged.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Judged {
-    /// What it is called.
+pub struct CheckResult {
     pub name: String,
-    /// What it is.
-    pub kind: Finding,
-    /// Whether it holds.
+    /// What it is about.
+    pub kind: CheckKind,
+    /// Whether it passed.
     pub passed: bool,
-    /// How many claims it is about.
+    /// Number of claims it covers.
     pub matched: usize,
-    /// Why not, line by line.
+    /// Why it failed, one line each.
     pub failures: Vec<String>,
-    /// How many more there are.
+    /// Number of failures that are not listed.
     pub more: usize,
 }
 
-/// The plan that was found good, as it is kept: only what people would want to hear of when it changes.
+impl CheckResult {
+    /// Number of failures listed per check; the rest is counted.
+    const FAILURES_MAX: usize = 20;
+
+    /// A check passes if it has no failures.
+    pub(super) fn new(kind: CheckKind, name: &str, matched: usize, mut failures: Vec<String>) -> CheckResult {
+        let more = failures.len().saturating_sub(CheckResult::FAILURES_MAX);
+        failures.truncate(CheckResult::FAILURES_MAX);
+        CheckResult { name: name.to_owned(), kind, passed: failures.is_empty(), matched, failures, more }
+    }
+}
+
+/// An accepted plan as stored: only what matters when it changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Baseline {
-    /// The version of the document.
     pub api_version: String,
-    /// `GateBaseline`.
     pub kind: String,
-    /// What becomes of each claim, by `namespace/name`.
+    /// The outcome of each claim, by `namespace/name`.
     pub claims: BTreeMap<String, String>,
-    /// What is reclaimed, by resource.
+    /// The reclaim policy of each released resource, by name.
     pub reclaims: BTreeMap<String, String>,
 }
 
-/// What differs from the baseline.
+/// Differences from the baseline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BaselineDifference {
-    /// Claims that fare otherwise.
+    /// Claims with another outcome.
     pub claims: Vec<BaselineChange>,
-    /// Resources that are reclaimed otherwise.
+    /// Resources that are reclaimed differently.
     pub resources: Vec<BaselineChange>,
-    /// The same against the state without the policies, with causes.
+    /// What the policies change in the state, with causes.
     pub policies: Option<Difference>,
 }
 
-/// One line that differs.
+/// A line that differs from the baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BaselineChange {
-    /// Whose.
+    /// The claim's or resource's name.
     pub name: String,
-    /// In the baseline; absent where it was not there.
+    /// In the baseline; `None` if it was not in it.
     pub before: Option<String>,
-    /// Now; absent where it is not there.
+    /// Now; `None` if it no longer exists.
     pub after: Option<String>,
-    /// The rule behind it, where the policies make the difference.
+    /// The rule that causes it, if the policies do.
     pub cause: Option<String>,
 }

@@ -1,12 +1,12 @@
-//! A verdict as JUnit XML, which every CI system shows.
+//! A verdict as JUnit XML for CI systems.
 
 use super::document::Verdict;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-/// The verdict as XML.
+/// Formats the verdict as XML.
 ///
 /// # Errors
-/// The writer's, which has none to give for a text.
+/// The XML writer's.
 pub fn junit(verdict: &Verdict) -> Result<String, String> {
     let name = if verdict.suite.is_empty() { "conductor gate" } else { &verdict.suite };
     let mut suite = TestSuite::new(name);
@@ -26,7 +26,7 @@ pub fn junit(verdict: &Verdict) -> Result<String, String> {
     }
     if verdict.inconclusive {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        status.set_message("there is no baseline yet: make one with --bless");
+        status.set_message("there is no baseline yet: create one with --bless");
         suite.add_test_case(TestCase::new("baseline", status));
     }
     let mut report = Report::new(name);

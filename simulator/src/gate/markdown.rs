@@ -1,24 +1,24 @@
-//! A verdict as Markdown for a comment on a change, within what a comment may hold: what failed comes first, and what
-//! does not fit is counted.
+//! A verdict as Markdown for a review comment, within the size limit of comments: failures first, then a count of the
+//! lines that do not fit.
 
 use super::document::Verdict;
 use std::fmt::Write;
 
-/// Longest text: GitHub takes 65,536 characters, GitLab more.
+/// Maximum length: GitHub takes 65,536 characters, GitLab more.
 pub const MARKDOWN_MAX: usize = 60_000;
 
-/// The verdict as Markdown.
+/// Formats the verdict as Markdown.
 pub fn markdown(verdict: &Verdict) -> String {
     let mut text = String::new();
     let name = if verdict.suite.is_empty() { "Gate" } else { &verdict.suite };
-    let word = match (verdict.passed, verdict.inconclusive) {
+    let result = match (verdict.passed, verdict.inconclusive) {
         (true, _) => "passed",
         (false, true) => "inconclusive: there is no baseline yet",
         (false, false) => "failed",
     };
     let mark = if verdict.passed { "✅" } else { "❌" };
     let s = verdict.summary;
-    let _ = writeln!(text, "### {mark} {}: {word}\n", escape(name));
+    let _ = writeln!(text, "### {mark} {}: {result}\n", escape(name));
     let _ = writeln!(
         text,
         "{} claims: {} bound, {} provision, {} pending, {} lost\n",
@@ -68,12 +68,12 @@ pub fn markdown(verdict: &Verdict) -> String {
         }
     }
     if left > 0 {
-        let _ = writeln!(text, "\n{left} more lines do not fit here; `-o json` has them all.");
+        let _ = writeln!(text, "\n{left} more lines do not fit here; `-o json` prints all.");
     }
     text
 }
 
-/// Text that Markdown and its tables leave as it is.
+/// Escapes Markdown, tables included.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,11 +1,11 @@
-//! The gate: a suite of expectations held against the plan of a state with its policies applied; one verdict.
+//! The gate: checks a suite's expectations against the plan of a state with policies applied, and returns one verdict.
 //!
 //! ```text
 //! suite -> state + policies -> plan -> cases, thresholds, baseline -> verdict -> JUnit | SARIF | Markdown | JSON
 //! ```
 //!
-//! It fails closed: a case that selects nothing has failed, a state without a claim too, an expression that cannot be answered is an error, and a
-//! baseline that is not there leaves the verdict open. Not here: files of the state, and exit codes.
+//! It fails closed: a case that selects no claim fails, and so does a state without claims; an expression that cannot be
+//! evaluated is an error; without its baseline the verdict is inconclusive. Not here: reading the state, exit codes.
 
 mod baseline;
 mod cel;
@@ -16,7 +16,7 @@ mod markdown;
 mod sarif;
 mod suite;
 
-pub use document::{Baseline, BaselineChange, BaselineDifference, Finding, Judged, Verdict};
+pub use document::{Baseline, BaselineChange, BaselineDifference, CheckKind, CheckResult, Verdict};
 pub use junit::junit;
 pub use markdown::{MARKDOWN_MAX, markdown};
 pub use sarif::sarif;
@@ -28,25 +28,25 @@ use crate::whatif::Edit;
 use check::Subject;
 use conductor::model::Object;
 
-/// What is judged.
+/// Input of a gate.
 pub struct Gate<'a> {
-    /// By this suite.
+    /// The expectations.
     pub suite: &'a Suite,
     /// The state without the policies.
     pub state: Vec<Object>,
-    /// What is applied on top.
+    /// The policies to apply to it.
     pub policies: Vec<Object>,
-    /// What was found good; absent where there is no such file yet.
+    /// The accepted plan; `None` if there is no such file yet.
     pub baseline: Option<Baseline>,
-    /// What plans are made under.
+    /// Settings of the plans.
     pub options: Options,
 }
 
 impl Gate<'_> {
-    /// Judges. Returns the plan too, from which a new baseline is made.
+    /// Checks everything. Also returns the plan, for a new baseline.
     ///
     /// # Errors
-    /// The suite's error: an expression that cannot be read or answered.
+    /// An expression that is invalid or cannot be evaluated.
     pub fn judge(self) -> Result<(Verdict, Plan), String> {
         let Gate { suite, state, policies, baseline, options } = self;
         let mut objects = state.clone();
@@ -60,7 +60,7 @@ impl Gate<'_> {
             .cases
             .iter()
             .map(|case| subject.judge(case).map_err(|e| format!("case {:?}: {e}", case.name)));
-        let mut judged: Vec<Judged> = cases.collect::<Result<_, _>>()?;
+        let mut judged: Vec<CheckResult> = cases.collect::<Result<_, _>>()?;
         let changed = (!policies.is_empty()).then(|| {
             let before = Planned::new(state, &options);
             let was = before.plan();
@@ -87,43 +87,27 @@ impl Gate<'_> {
     }
 }
 
-/// A plan without a claim meets every threshold, and most expressions: it has shown nothing. A suite that means it
-/// counts the claims.
-fn unseen(suite: &Suite, plan: &Plan) -> Option<Judged> {
+/// Fails a plan without claims, which meets every threshold and most expressions but proves nothing. A suite that expects
+/// none counts the claims.
+fn unseen(suite: &Suite, plan: &Plan) -> Option<CheckResult> {
     let is_meant = suite.cases.iter().any(|case| case.expect.count.is_some());
-    (plan.claims.is_empty() && !is_meant).then(|| Judged {
-        name: "state".to_owned(),
-        kind: Finding::Case,
-        passed: false,
-        matched: 0,
-        failures: vec![
-            "holds no claim: nothing was looked at; where that is meant, write a case with count: {max: 0}"
-                .to_owned(),
-        ],
-        more: 0,
-    })
+    let why = "the state holds no claim, so it proves nothing; if that is intended, add a case with count: {max: 0}";
+    let is_unseen = plan.claims.is_empty() && !is_meant;
+    is_unseen.then(|| CheckResult::new(CheckKind::Case, "state", 0, vec![why.to_owned()]))
 }
 
-/// A baseline allows no difference, unless a threshold says how many.
+/// A baseline allows no difference unless a threshold does.
 fn is_strict(suite: &Suite) -> bool {
     let Thresholds { changed, unserved, moved, .. } = suite.thresholds;
     changed.is_none() && unserved.is_none() && moved.is_none()
 }
 
-fn against_baseline(difference: &BaselineDifference) -> Judged {
-    let told = |change: &BaselineChange| {
-        let word = |fate: &Option<String>| fate.clone().unwrap_or_else(|| "not there".to_owned());
+fn against_baseline(difference: &BaselineDifference) -> CheckResult {
+    let line = |change: &BaselineChange| {
+        let outcome = |fate: &Option<String>| fate.clone().unwrap_or_else(|| "none".to_owned());
         let cause = change.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
-        format!("{}: {} -> {}{cause}", change.name, word(&change.before), word(&change.after))
+        format!("{}: {} -> {}{cause}", change.name, outcome(&change.before), outcome(&change.after))
     };
-    let all: Vec<String> = difference.claims.iter().chain(&difference.resources).map(told).collect();
-    let more = all.len().saturating_sub(20);
-    Judged {
-        name: "baseline".to_owned(),
-        kind: Finding::Baseline,
-        passed: all.is_empty(),
-        matched: all.len(),
-        failures: all.into_iter().take(20).collect(),
-        more,
-    }
+    let all: Vec<String> = difference.claims.iter().chain(&difference.resources).map(line).collect();
+    CheckResult::new(CheckKind::Baseline, "baseline", all.len(), all)
 }

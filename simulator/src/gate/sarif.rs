@@ -1,11 +1,12 @@
-//! A verdict as SARIF 2.1.0: each failure is a finding at the policy file that is judged, where reviewers look.
+//! A verdict as SARIF 2.1.0: each failure is a finding at the policy file under review.
 
-use super::document::{Finding, Verdict};
+use super::document::{CheckKind, Verdict};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The verdict as SARIF. Findings point at the `policies`, and beside them at their case in the suite, whose `lines` are
-/// by case; where there are no policies, at the case alone.
+/// Formats the verdict as SARIF. Findings point at the `policies` and at their case in the suite (`lines`: the line of
+/// each case); without policies, at the case alone.
 pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String], lines: &BTreeMap<String, usize>) -> Value {
     let place = |file: &str, line: usize| json!({"physicalLocation": {"artifactLocation": {"uri": uri(file)}, "region": {"startLine": line}}});
     let case = |name: &str| place(suite, lines.get(name).copied().unwrap_or(1));
@@ -27,10 +28,10 @@ pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String], lines: &BTreeM
         })
         .collect();
     if verdict.inconclusive {
-        let text = "there is no baseline yet: make one with --bless";
-        results.push(json!({"ruleId": rule(Finding::Baseline), "level": "warning", "locations": locations(""), "message": {"text": text}}));
+        let text = "there is no baseline yet: create one with --bless";
+        results.push(json!({"ruleId": rule(CheckKind::Baseline), "level": "warning", "locations": locations(""), "message": {"text": text}}));
     }
-    let rules = [Finding::Case, Finding::Threshold, Finding::Baseline]
+    let rules = [CheckKind::Case, CheckKind::Threshold, CheckKind::Baseline]
         .map(|kind| json!({"id": rule(kind), "shortDescription": {"text": describe(kind)}}));
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
@@ -41,34 +42,29 @@ pub fn sarif(verdict: &Verdict, suite: &str, policies: &[String], lines: &BTreeM
     })
 }
 
-fn rule(kind: Finding) -> &'static str {
+fn rule(kind: CheckKind) -> &'static str {
     match kind {
-        Finding::Case => "gate/case",
-        Finding::Threshold => "gate/threshold",
-        Finding::Baseline => "gate/baseline",
+        CheckKind::Case => "gate/case",
+        CheckKind::Threshold => "gate/threshold",
+        CheckKind::Baseline => "gate/baseline",
     }
 }
 
-fn describe(kind: Finding) -> &'static str {
+fn describe(kind: CheckKind) -> &'static str {
     match kind {
-        Finding::Case => "An expectation about claims does not hold",
-        Finding::Threshold => "A figure is above what is allowed",
-        Finding::Baseline => "Claims fare otherwise than in the plan that was found good",
+        CheckKind::Case => "An expectation about claims is not met",
+        CheckKind::Threshold => "A figure exceeds its limit",
+        CheckKind::Baseline => "Claims have other outcomes than in the accepted plan",
     }
 }
 
-/// A path as the URI that it is within the repository, or on this machine where it is absolute. What is no letter of a
-/// URI is written by its bytes; readers of SARIF take no other.
+/// Everything but these characters and alphanumeric ones is percent-encoded, as SARIF readers require.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A path as a URI: relative to the repository, or absolute on this machine.
 fn uri(path: &str) -> String {
-    let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
-    for byte in path.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", utf8_percent_encode(path, ESCAPED))
 }
 
 #[cfg(test)]

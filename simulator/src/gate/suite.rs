@@ -1,12 +1,12 @@
-//! A suite as it is written: which state, which policies on top of it, what is expected of the plan. Reading it is
-//! strict: a word that nobody knows is an error, and so is an expectation that nothing could meet.
+//! A gate suite: which state, which policies on top of it, and what to expect of the plan. Reading is strict: unknown
+//! fields are errors, and so are expectations that cannot be met.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A suite.
+/// A suite as written.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Suite {
@@ -14,38 +14,37 @@ pub struct Suite {
     pub api_version: String,
     /// `GateSuite`.
     pub kind: String,
-    /// What it is called.
+    /// The suite's name.
     #[serde(default)]
     pub metadata: Metadata,
-    /// Files, directories or recordings, seen from the suite's own folder.
+    /// Files, directories or recordings, relative to the suite's directory.
     pub state: Vec<PathBuf>,
-    /// Manifests that are applied on top: the policies that are to be judged.
+    /// Manifests to apply on top: the policies under review.
     #[serde(default)]
     pub policies: Vec<PathBuf>,
-    /// A plan that was found good, which `--bless` writes.
+    /// An accepted plan; `--bless` writes it.
     #[serde(default)]
     pub baseline: Option<PathBuf>,
-    /// Figures that must not be exceeded.
+    /// Limits on figures.
     #[serde(default)]
     pub thresholds: Thresholds,
-    /// What is expected.
+    /// Expectations.
     #[serde(default)]
     pub cases: Vec<Case>,
-    /// The line on which each case is named, as far as it was found.
+    /// The line of each case, by name, if found.
     #[serde(skip)]
     pub lines: BTreeMap<String, usize>,
 }
 
-/// A name.
+/// Metadata of a suite.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Metadata {
-    /// What the suite is called in reports.
-    #[serde(default)]
+    /// The name in reports.
     pub name: String,
 }
 
-/// Figures that must not be exceeded; those of changes need a baseline.
+/// Limits on figures; those on changes require a baseline.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Thresholds {
@@ -55,13 +54,13 @@ pub struct Thresholds {
     pub pending_percent: Option<f64>,
     /// Claims that are lost.
     pub lost: Option<usize>,
-    /// Claims that fare otherwise than in the baseline.
+    /// Claims with another outcome than in the baseline.
     pub changed: Option<usize>,
-    /// Claims that were served in the baseline and wait or are lost.
+    /// Claims that were served in the baseline and now wait or are lost.
     pub unserved: Option<usize>,
     /// Claims that are bound to another resource than in the baseline.
     pub moved: Option<usize>,
-    /// Resources that the plan would destroy.
+    /// Resources that the plan deletes.
     pub deleted: Option<usize>,
 }
 
@@ -69,106 +68,81 @@ pub struct Thresholds {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
-    /// In words; no two are called alike.
+    /// A unique name.
     pub name: String,
-    /// Which claims; all of them where it says nothing.
+    /// The claims it is about; all by default.
     #[serde(default)]
     pub select: Select,
-    /// What is expected of them.
+    /// What to expect of them.
     pub expect: Expect,
 }
 
-/// Which claims. Every line must hold.
+/// Selects claims that meet all conditions.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Select {
-    /// In one of these namespaces; `*` stands for any text.
-    #[serde(default)]
+    /// Namespaces; `*` stands for any text.
     pub namespaces: Vec<String>,
-    /// Of one of these names; `*` stands for any text.
-    #[serde(default)]
+    /// Names; `*` stands for any text.
     pub names: Vec<String>,
-    /// With all of these labels.
-    #[serde(default)]
+    /// Labels, all required.
     pub labels: BTreeMap<String, String>,
-    /// Of these classes, as the claim names them.
-    #[serde(default)]
+    /// Classes as named in the claims' specs.
     pub classes: Vec<String>,
     /// A CEL expression over `claim`, `spec`, `labels`.
-    #[serde(default)]
     pub cel: Option<String>,
 }
 
-/// What is expected.
+/// What to expect of the selected claims.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Expect {
-    /// Every one fares so: Bound, Provision, Pending or Lost.
-    #[serde(default)]
+    /// The outcome of each: Bound, Provision, Pending or Lost.
     pub outcome: Option<String>,
-    /// Every one is bound to one of these; `*` stands for any text.
-    #[serde(default)]
+    /// Each is bound to one of these resources; `*` stands for any text.
     pub resources: Vec<String>,
-    /// So many are selected.
-    #[serde(default)]
+    /// How many there are.
     pub count: Option<Count>,
-    /// Holds of every one: CEL over `claim`, `spec`, `labels`.
-    #[serde(default)]
+    /// CEL over `claim`, `spec`, `labels`, true for each.
     pub every: Option<String>,
-    /// Holds of at least one.
-    #[serde(default)]
+    /// CEL over the same, true for at least one.
     pub any: Option<String>,
-    /// Holds of the plan: CEL over `plan`.
-    #[serde(default)]
+    /// CEL over `plan`, true for the plan.
     pub plan: Option<String>,
 }
 
-/// A range of numbers.
+/// An inclusive range.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
     /// At least.
-    #[serde(default)]
     pub min: Option<usize>,
     /// At most.
-    #[serde(default)]
     pub max: Option<usize>,
 }
 
-/// Why a suite cannot be judged by.
+/// Why a suite cannot be used.
 #[derive(Debug, Error)]
 pub enum SuiteError {
-    /// The file cannot be read.
-    #[error("{file}: {why}")]
-    Unreadable {
-        /// Which file.
-        file: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// It contradicts itself, or expects nothing.
-    #[error("{file}: {place}: {why}")]
-    Contradiction {
-        /// Which file.
-        file: String,
-        /// Where.
-        place: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
+    /// The file cannot be read or parsed, and why.
+    #[error("{0}: {1}")]
+    Unreadable(String, String),
+    /// It contradicts itself or expects nothing: file, field or case, and what to write.
+    #[error("{0}: {1}: {2}")]
+    Contradiction(String, String, String),
 }
 
 impl Suite {
-    /// Reads a suite.
+    /// Reads and checks a suite.
     ///
     /// # Errors
-    /// It cannot be read, or nothing could meet it.
+    /// It cannot be read, or it cannot be met.
     pub fn read(path: &Path) -> Result<Suite, SuiteError> {
         let file = path.display().to_string();
-        let unreadable = |why: String| SuiteError::Unreadable { file: file.clone(), why };
+        let unreadable = |why: String| SuiteError::Unreadable(file.clone(), why);
         let text = std::fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))?;
         let mut suite: Suite = serde_saphyr::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
-        suite.check().map_err(|(place, why)| SuiteError::Contradiction { file, place, why })?;
+        suite.check().map_err(|(place, why)| SuiteError::Contradiction(file, place, why))?;
         suite.lines =
             suite.cases.iter().filter_map(|c| Some((c.name.clone(), line_of(&text, &c.name)?))).collect();
         Ok(suite)
@@ -180,7 +154,7 @@ impl Suite {
             return wrong("kind", "write apiVersion: simulator.conductor.io/v1alpha1 and kind: GateSuite");
         }
         if self.state.is_empty() {
-            return wrong("state", "names no file: there would be nothing to judge");
+            return wrong("state", "names no file, so there is nothing to check");
         }
         if self.cases.is_empty() && self.baseline.is_none() && self.thresholds == Thresholds::default() {
             return wrong("cases", "expects nothing: write cases, thresholds or a baseline");
@@ -193,27 +167,27 @@ impl Suite {
             );
         }
         if pending_percent.is_some_and(|p| !(0.0..=100.0).contains(&p)) {
-            return wrong("thresholds.pendingPercent", "is no share of a hundred");
+            return wrong("thresholds.pendingPercent", "is not between 0 and 100");
         }
         let mut names = BTreeSet::new();
         for case in &self.cases {
             let place = format!("case {:?}", case.name);
             if !names.insert(&case.name) {
-                return wrong(&place, "there are two of that name: give each its own");
+                return wrong(&place, "another case has the same name: rename one");
             }
             case.check().map_err(|why| (place, why.to_owned()))?;
         }
         self.check_pairs()
     }
 
-    /// Two cases about the same claims must be able to hold together.
+    /// Cases with the same selection must not contradict each other.
     fn check_pairs(&self) -> Result<(), (String, String)> {
         for (at, case) in self.cases.iter().enumerate() {
             let before = self.cases[..at].iter().filter(|other| other.select == case.select);
             for other in before {
                 if let Some(what) = case.expect.contradicts(&other.expect) {
                     let why = format!(
-                        "selects the same claims as case {:?} and expects another {what}: nothing could meet both",
+                        "selects the same claims as case {:?} but expects another {what}: no plan meets both",
                         other.name
                     );
                     return Err((format!("case {:?}", case.name), why));
@@ -225,12 +199,12 @@ impl Suite {
 }
 
 impl Expect {
-    /// The outcome of every claim, said or implied.
+    /// The expected outcome, stated or implied.
     fn fate(&self) -> Option<&str> {
         self.outcome.as_deref().or((!self.resources.is_empty()).then_some("Bound"))
     }
 
-    /// What two expectations of the same claims cannot have both.
+    /// In what two expectations of the same claims contradict each other.
     fn contradicts(&self, other: &Expect) -> Option<&'static str> {
         if let (Some(a), Some(b)) = (self.fate(), other.fate())
             && a != b
@@ -244,7 +218,7 @@ impl Expect {
     }
 }
 
-/// The line, from 1, on which a case is named.
+/// The line on which a case is named, from 1.
 fn line_of(text: &str, name: &str) -> Option<usize> {
     let cases = text.lines().position(|line| line.starts_with("cases"))?;
     let names = |line: &str| {
@@ -263,7 +237,7 @@ impl Case {
         if let Some(Count { min: Some(min), max: Some(max) }) = count
             && min > max
         {
-            return Err("its count has a min above its max: nothing could meet it");
+            return Err("its count has a min above its max");
         }
         if let Some(Count { min: None, max: None }) = count {
             return Err("its count has neither min nor max");
@@ -273,11 +247,11 @@ impl Case {
             return Err("its outcome is none of Bound, Provision, Pending, Lost");
         }
         if !resources.is_empty() && outcome.as_ref().is_some_and(|o| o != "Bound") {
-            return Err("it expects a resource and an outcome other than Bound: nothing could meet it");
+            return Err("it expects a resource and an outcome other than Bound");
         }
         let none = matches!(count, Some(Count { max: Some(0), .. }));
         if none && (outcome.is_some() || !resources.is_empty() || every.is_some() || any.is_some()) {
-            return Err("it expects no claim at all, and something of every one: keep one of the two");
+            return Err("it expects no claim, and something of every claim: keep one of the two");
         }
         Ok(())
     }

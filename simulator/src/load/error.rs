@@ -1,125 +1,87 @@
-//! What a user is told about input that cannot be read: where, what is wrong, what to do.
-//! A file that is broken stops the load; an object that is broken is a [`Problem`] and stops only itself.
+//! Errors in the input: where, what is wrong, what to do.
+//! A broken file stops the load; a broken object is a [`Problem`] and only that object is left out.
 
 use std::{fmt, io, sync::Arc};
 use thiserror::Error;
 
-/// A whole input that cannot be read. Nothing was loaded.
+/// An input that cannot be read. Nothing was loaded.
 #[derive(Debug, Error)]
-pub enum LoadError {
-    /// The path does not exist.
-    #[error("{source_name}: no such file or directory; check the path, or use `-` for standard input")]
-    Missing {
-        /// The path as given.
-        source_name: Arc<str>,
-    },
-    /// The operating system refused to give the bytes.
-    #[error("{source_name}: cannot be read ({error}); check that it is a file and that you may read it")]
-    Unreadable {
-        /// The file.
-        source_name: Arc<str>,
-        /// What the operating system said.
-        error: io::Error,
-    },
-    /// A directory that holds no manifest, most likely the wrong one.
-    #[error(
-        "{source_name}: no manifests below this directory; they end in .yaml, .yml or .json, or these with .gz"
-    )]
-    NoManifests {
-        /// The directory.
-        source_name: Arc<str>,
-    },
-    /// The gzip stream is damaged.
-    #[error("{source_name}: damaged gzip ({error}); pack or download the file again")]
-    Gzip {
-        /// The file.
-        source_name: Arc<str>,
-        /// What is wrong with the stream.
-        error: io::Error,
-    },
-    /// More input than the guard allows.
-    #[error("{source_name}: the input is larger than {bytes_max} bytes; load a part of it")]
-    TooLarge {
-        /// The file at which the limit was reached.
-        source_name: Arc<str>,
-        /// The limit over all inputs, unpacked.
-        bytes_max: u64,
-    },
-    /// An input without any document, such as a failed command in a pipe leaves.
-    #[error(
-        "{source_name}: it is empty, without a single object; check the command that wrote it (an empty cluster is a list without items)"
-    )]
-    Empty {
-        /// The file or directory; `stdin` for standard input.
-        source_name: Arc<str>,
-    },
-    /// A recording where manifests belong.
-    #[error(
-        "{source_name}: this is a recording, and manifests belong here: `conductor sim export` prints them from it"
-    )]
-    Recording {
-        /// The file.
-        source_name: Arc<str>,
-    },
-    /// Bytes that are not UTF-8.
-    #[error("{source_name}:{line}:{column}: not UTF-8 text; convert it, for example with `iconv -t utf-8`")]
-    Encoding {
-        /// The file.
-        source_name: Arc<str>,
-        /// Line of the first bad byte, from 1.
-        line: usize,
-        /// Its column in bytes, from 1.
-        column: usize,
-    },
-    /// Text that is not in its format.
-    #[error(
-        "{source_name}:{line}:{column}: not valid {format}: {message}; mend the line or leave the file out"
-    )]
-    Syntax {
-        /// The file.
-        source_name: Arc<str>,
-        /// Line of the error, from 1.
-        line: usize,
-        /// Its column, from 1.
-        column: usize,
-        /// `YAML` or `JSON`.
-        format: &'static str,
-        /// What is wrong.
-        message: String,
-    },
-    /// Text that reads well but holds nothing like an object.
-    #[error(
-        "{source_name}:{line}: not a manifest: it holds {found} where an object with `apiVersion` and `kind` should be; leave the file out"
-    )]
-    NotManifest {
-        /// The file.
-        source_name: Arc<str>,
-        /// Line of the first document, from 1.
-        line: usize,
-        /// What was found there.
-        found: &'static str,
-    },
+pub struct LoadError {
+    /// The file or directory; `stdin` for standard input.
+    pub input: Arc<str>,
+    /// Line of the error, from 1, if known.
+    pub line: Option<usize>,
+    /// Column of the error, from 1, if known.
+    pub column: Option<usize>,
+    /// What is wrong.
+    pub failure: LoadFailure,
 }
 
-impl LoadError {
-    /// The line at fault, where one is known.
-    pub fn line(&self) -> Option<usize> {
-        match self {
-            LoadError::Missing { .. }
-            | LoadError::Unreadable { .. }
-            | LoadError::NoManifests { .. }
-            | LoadError::Gzip { .. }
-            | LoadError::TooLarge { .. }
-            | LoadError::Empty { .. }
-            | LoadError::Recording { .. } => None,
-            LoadError::Encoding { line, .. }
-            | LoadError::Syntax { line, .. }
-            | LoadError::NotManifest { line, .. } => Some(*line),
-        }
+/// Why an input cannot be read.
+#[derive(Debug, Error)]
+pub enum LoadFailure {
+    /// The path does not exist.
+    #[error("no such file or directory; check the path, or use `-` for standard input")]
+    Missing,
+    /// The operating system cannot read it.
+    #[error("cannot be read ({0}); check that it is a file and that you may read it")]
+    Unreadable(io::Error),
+    /// A directory without a manifest, most likely the wrong one.
+    #[error("no manifests below this directory; they end in .yaml, .yml or .json, or these with .gz")]
+    NoManifests,
+    /// A damaged gzip stream.
+    #[error("damaged gzip ({0}); pack or download the file again")]
+    Gzip(io::Error),
+    /// All inputs together exceed this number of bytes, unpacked.
+    #[error("the input is larger than {0} bytes; load a part of it")]
+    TooLarge(u64),
+    /// An input without any document, as a failed command in a pipe leaves.
+    #[error(
+        "it is empty, without a single object; check the command that wrote it (an empty cluster is a list without items)"
+    )]
+    Empty,
+    /// A recording instead of manifests.
+    #[error("this is a recording, not manifests; `conductor sim export` extracts manifests from it")]
+    Recording,
+    /// Bytes that are not UTF-8.
+    #[error("not UTF-8 text; convert it, for example with `iconv -t utf-8`")]
+    Encoding,
+    /// A syntax error.
+    #[error("not valid {format}: {message}; fix the line or leave the file out")]
+    Syntax {
+        /// `YAML` or `JSON`.
+        format: &'static str,
+        /// The parser's message.
+        message: String,
+    },
+    /// Valid YAML or JSON without any object.
+    #[error(
+        "not a manifest: it holds {0} where an object with `apiVersion` and `kind` should be; leave the file out"
+    )]
+    NotManifest(&'static str),
+}
+
+impl LoadFailure {
+    /// The error of an input as a whole.
+    pub(super) fn of(self, input: &Arc<str>) -> LoadError {
+        LoadError { input: input.clone(), line: None, column: None, failure: self }
+    }
+
+    /// The error at a place in an input.
+    pub(super) fn at(self, input: &Arc<str>, line: usize, column: Option<usize>) -> LoadError {
+        LoadError { line: Some(line), column, ..self.of(input) }
     }
 }
 
-/// A parser's words, fit for one line of a terminal: input may be quoted in them, control characters and all.
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.input)?;
+        self.line.iter().chain(&self.column).try_for_each(|number| write!(f, ":{number}"))?;
+        write!(f, ": {}", self.failure)
+    }
+}
+
+/// A parser's message on one line, safe for a terminal: it may quote control characters of the input.
 pub(super) fn one_line(message: &str) -> String {
     message
         .chars()
@@ -130,21 +92,24 @@ pub(super) fn one_line(message: &str) -> String {
         .collect()
 }
 
-/// One object that could not be read, or could not be told from another. The rest of its file was loaded.
+/// Something about an object of the input, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct Located<T> {
     /// The file; `stdin` for standard input.
     pub source: Arc<str>,
-    /// The line, from 1, on which the object begins.
+    /// The line, from 1: of the object's start, or of the field itself if known.
     pub line: usize,
-    /// `RelationalDatabaseClaim team-a/orders`, or its position where it has no name.
+    /// `RelationalDatabaseClaim team-a/orders`, or the position if it has no name.
     pub object: String,
     /// What is wrong and what to write instead.
-    pub message: String,
+    pub what: T,
 }
 
-impl fmt::Display for Problem {
+/// An object that could not be read, or that is defined twice. The rest of its file was loaded.
+pub type Problem = Located<String>;
+
+impl<T: fmt::Display> fmt::Display for Located<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}: {}", self.source, self.line, self.object, self.message)
+        write!(f, "{}:{}: {}: {}", self.source, self.line, self.object, self.what)
     }
 }

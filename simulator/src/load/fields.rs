@@ -1,6 +1,5 @@
-//! Which fields there are: the schemas of our own definitions, reduced to names and read once. A field that none of
-//! them names means nothing to the engine, and its author meant something by it.
-//! Not here: types, limits and rules. Whether a value makes sense is the engine's business, and on a cluster the API's.
+//! Detects unknown fields, by the field names in our own CRD schemas. The engine ignores such a field, but its author
+//! meant something by it. Not here: types, limits and rules of values, which the engine or the API checks.
 
 use conductor::model::Kind;
 use serde_json::{Map, Value};
@@ -8,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// What every object has, whatever its schema says of itself.
+/// Fields of every object, which schemas leave out.
 const OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 const METADATA: [&str; 15] = [
@@ -29,12 +28,12 @@ const METADATA: [&str; 15] = [
     "uid",
 ];
 
-/// A field that no schema names.
+/// A field that is in no schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnknownField {
-    /// The way to it, such as `spec.engin`.
+    /// Its path, such as `spec.engin`.
     pub path: String,
-    /// The way to the field that was most likely meant, where one is called nearly so.
+    /// The path of the most similar known field, if one is similar enough.
     pub meant: Option<String>,
 }
 
@@ -48,7 +47,7 @@ impl fmt::Display for UnknownField {
     }
 }
 
-/// The fields of an object that no schema names, as far as there is one for its kind.
+/// Returns the fields of an object that are not in its kind's schema.
 pub fn unknown_fields(kind: Kind, object: &Map<String, Value>) -> Vec<UnknownField> {
     let mut found = Vec::new();
     if let Some(node) = KINDS.get(&kind) {
@@ -72,21 +71,21 @@ static KINDS: LazyLock<BTreeMap<Kind, Node>> = LazyLock::new(|| {
     kinds
 });
 
-/// What may stand at one place.
+/// The fields allowed at one place.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// By name, in order: they are looked up by halving, a hundred thousand objects at a time.
+    /// Sorted by name for binary search: there may be a hundred thousand objects to check.
     fields: Vec<(String, Node)>,
     items: Option<Box<Node>>,
-    /// The values of a map, whose names anybody may choose.
+    /// The values of a map with arbitrary keys.
     values: Option<Box<Node>>,
-    /// Whether fields that are not named here are fields too.
+    /// Whether any other field is allowed.
     open: bool,
 }
 
-/// The way to a place, from its end: it is written out only where something is found.
-struct Way<'a> {
-    before: Option<&'a Way<'a>>,
+/// The path to a place, linked from its end: it is formatted only for unknown fields.
+struct Path<'a> {
+    before: Option<&'a Path<'a>>,
     step: Step<'a>,
 }
 
@@ -106,14 +105,14 @@ impl Node {
         let named = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<(String, Node)> = named.map(|(name, s)| (name.clone(), Node::read(s))).collect();
         fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // A mapping where a text belongs is told by whoever reads the text.
+        // The reader of the value reports a mapping where text belongs.
         let is_mapping = schema.get("type").is_some_and(|ty| ty == "object") || !fields.is_empty();
         let open = !is_mapping || is("x-kubernetes-preserve-unknown-fields") || is("additionalProperties");
         let node = Node { fields, items: below("items"), values: below("additionalProperties"), open };
         if is("x-kubernetes-embedded-resource") { node.whole() } else { node }
     }
 
-    /// The same as a whole object, with what every object has.
+    /// The same node as a whole object, with `apiVersion`, `kind` and `metadata`.
     fn whole(mut self) -> Node {
         self.fields.retain(|(name, _)| !OBJECT.contains(&name.as_str()));
         let metadata = METADATA.iter().map(|name| ((*name).to_owned(), Node::open())).collect();
@@ -128,13 +127,13 @@ impl Node {
         self
     }
 
-    fn walk(&self, value: &Value, way: &Way<'_>, found: &mut Vec<UnknownField>) {
+    fn walk(&self, value: &Value, way: &Path<'_>, found: &mut Vec<UnknownField>) {
         match value {
             Value::Object(fields) => self.walk_mapping(fields, Some(way), found),
             Value::Array(items) => {
                 let Some(node) = &self.items else { return };
                 for (at, item) in items.iter().enumerate() {
-                    node.walk(item, &Way { before: Some(way), step: Step::Item(at) }, found);
+                    node.walk(item, &Path { before: Some(way), step: Step::Item(at) }, found);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -144,11 +143,11 @@ impl Node {
     fn walk_mapping(
         &self,
         fields: &Map<String, Value>,
-        before: Option<&Way<'_>>,
+        before: Option<&Path<'_>>,
         found: &mut Vec<UnknownField>,
     ) {
         for (name, value) in fields {
-            let way = Way { before, step: Step::Field(name) };
+            let way = Path { before, step: Step::Field(name) };
             match self.fields.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
                 Ok(at) => self.fields[at].1.walk(value, &way, found),
                 Err(_) if self.open => {}
@@ -160,15 +159,15 @@ impl Node {
         }
     }
 
-    fn unknown(&self, name: &str, way: &Way<'_>) -> UnknownField {
+    fn unknown(&self, name: &str, way: &Path<'_>) -> UnknownField {
         let known = self.fields.iter().map(|(known, _)| known.as_str());
         let meant = find_meant(name, known);
-        let meant = meant.map(|meant| Way { before: way.before, step: Step::Field(meant) }.to_string());
+        let meant = meant.map(|meant| Path { before: way.before, step: Step::Field(meant) }.to_string());
         UnknownField { path: way.to_string(), meant }
     }
 }
 
-impl fmt::Display for Way<'_> {
+impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(before) = self.before {
             before.fmt(f)?;
@@ -181,36 +180,16 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-/// The name that is so near that it was most likely meant.
+/// The most similar known name, if one or two typing errors away.
 fn find_meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |name: &str| -> Vec<char> {
+    let plain = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
     let name = plain(name);
-    // A slip in a short word makes another word.
-    let most = if name.len() < 5 { 1 } else { 2 };
-    let near = known.map(|known| (slips(&name, &plain(known)), known)).filter(|(slips, _)| *slips <= most);
-    near.min().map(|(_, known)| known)
-}
-
-/// How many letters were left out, put in, mistaken or swapped with their neighbour.
-fn slips(a: &[char], b: &[char]) -> usize {
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            if i == 0 || j == 0 {
-                rows[i][j] = i + j;
-                continue;
-            }
-            let mistaken = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = mistaken.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
+    // A typing error in a short name may give another name.
+    let most = if name.chars().count() < 5 { 1 } else { 2 };
+    let near = known.map(|known| (strsim::osa_distance(&name, &plain(known)), known));
+    near.filter(|(slips, _)| *slips <= most).min().map(|(_, known)| known)
 }
 
 #[cfg(test)]
@@ -223,7 +202,7 @@ mod tests {
     const RESOURCE: Kind = Kind::Resource(TypeId::RELATIONAL_DATABASE);
     const CLASS: Kind = Kind::Class(TypeId::RELATIONAL_DATABASE);
 
-    fn told(kind: Kind, object: &Value) -> Vec<String> {
+    fn unknown(kind: Kind, object: &Value) -> Vec<String> {
         unknown_fields(kind, object.as_object().unwrap()).iter().map(ToString::to_string).collect()
     }
 
@@ -257,12 +236,12 @@ mod tests {
                 "metadata.label: no such field; metadata.labels?",
             ),
         ] {
-            assert_eq!(told(kind, &object), [expected], "{object}");
+            assert_eq!(unknown(kind, &object), [expected], "{object}");
         }
     }
 
     #[test]
-    fn what_anybody_may_name_is_known() {
+    fn arbitrary_keys_are_known() {
         let whole = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"labels": {"a.b/c": "d"}, "annotations": {"e": "f"}}});
         for (kind, body) in [
             (
@@ -277,13 +256,13 @@ mod tests {
                 RESOURCE,
                 json!({"spec": {"template": {"apiVersion": "v1", "kind": "X", "spec": {"any": 1}}, "capacity": {"iops": 1}}}),
             ),
-            (RESOURCE, json!({"spec": {"engine": {"a": "mapping is told by whoever reads it"}}})),
+            (RESOURCE, json!({"spec": {"engine": {"a": "the reader of the value reports a mapping"}}})),
             (CLASS, json!({"template": {"spec": {"any": 1}}, "spec": {"engine": "mysql"}})),
             (Kind::Namespace, json!({"spec": {"finalizers": []}, "status": {"phase": "Active"}})),
         ] {
             let mut object = whole.clone();
             object.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-            assert_eq!(told(kind, &object), [""; 0], "{object}");
+            assert_eq!(unknown(kind, &object), [""; 0], "{object}");
         }
     }
 
@@ -300,7 +279,7 @@ mod tests {
             Kind::Namespace,
         ];
         for kind in kinds {
-            assert!(!told(kind, &json!({"metadata": {"nam": "x"}})).is_empty(), "{kind:?}");
+            assert!(!unknown(kind, &json!({"metadata": {"nam": "x"}})).is_empty(), "{kind:?}");
         }
     }
 

@@ -1,11 +1,11 @@
-//! JSON text to objects: one document, many in a row, or lines of them.
-//! The text is cut first and understood later, so that items keep their lines and other kinds cost little.
+//! JSON text to objects: one document, a sequence of documents, or JSON lines. The text is first cut into raw values, so
+//! that items keep their line numbers and other kinds cost little.
 
 use super::{
-    LoadError,
+    LoadError, LoadFailure,
     error::one_line,
-    object::{Collector, LISTS_MAX, Parent, Place, Shape},
-    value::{Allowance, Careful},
+    object::{Collector, LISTS_MAX, Location, Parent, Shape},
+    value::{Allowance, Guarded},
 };
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
@@ -40,11 +40,12 @@ struct Reader<'a, 'c, 'o> {
 
 impl<'a> Reader<'a, '_, '_> {
     fn value(&mut self, text: &'a str, position: Position, parent: &Parent) -> Result<(), LoadError> {
-        let place = Place { line: self.lines.of(text), document: position.document, item: position.item };
+        let location =
+            Location { line: self.lines.of(text), document: position.document, item: position.item };
         if !text.starts_with('{') {
             let value = self.parse(text)?;
             if position.item.is_some() || !value.is_null() {
-                self.collector.stray(place, &value);
+                self.collector.stray(location, &value);
             }
             return Ok(());
         }
@@ -55,14 +56,14 @@ impl<'a> Reader<'a, '_, '_> {
         let items = fields.find("items");
         match parent.shape(api_version.as_ref(), kind.as_ref(), items.map(|raw| raw.starts_with(['[', 'n'])))
         {
-            Shape::List(parent) => self.items(items.unwrap_or("null"), place, position, &parent),
+            Shape::List(parent) => self.items(items.unwrap_or("null"), location, position, &parent),
             Shape::Other(kind) => {
                 self.collector.ignore(kind);
                 Ok(())
             }
             shape @ (Shape::Read(_) | Shape::Broken(_)) => {
                 let fields = self.fields(&fields)?;
-                self.collector.shaped(place, shape, fields);
+                self.collector.shaped(location, shape, fields);
                 Ok(())
             }
         }
@@ -71,12 +72,12 @@ impl<'a> Reader<'a, '_, '_> {
     fn items(
         &mut self,
         text: &'a str,
-        place: Place,
+        location: Location,
         position: Position,
         parent: &Parent,
     ) -> Result<(), LoadError> {
         if position.lists >= LISTS_MAX {
-            self.collector.too_many_lists(place);
+            self.collector.too_many_lists(location);
             return Ok(());
         }
         self.collector.list();
@@ -96,29 +97,22 @@ impl<'a> Reader<'a, '_, '_> {
     fn parse(&self, text: &'a str) -> Result<Value, LoadError> {
         let allowance = Allowance::of(text);
         let mut json = serde_json::Deserializer::from_str(text);
-        Careful(&allowance).deserialize(&mut json).map_err(|error| self.syntax_error(text, &error))
+        Guarded(&allowance).deserialize(&mut json).map_err(|error| self.syntax_error(text, &error))
     }
 
-    /// `error` counts from the start of `part`; the user counts from the start of the file.
+    /// Converts a position in `part` to one in the file.
     fn syntax_error(&self, part: &str, error: &serde_json::Error) -> LoadError {
-        let (line, column) = self.lines.place(part);
+        let (line, column) = self.lines.location(part);
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        LoadError::Syntax {
-            source_name: self.collector.source().clone(),
-            line: line + error.line().saturating_sub(1),
-            column: if error.line() <= 1 {
-                column + error.column().max(1) - 1
-            } else {
-                error.column().max(1)
-            },
-            format: "JSON",
-            message: one_line(message),
-        }
+        let syntax = LoadFailure::Syntax { format: "JSON", message: one_line(message) };
+        let before = if error.line() <= 1 { column - 1 } else { 0 };
+        let (line, column) = (line + error.line().saturating_sub(1), before + error.column().max(1));
+        syntax.at(self.collector.source(), line, Some(column))
     }
 }
 
-/// Counts lines onward from the last place asked for: items are met in order, and a file is counted once.
+/// Counts lines onward from the last lookup: items come in order, so a file is counted once.
 struct Lines<'a> {
     text: &'a str,
     offset: usize,
@@ -136,13 +130,13 @@ impl<'a> Lines<'a> {
         self.line
     }
 
-    fn place(&self, part: &str) -> (usize, usize) {
+    fn location(&self, part: &str) -> (usize, usize) {
         let before = &self.text[..self.offset(part)];
         let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
         (newlines(before) + 1, column)
     }
 
-    /// Where `part`, which was cut from the text, begins in it.
+    /// Offset in the text of `part`, a slice of it.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
@@ -152,7 +146,7 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|&byte| byte == b'\n').count()
 }
 
-/// The fields of one object, their values not yet read.
+/// The fields of one object, values unparsed.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {

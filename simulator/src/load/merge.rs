@@ -1,11 +1,11 @@
-//! The same object met twice: which one counts, so that the order of the input never does.
-//! Two dumps of one cluster are the usual reason; the later resourceVersion is the later truth.
+//! Merges duplicates of an object, such as in two dumps of one cluster, independently of the input's order: the highest
+//! resourceVersion wins.
 
 use super::{Loaded, LoadedObject, Problem};
 use conductor::model::Kind;
 use std::cmp::Reverse;
 
-/// Leaves one object for every kind, namespace and name, and sorts what there is.
+/// Keeps one object per kind, namespace and name, and sorts everything.
 pub(super) fn settle(loaded: &mut Loaded) {
     let mut objects = std::mem::take(&mut loaded.objects);
     objects.sort_by(|a, b| (key(a), &a.source, a.line).cmp(&(key(b), &b.source, b.line)));
@@ -36,30 +36,30 @@ fn choose(first: LoadedObject, others: Vec<LoadedObject>) -> (LoadedObject, Opti
     let mut all = vec![first];
     all.extend(others);
     all.sort_by_cached_key(|loaded| Reverse((revision(loaded), canonical(loaded))));
-    // Written twice alike is no conflict; the sort is stable, so the first place stays.
+    // Equal copies are no conflict; the sort is stable, so the first place stays.
     all.dedup_by(|later, earlier| later.object == earlier.object);
     let [newest, second, ..] = &all[..] else { return (all.swap_remove(0), None) };
     let decided = all.iter().all(|loaded| revision(loaded).is_some()) && revision(newest) > revision(second);
     if !decided && all.iter().any(|loaded| revision(loaded).is_none()) {
-        // A hand-written copy beside a dumped one: its revision says nothing about which is newer.
+        // A hand-written copy beside a dumped one: the dump's revision does not make it newer.
         all.sort_by_cached_key(|loaded| Reverse(canonical(loaded)));
     }
     let problem = (!decided).then(|| conflict(&all));
     (all.swap_remove(0), problem)
 }
 
-/// The resourceVersion where it is a number, which it is on every API server that stores in etcd.
+/// The resourceVersion as a number, as API servers on etcd write it.
 fn revision(loaded: &LoadedObject) -> Option<u128> {
     loaded.object.metadata.resource_version.as_deref()?.parse().ok()
 }
 
-/// The object as text with sorted keys, which is how `serde_json` keeps its maps.
+/// The object as text with sorted keys (`serde_json` sorts its maps).
 fn canonical(loaded: &LoadedObject) -> String {
     let metadata = serde_json::to_string(&loaded.object.metadata).unwrap_or_default();
     format!("{metadata} {}", loaded.object.body)
 }
 
-/// Told at the first place of all; the kept one is named.
+/// Reports the conflict at the first place and names the copy that is used.
 fn conflict(all: &[LoadedObject]) -> Problem {
     let kept = &all[0];
     let mut places: Vec<_> = all.iter().map(|loaded| (loaded.source.clone(), loaded.line)).collect();
@@ -72,8 +72,8 @@ fn conflict(all: &[LoadedObject]) -> Problem {
         source,
         line,
         object: format!("{} {namespace}{}", kind.name(), name.unwrap_or_default()),
-        message: format!(
-            "written again and differently at {}, and no resourceVersion says which is newer; \
+        what: format!(
+            "defined again with other content at {}, and no resourceVersion shows which is newer; \
              the one at {}:{} is used: remove the other",
             others.join(", "),
             kept.source,

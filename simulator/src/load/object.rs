@@ -1,8 +1,7 @@
-//! From fields to objects: which kind it is, what its metadata says, which list it came in.
-//! Whether a `spec` makes sense is not asked here; only which of its fields nobody knows.
+//! From fields to objects: kind, metadata, defaults from an enclosing list. The spec is only checked for unknown fields.
 
 use super::{
-    LoadError, LoadOptions, Loaded, LoadedObject, Problem, Rounded, Unknown, UnknownField, unknown_fields,
+    LoadError, LoadFailure, LoadOptions, Loaded, LoadedObject, Located, UnknownField, unknown_fields,
     written_versions,
 };
 use crate::world::key_of;
@@ -11,21 +10,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
-/// How many lists may stand within each other. kubectl writes one.
+/// Maximum nesting of lists. kubectl writes one.
 pub(super) const LISTS_MAX: usize = 16;
 
-/// Holds the whole manifest once more, with whatever its author had in it.
+/// Holds a second copy of the manifest, with anything its author had in it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Where an object stands in its file.
+/// Where an object is in its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) line: usize,
     pub(super) document: usize,
     pub(super) item: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.item {
             Some(item) => write!(f, "item {item} of document {}", self.document),
@@ -34,27 +33,27 @@ impl fmt::Display for Place {
     }
 }
 
-/// What the items of a list inherit: a typed list says once what each of them is.
+/// What a typed list declares for its items.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parent {
     api_version: Option<String>,
     kind: Option<String>,
 }
 
-/// What an object turns out to be.
+/// What an object is.
 pub(super) enum Shape {
-    /// A list, and what its items inherit.
+    /// A list, with the declarations for its items.
     List(Parent),
-    /// A kind that the engine reads.
+    /// An object of a kind that the engine reads.
     Read(Kind),
-    /// Another kind, as `apiVersion/kind`.
+    /// An object of another kind, `apiVersion/kind`.
     Other(String),
-    /// Nothing that can be told, and why.
+    /// Not an object, and why.
     Broken(String),
 }
 
 impl Parent {
-    /// The shape of an object. `items` says whether there are any, and whether they are a list or null.
+    /// Determines the shape. `items`: whether the field exists, and whether it is a list or null.
     pub(super) fn shape(
         &self,
         api_version: Option<&Value>,
@@ -72,7 +71,7 @@ impl Parent {
     ) -> Result<Shape, String> {
         let kind = text("kind", kind)?
             .or(self.kind.as_deref())
-            .ok_or("no `kind`: say what it is, such as `kind: RelationalDatabaseClaim`")?;
+            .ok_or("no `kind`: write one, such as `kind: RelationalDatabaseClaim`")?;
         let api_version = text("apiVersion", api_version)?.or(self.api_version.as_deref());
         if kind == "List" {
             return match items {
@@ -86,7 +85,7 @@ impl Parent {
             let (api_version, of) = (api_version.to_owned(), of.to_owned());
             return Ok(Shape::List(Parent { api_version: Some(api_version), kind: Some(of) }));
         }
-        // A version that we do not have may mean something else by the same fields.
+        // Another version may give the same fields another meaning.
         Ok(match Kind::find(api_version, kind).filter(|kind| kind.api_version() == api_version) {
             Some(kind) => Shape::Read(kind),
             None => Shape::Other(format!("{api_version}/{kind}")),
@@ -94,7 +93,7 @@ impl Parent {
     }
 }
 
-/// The text of a field; nothing and the empty text are one.
+/// The text of a field; `None` if missing or empty.
 fn text<'a>(field: &str, value: Option<&'a Value>) -> Result<Option<&'a str>, String> {
     match value {
         None | Some(Value::Null) => Ok(None),
@@ -103,7 +102,7 @@ fn text<'a>(field: &str, value: Option<&'a Value>) -> Result<Option<&'a str>, St
     }
 }
 
-/// What a value is, in words.
+/// Describes a value in an error message.
 fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -116,7 +115,7 @@ fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// A mapping, with its `items` apart.
+/// A mapping, with its `items` separate.
 pub(super) struct Entry {
     pub(super) fields: Map<String, Value>,
     pub(super) items: Option<ListItems>,
@@ -124,9 +123,9 @@ pub(super) struct Entry {
 
 /// The `items` of a mapping.
 pub(super) enum ListItems {
-    /// Each with its line.
+    /// Items with their lines.
     Each(Vec<(usize, Value)>),
-    /// Anything else.
+    /// Not a list.
     NotAList(Value),
 }
 
@@ -139,7 +138,7 @@ impl Entry {
         Entry { fields, items }
     }
 
-    /// The mapping as it was written.
+    /// The mapping including its items.
     fn whole(self) -> Map<String, Value> {
         let Entry { mut fields, items } = self;
         if let Some(items) = items {
@@ -153,7 +152,7 @@ impl Entry {
     }
 }
 
-/// Gathers what one file holds.
+/// Collects the objects of one file.
 pub(super) struct Collector<'a> {
     source: Arc<str>,
     options: &'a LoadOptions,
@@ -167,36 +166,36 @@ impl<'a> Collector<'a> {
         Collector { source, options, found: Loaded::default(), mappings: 0, first_stray: None }
     }
 
-    /// The name of the file.
+    /// The file's name.
     pub(super) fn source(&self) -> &Arc<str> {
         &self.source
     }
 
-    /// The same, with nothing gathered yet.
+    /// Discards everything collected.
     pub(super) fn clear(&mut self) {
         *self = Collector::new(self.source.clone(), self.options);
     }
 
-    /// What was gathered.
+    /// Returns everything collected.
     ///
     /// # Errors
-    /// A file of which no document is an object is no manifest: prose is valid YAML too.
+    /// No document is an object: prose is valid YAML too.
     pub(super) fn finish(self) -> Result<Loaded, LoadError> {
         match self.first_stray {
             Some((line, found)) if self.mappings == 0 => {
-                Err(LoadError::NotManifest { source_name: self.source, line, found })
+                Err(LoadFailure::NotManifest(found).at(&self.source, line, None))
             }
             _ => Ok(self.found),
         }
     }
 
-    /// Whether the file holds no document at all.
+    /// Whether the file holds no document.
     pub(super) fn is_empty(&self) -> bool {
         self.mappings == 0 && self.first_stray.is_none()
     }
 
-    /// Finds the versions that lost digits: each belongs to the last object that begins at or before its line and
-    /// has such a number. Several objects may stand on one line.
+    /// Finds versions that lost digits: each belongs to the last object that starts at or before its line and contains the
+    /// number. Several objects may start on one line.
     pub(super) fn find_rounded(&mut self, text: &str) {
         for written in written_versions(text) {
             let before = self.found.objects.partition_point(|loaded| loaded.line <= written.line);
@@ -207,66 +206,66 @@ impl<'a> Collector<'a> {
             if let Some((loaded, version)) = rounded.next() {
                 let object = format!("{} {}", loaded.object.kind.name(), key_of(&loaded.object));
                 let (source, line) = (self.source.clone(), written.line);
-                self.found.rounded.push(Rounded { source, line, object, version });
+                self.found.rounded.push(Located { source, line, object, what: version });
             }
         }
     }
 
-    /// A document or an item that is not a mapping.
-    pub(super) fn stray(&mut self, place: Place, value: &Value) {
+    /// Reports a document or item that is not a mapping.
+    pub(super) fn stray(&mut self, location: Location, value: &Value) {
         let found = describe(value);
-        self.first_stray.get_or_insert((place.line, found));
+        self.first_stray.get_or_insert((location.line, found));
         let message = format!("it is {found}, not an object: write a mapping with `apiVersion` and `kind`");
-        self.problem(place, place.to_string(), message);
+        self.problem(location, location.to_string(), message);
     }
 
-    /// An object of a kind that the engine does not read.
+    /// Counts an object of another kind.
     pub(super) fn ignore(&mut self, kind: String) {
         self.mappings += 1;
         *self.found.ignored.entry(kind).or_default() += 1;
     }
 
-    /// A list, whose items come by themselves.
+    /// Counts a list; its items are added one by one.
     pub(super) fn list(&mut self) {
         self.mappings += 1;
     }
 
-    /// A list below more lists than anybody writes.
-    pub(super) fn too_many_lists(&mut self, place: Place) {
+    /// Reports lists nested too deeply.
+    pub(super) fn too_many_lists(&mut self, location: Location) {
         self.mappings += 1;
         let message = format!("more than {LISTS_MAX} lists within each other: take the inner ones out");
-        self.problem(place, place.to_string(), message);
+        self.problem(location, location.to_string(), message);
     }
 
-    /// A mapping of which nothing is known yet; lists are opened.
-    pub(super) fn entry(&mut self, place: Place, entry: Entry, parent: &Parent) {
-        self.nested_entry(place, entry, parent, 0);
+    /// Adds a mapping; expands lists.
+    pub(super) fn entry(&mut self, location: Location, entry: Entry, parent: &Parent) {
+        self.nested_entry(location, entry, parent, 0);
     }
 
-    fn nested_entry(&mut self, place: Place, entry: Entry, parent: &Parent, lists: usize) {
+    fn nested_entry(&mut self, location: Location, entry: Entry, parent: &Parent, lists: usize) {
         let items = entry.items.as_ref();
         let items = items.map(|items| matches!(items, ListItems::Each(_) | ListItems::NotAList(Value::Null)));
         let shape = parent.shape(entry.fields.get("apiVersion"), entry.fields.get("kind"), items);
-        let Shape::List(parent) = shape else { return self.shaped(place, shape, entry.whole()) };
+        let Shape::List(parent) = shape else { return self.shaped(location, shape, entry.whole()) };
         if lists >= LISTS_MAX {
-            return self.too_many_lists(place);
+            return self.too_many_lists(location);
         }
         self.list();
         if let Some(ListItems::Each(items)) = entry.items {
             for (at, (line, item)) in items.into_iter().enumerate() {
-                let place = Place { line, item: Some(at + 1), ..place };
+                let location = Location { line, item: Some(at + 1), ..location };
                 match item {
                     Value::Object(fields) => {
-                        self.nested_entry(place, Entry::new(fields, line), &parent, lists + 1);
+                        self.nested_entry(location, Entry::new(fields, line), &parent, lists + 1);
                     }
-                    other => self.stray(place, &other),
+                    other => self.stray(location, &other),
                 }
             }
         }
     }
 
-    /// A mapping whose shape is known and is not a list.
-    pub(super) fn shaped(&mut self, place: Place, shape: Shape, fields: Map<String, Value>) {
+    /// Adds a mapping of known shape, not a list.
+    pub(super) fn shaped(&mut self, location: Location, shape: Shape, fields: Map<String, Value>) {
         self.mappings += 1;
         match shape {
             Shape::Read(kind) => {
@@ -274,18 +273,18 @@ impl<'a> Collector<'a> {
                 let unknown = unknown_fields(kind, &fields);
                 match self.object(kind, fields) {
                     Ok(object) => {
-                        self.unknown(place, &object, unknown);
+                        self.unknown(location, &object, unknown);
                         let source = self.source.clone();
-                        self.found.objects.push(LoadedObject { object, source, line: place.line });
+                        self.found.objects.push(LoadedObject { object, source, line: location.line });
                     }
-                    Err(message) => self.problem(place, name.unwrap_or(place.to_string()), message),
+                    Err(message) => self.problem(location, name.unwrap_or(location.to_string()), message),
                 }
             }
             Shape::Other(kind) => *self.found.ignored.entry(kind).or_default() += 1,
             Shape::Broken(message) => {
                 let kind = fields.get("kind").and_then(Value::as_str).unwrap_or("object");
-                let name = label(kind, &fields).unwrap_or(place.to_string());
-                self.problem(place, name, message);
+                let name = label(kind, &fields).unwrap_or(location.to_string());
+                self.problem(location, name, message);
             }
             Shape::List(_) => {}
         }
@@ -305,20 +304,20 @@ impl<'a> Collector<'a> {
         Ok(Object { kind, metadata, body: Value::Object(fields) })
     }
 
-    fn unknown(&mut self, place: Place, object: &Object, fields: Vec<UnknownField>) {
+    fn unknown(&mut self, location: Location, object: &Object, fields: Vec<UnknownField>) {
         for field in fields {
             let object = format!("{} {}", object.kind.name(), key_of(object));
-            let (source, line) = (self.source.clone(), place.line);
-            self.found.unknown.push(Unknown { source, line, object, field });
+            let (source, line) = (self.source.clone(), location.line);
+            self.found.unknown.push(Located { source, line, object, what: field });
         }
     }
 
-    fn problem(&mut self, place: Place, object: String, message: String) {
-        self.found.problems.push(Problem { source: self.source.clone(), line: place.line, object, message });
+    fn problem(&mut self, location: Location, object: String, what: String) {
+        self.found.problems.push(Located { source: self.source.clone(), line: location.line, object, what });
     }
 }
 
-/// `Kind namespace/name`, as far as the fields tell.
+/// `Kind namespace/name`, if it has a name.
 fn label(kind: &str, fields: &Map<String, Value>) -> Option<String> {
     let metadata = fields.get("metadata")?;
     let name = metadata.get("name")?.as_str().filter(|name| !name.is_empty())?;
@@ -346,16 +345,16 @@ fn metadata(value: Option<Value>) -> Result<ObjectMeta, String> {
     match (named, &metadata.generate_name) {
         (true, _) => Ok(metadata),
         (false, Some(_)) => {
-            Err("only `generateName`, and nobody here generates names: write `metadata.name`".to_owned())
+            Err("only `generateName`, but names are not generated offline: write `metadata.name`".to_owned())
         }
-        (false, None) => Err("no `metadata.name`: give it a name".to_owned()),
+        (false, None) => Err("no `metadata.name`: write one".to_owned()),
     }
 }
 
-/// Metadata from its fields.
+/// Parses metadata.
 ///
 /// # Errors
-/// The field that cannot be read, and what to write instead.
+/// The invalid field, and what to write instead.
 pub fn read_metadata(value: Value) -> Result<ObjectMeta, String> {
     if let Value::Object(map) = &value {
         check_texts(map)?;
@@ -369,14 +368,14 @@ fn check_times(metadata: &Map<String, Value>) -> Result<(), String> {
         let value = metadata.get(field).unwrap_or(&Value::Null);
         if serde_json::from_value::<Option<Time>>(value.clone()).is_err() {
             return Err(format!(
-                "`metadata.{field}` is {value}, which is no time: write it as in 2026-01-31T12:00:00Z, or leave it out"
+                "`metadata.{field}` is {value}, not a time: write it as 2026-01-31T12:00:00Z, or leave it out"
             ));
         }
     }
     Ok(())
 }
 
-/// serde says what it met but not where; these are the fields where a missing pair of quotes bites.
+/// Checks fields that often lack quotes; serde's own error would not name the field.
 fn check_texts(metadata: &Map<String, Value>) -> Result<(), String> {
     for field in ["name", "namespace", "generateName", "uid", "resourceVersion"] {
         text(&format!("metadata.{field}"), metadata.get(field))?;

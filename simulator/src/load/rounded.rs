@@ -1,32 +1,31 @@
-//! Versions that lose digits because nobody quoted them: YAML and JSON read `version: 5.10` as the number 5.1, and
-//! kubectl does too. Only the text still has the zero, so the text is searched for it.
-//! Not here: refusing them. `version: 5.6` without quotes keeps its digits and stays accepted.
+//! Detects versions that lose digits for lack of quotes: YAML and JSON, and so kubectl, read `version: 5.10` as the number
+//! 5.1. Only the text still has the zero. Such versions are reported, not refused: `version: 5.6` keeps its digits.
 
 use serde_json::{Number, Value};
 use std::fmt;
 
-/// What the name of a field that holds a version ends in: `version`, `engineVersion`.
+/// Suffix of field names that hold a version: `version`, `engineVersion`.
 const FIELD_END: &str = "ersion";
 
-/// A number in a version field whose text is not what the number reads as.
+/// A number in a version field that may read as another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenVersion<'a> {
     /// The line, from 1.
     pub line: usize,
     /// The field's name.
     pub field: &'a str,
-    /// The number as it is written.
+    /// The number as written.
     pub written: &'a str,
 }
 
-/// A version that was read as another one.
+/// A version that reads as another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoundedVersion {
-    /// The way to the field, such as `spec.version`.
+    /// The field's path, such as `spec.version`.
     pub path: String,
-    /// As it is written: `5.10`.
+    /// As written: `5.10`.
     pub written: String,
-    /// As it is read: `5.1`.
+    /// As read: `5.1`.
     pub read: String,
 }
 
@@ -37,7 +36,7 @@ impl fmt::Display for RoundedVersion {
     }
 }
 
-/// Every number in a version field of the text that could lose digits, in the order of the text.
+/// Finds every number in a version field that could lose digits, in the text's order.
 pub fn written_versions(text: &str) -> Vec<WrittenVersion<'_>> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -56,11 +55,11 @@ pub fn written_versions(text: &str) -> Vec<WrittenVersion<'_>> {
     found
 }
 
-/// The unquoted number that is the value of a field whose name has just ended.
+/// The unquoted number after a field's name.
 fn number_after(rest: &str) -> Option<&str> {
     let rest = rest.strip_prefix(['"', '\'']).unwrap_or(rest).trim_start();
     let mut rest = rest.strip_prefix(':')?.trim_start();
-    // An anchor or a tag stands before the value.
+    // An anchor or a tag comes before the value.
     while rest.starts_with(['&', '!']) {
         rest = rest.split_once([' ', '\t'])?.1.trim_start();
     }
@@ -76,7 +75,7 @@ fn is_comment(before: &str) -> bool {
 }
 
 impl WrittenVersion<'_> {
-    /// What became of it in this object, where it is there and reads as another version.
+    /// Finds the number in this object, if it reads as another version.
     pub fn rounded_in(&self, object: &Value) -> Option<RoundedVersion> {
         let (path, read) = self.find(object, String::new())?;
         let read = read.to_string();
@@ -99,8 +98,7 @@ impl WrittenVersion<'_> {
         }
     }
 
-    /// Whether the text may be read as this number. Octal and hexadecimal are read by YAML only, and are
-    /// whole numbers.
+    /// Whether the text can read as this number. Only YAML reads octal and hexadecimal, which are integers.
     fn is(&self, number: &Number) -> bool {
         match self.written.parse::<f64>() {
             Ok(same) if number.as_f64() == Some(same) => true,

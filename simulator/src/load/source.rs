@@ -1,7 +1,6 @@
-//! From paths to text: which files there are, their bytes, unpacked and checked to be UTF-8.
-//! No manifest is understood here.
+//! From paths to text: finds files, reads and unpacks them, checks for UTF-8. Manifests are not interpreted here.
 
-use super::LoadError;
+use super::{LoadError, LoadFailure};
 use crate::record::MAGIC as RECORDING_MAGIC;
 use flate2::read::MultiGzDecoder;
 use std::{
@@ -12,12 +11,12 @@ use std::{
     sync::Arc,
 };
 
-/// What a manifest's name ends in, when a directory is read.
+/// File name extensions that are read in a directory.
 const EXTENSIONS: [&str; 6] = [".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz"];
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// One thing to read.
+/// One input to read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Stdin,
@@ -25,7 +24,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// The name that problems and errors carry.
+    /// The name in messages.
     pub(super) fn name(&self) -> Arc<str> {
         match self {
             Input::Stdin => "stdin".into(),
@@ -38,7 +37,7 @@ fn name(path: &Path) -> Arc<str> {
     path.to_string_lossy().into()
 }
 
-/// Every input below the paths, directories sorted. Standard input is read once, however often it is named.
+/// Finds every input below the paths, directories sorted. Reads standard input once, however often it is named.
 pub(super) fn find<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Input>, LoadError> {
     let mut found = Vec::new();
     let mut visited = BTreeSet::new();
@@ -50,7 +49,7 @@ pub(super) fn find<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Input>, LoadError>
         } else if path.is_dir() {
             find_below(path, &mut visited, &mut found)?;
             if !found.iter().any(|input| matches!(input, Input::File(file) if file.starts_with(path))) {
-                return Err(LoadError::NoManifests { source_name: name(path) });
+                return Err(LoadFailure::NoManifests.of(&name(path)));
             }
         } else {
             found.push(Input::File(path.to_owned()));
@@ -59,13 +58,13 @@ pub(super) fn find<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Input>, LoadError>
     Ok(found)
 }
 
-/// Each directory is entered once by its real path, so that a link to a parent ends the walk.
+/// Enters each directory once by its real path, so that a link to a parent ends the walk.
 fn find_below(
     directory: &Path,
     visited: &mut BTreeSet<PathBuf>,
     found: &mut Vec<Input>,
 ) -> Result<(), LoadError> {
-    let unreadable = |error| LoadError::Unreadable { source_name: name(directory), error };
+    let unreadable = |error| LoadFailure::Unreadable(error).of(&name(directory));
     if !visited.insert(directory.canonicalize().map_err(unreadable)?) {
         return Ok(());
     }
@@ -86,7 +85,7 @@ fn find_below(
     Ok(())
 }
 
-/// Reads inputs one after the other and keeps count of what the guard still allows.
+/// Reads inputs one by one within the size limit.
 pub(super) struct Inputs<R> {
     stdin: R,
     bytes_max: u64,
@@ -98,38 +97,36 @@ impl<R: Read> Inputs<R> {
         Inputs { stdin, bytes_max, bytes_left: bytes_max }
     }
 
-    /// The text of one input, unpacked where it begins as gzip does.
+    /// Reads the text of one input, unpacking gzip.
     pub(super) fn read(&mut self, input: &Input) -> Result<String, LoadError> {
-        let source_name = input.name();
+        let name = input.name();
         let packed = match input {
             Input::Stdin => take(&mut self.stdin, self.bytes_left),
             Input::File(path) => fs::File::open(path).and_then(|file| take(file, self.bytes_left)),
         };
         let packed = packed.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => LoadError::Missing { source_name: source_name.clone() },
-            _ => LoadError::Unreadable { source_name: source_name.clone(), error },
+            io::ErrorKind::NotFound => LoadFailure::Missing.of(&name),
+            _ => LoadFailure::Unreadable(error).of(&name),
         })?;
         let plain = match packed.starts_with(&GZIP_MAGIC) {
-            true => unpack(&packed, self.bytes_left)
-                .map_err(|error| LoadError::Gzip { source_name: source_name.clone(), error })?,
+            true => unpack(&packed, self.bytes_left).map_err(|error| LoadFailure::Gzip(error).of(&name))?,
             false => Some(packed),
         };
-        let too_large =
-            || LoadError::TooLarge { source_name: source_name.clone(), bytes_max: self.bytes_max };
+        let too_large = || LoadFailure::TooLarge(self.bytes_max).of(&name);
         let plain = plain.ok_or_else(too_large)?;
         match self.bytes_left.checked_sub(plain.len() as u64) {
             Some(left) => self.bytes_left = left,
             None => return Err(too_large()),
         }
         match plain.starts_with(&RECORDING_MAGIC) {
-            true => Err(LoadError::Recording { source_name }),
-            false => text(plain, source_name),
+            true => Err(LoadFailure::Recording.of(&name)),
+            false => text(plain, &name),
         }
     }
 }
 
-/// The text of a gzip stream; nothing where it is larger than allowed. It is measured before any of it is kept: a few
-/// megabytes can stand for gigabytes, and a buffer that grows takes twice what it holds.
+/// Unpacks a gzip stream; `None` if it is too large. Measures it before keeping anything: a few megabytes can stand for
+/// gigabytes, and a growing buffer takes twice its content.
 fn unpack(packed: &[u8], bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut measured = MultiGzDecoder::new(packed).take(bytes_max.saturating_add(1));
     let length = io::copy(&mut measured, &mut io::sink())?;
@@ -141,19 +138,19 @@ fn unpack(packed: &[u8], bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(plain))
 }
 
-/// Everything the reader gives, up to one byte more than allowed: that byte is how excess is noticed.
+/// Reads at most one byte more than allowed, which shows the excess.
 fn take(reader: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn text(bytes: Vec<u8>, source_name: Arc<str>) -> Result<String, LoadError> {
+fn text(bytes: Vec<u8>, input: &Arc<str>) -> Result<String, LoadError> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = good.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-        LoadError::Encoding { source_name, line, column }
+        LoadFailure::Encoding.at(input, line, Some(column))
     })?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
@@ -173,7 +170,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Members that unpack one after the other, as in a bomb.
+    /// Many gzip members in a row, as in a bomb.
     #[test]
     fn a_bomb_is_refused_before_any_of_it_is_kept() {
         let bomb = zeros(1 << 20).repeat(64);

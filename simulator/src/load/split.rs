@@ -1,10 +1,10 @@
-//! Cuts a YAML stream into its documents by lines, so that each keeps its place and is parsed by itself.
-//! A line that begins with `---` or `...` cannot be content anywhere in YAML, block scalars included.
+//! Splits a YAML stream into documents by lines, so that each keeps its line numbers and is parsed by itself. A line that
+//! begins with `---` or `...` cannot be content anywhere in YAML, block scalars included.
 
-/// One document's text and the lines it stands on.
+/// A document's text and line numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
-    /// The text, directives and marker included.
+    /// The text with directives and marker.
     pub(super) text: &'a str,
     /// Line of the text's first character, from 1.
     pub(super) first_line: usize,
@@ -12,14 +12,14 @@ pub(super) struct Chunk<'a> {
     pub(super) line: usize,
 }
 
-/// The documents that hold anything; empty ones and those of comments only are left out.
+/// Documents with content; without empty ones and those with only comments.
 pub(super) fn documents(stream: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
     let mut open = Open::default();
     let mut offset = 0;
     for (at, line) in stream.split_inclusive('\n').enumerate() {
         let number = at + 1;
-        // Directives and comments before the first marker belong to the document that it opens.
+        // Directives and comments before the first marker belong to the document it starts.
         if is_marker(line, "---") && (open.content.is_some() || open.marked) {
             open.cut(stream, offset, number, &mut chunks);
         }
@@ -33,7 +33,7 @@ pub(super) fn documents(stream: &str) -> Vec<Chunk<'_>> {
     chunks
 }
 
-/// The document that is being read.
+/// The document being read.
 struct Open {
     start: usize,
     first_line: usize,

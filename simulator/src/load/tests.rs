@@ -1,6 +1,6 @@
 //! Tables over whole inputs, through the same door that the commands use.
 
-use super::{LoadError, LoadOptions, Loaded, load_with_stdin};
+use super::{LoadError, LoadFailure, LoadOptions, Loaded, load_with_stdin};
 use expect_test::{Expect, expect};
 use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
@@ -194,9 +194,9 @@ items: 5
             stdin:1 RelationalDatabaseClaim default/a {}
             problem stdin:5: document 2: it is a list, not an object: write a mapping with `apiVersion` and `kind`
             problem stdin:7: object b: `kind` is a number, not text: put it in quotes
-            problem stdin:10: document 4: no `kind`: say what it is, such as `kind: RelationalDatabaseClaim`
+            problem stdin:10: document 4: no `kind`: write one, such as `kind: RelationalDatabaseClaim`
             problem stdin:12: RelationalDatabaseClaim d/c: no `apiVersion`: write it, such as `storage.conductor.io/v1alpha1`
-            problem stdin:15: document 6: only `generateName`, and nobody here generates names: write `metadata.name`
+            problem stdin:15: document 6: only `generateName`, but names are not generated offline: write `metadata.name`
             problem stdin:19: document 7: `metadata.name` is a boolean (true), not text: put it in quotes
             problem stdin:23: RelationalDatabaseClaim e: `metadata.labels.v` is a number, not text: put it in quotes
             problem stdin:27: RelationalDatabaseClaim f: `metadata.labels` is a list, not a mapping
@@ -210,23 +210,23 @@ items: 5
 #[test]
 fn a_broken_file_is_refused_with_its_line() {
     let cases: &[(&[u8], Expect)] = &[
-        (b"a: 1\n---\nb: [1\n", expect!["stdin:3:4: not valid YAML: unclosed bracket '['; mend the line or leave the file out"]),
-        (b"a: 1\nb: 2\na: 3\n", expect!["stdin:3:1: not valid YAML: duplicate mapping key: a not allowed here; mend the line or leave the file out"]),
+        (b"a: 1\n---\nb: [1\n", expect!["stdin:3:4: not valid YAML: unclosed bracket '['; fix the line or leave the file out"]),
+        (b"a: 1\nb: 2\na: 3\n", expect!["stdin:3:1: not valid YAML: duplicate mapping key: a not allowed here; fix the line or leave the file out"]),
         (b"{\"a\": 1,\n \"b\": {\"c\": tru}}", expect![[r#"
             loaded:
-            problem stdin:1: document 1: no `kind`: say what it is, such as `kind: RelationalDatabaseClaim`
+            problem stdin:1: document 1: no `kind`: write one, such as `kind: RelationalDatabaseClaim`
         "#]]),
-        (b"{\"kind\": \"X\",\n \"kind\": \"Y\"}", expect![[r#"stdin:2:7: not valid JSON: the key "kind" is written twice; mend the line or leave the file out"#]]),
-        (b"{\"apiVersion\": \"v1\", \"kind\": \"Namespace\",\n \"metadata\": {\n\"name\": \"a\", \"name\": \"b\"}}", expect![[r#"stdin:3:19: not valid JSON: the key "name" is written twice; mend the line or leave the file out"#]]),
-        (b"{\"a\": 1", expect!["stdin:1:7: not valid JSON: EOF while parsing an object; mend the line or leave the file out"]),
-        (b"just some words\n", expect!["stdin:1: not a manifest: it holds a piece of text where an object with `apiVersion` and `kind` should be; leave the file out"]),
+        (b"{\"kind\": \"X\",\n \"kind\": \"Y\"}", expect![[r#"stdin:2:7: not valid JSON: the key "kind" is written twice; fix the line or leave the file out"#]]),
+        (b"{\"apiVersion\": \"v1\", \"kind\": \"Namespace\",\n \"metadata\": {\n\"name\": \"a\", \"name\": \"b\"}}", expect![[r#"stdin:3:19: not valid JSON: the key "name" is written twice; fix the line or leave the file out"#]]),
+        (b"{\"a\": 1", expect!["stdin:1:7: not valid JSON: EOF while parsing an object; fix the line or leave the file out"]),
+        (b"only plain text\n", expect!["stdin:1: not a manifest: it holds a piece of text where an object with `apiVersion` and `kind` should be; leave the file out"]),
         (b"[1, 2]", expect!["stdin:1: not a manifest: it holds a list where an object with `apiVersion` and `kind` should be; leave the file out"]),
         (b"ok: 1\nbad: \xff\n", expect!["stdin:2:6: not UTF-8 text; convert it, for example with `iconv -t utf-8`"]),
         (b"\x1f\x8b\x08nonsense", expect!["stdin: damaged gzip (invalid gzip header); pack or download the file again"]),
-        (b"a: .inf\n", expect!["stdin:1:4: not valid YAML: value `.inf` is not a finite number; mend the line or leave the file out"]),
-        (b"{{ .Values.name }}: 1\n", expect!["stdin:1:2: not valid JSON: key must be a string; mend the line or leave the file out"]),
-        (b"a: *nobody\n", expect!["stdin:1:4: not valid YAML: reference to unknown value; mend the line or leave the file out"]),
-        (b"a:\n\tb: 1\n", expect!["stdin:2:2: not valid YAML: tabs disallowed within this context (block indentation); mend the line or leave the file out"]),
+        (b"a: .inf\n", expect!["stdin:1:4: not valid YAML: value `.inf` is not a finite number; fix the line or leave the file out"]),
+        (b"{{ .Values.name }}: 1\n", expect!["stdin:1:2: not valid JSON: key must be a string; fix the line or leave the file out"]),
+        (b"a: *unknown\n", expect!["stdin:1:4: not valid YAML: reference to unknown value; fix the line or leave the file out"]),
+        (b"a:\n\tb: 1\n", expect!["stdin:2:2: not valid YAML: tabs disallowed within this context (block indentation); fix the line or leave the file out"]),
     ];
     for (input, expected) in cases {
         match read(input) {
@@ -253,7 +253,11 @@ fn deep_nesting_is_an_error_and_not_a_crash() {
         ),
     ];
     for input in inputs {
-        assert!(matches!(read(&input), Err(LoadError::Syntax { .. })), "{:?}", &input[..80]);
+        assert!(
+            matches!(read(&input), Err(LoadError { failure: LoadFailure::Syntax { .. }, .. })),
+            "{:?}",
+            &input[..80]
+        );
     }
     let nested_lists = r#"{"kind":"List","items":["#.repeat(100_000) + &"]}".repeat(100_000);
     let loaded = read(nested_lists).unwrap();
@@ -280,7 +284,7 @@ fn aliases_are_read_and_bombs_refused() {
     }
     let long = format!("{CLAIM}a: &x {}\nb: [{}]\n", "y".repeat(1 << 20), vec!["*x"; 20_000].join(", "));
     for bomb in [laughs, long] {
-        assert!(matches!(read(bomb), Err(LoadError::Syntax { .. })));
+        assert!(matches!(read(bomb), Err(LoadError { failure: LoadFailure::Syntax { .. }, .. })));
     }
 }
 
@@ -324,7 +328,7 @@ items:
 fn an_input_without_a_document_is_an_error() {
     for empty in ["", "\n", "# nothing\n", "---\n---\n", "null\n"] {
         let error = read(empty).unwrap_err();
-        assert!(matches!(error, LoadError::Empty { .. }), "{empty:?}: {error}");
+        assert!(matches!(error.failure, LoadFailure::Empty), "{empty:?}: {error}");
     }
     for nothing in ["{\"kind\": \"List\", \"items\": []}", "kind: List\n", "apiVersion: v1\nkind: Secret\n"] {
         assert!(read(nothing).is_ok(), "{nothing:?}");
@@ -367,7 +371,7 @@ fn a_long_stream_is_read_whole_and_in_order() {
     assert_eq!(loaded.objects.len(), 3000);
     assert!(loaded.objects.iter().enumerate().all(|(at, object)| object.line == at * 4 + 2));
     stream += "---\na: [\n---\nb: [\n";
-    assert_eq!(read(&stream).unwrap_err().line(), Some(12_002));
+    assert_eq!(read(&stream).unwrap_err().line, Some(12_002));
 }
 
 #[test]
@@ -375,7 +379,7 @@ fn the_size_guard_counts_unpacked_bytes() {
     let options = LoadOptions { bytes_max: 1000, ..LoadOptions::default() };
     for input in [gzip(&" ".repeat(10_000)), vec![b' '; 1001]] {
         let error = load_with_stdin(&["-"], &input[..], &options).unwrap_err();
-        assert!(matches!(error, LoadError::TooLarge { .. }), "{error}");
+        assert!(matches!(error.failure, LoadFailure::TooLarge(_)), "{error}");
     }
     let full = format!("{CLAIM:1000}");
     assert!(load_with_stdin(&["-"], full.as_bytes(), &options).is_ok());

@@ -1,38 +1,36 @@
-//! A JSON value read with suspicion: a key written twice is an error, and growth has a limit.
-//! Nesting is limited by the parsers themselves.
+//! Reads a JSON value defensively: a duplicate key is an error, and growth by aliases is limited. The parsers themselves
+//! limit nesting.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::{cell::Cell, fmt};
 
-/// How deep a manifest may nest. serde_json stops here too; objects that people write stay below twenty.
+/// Maximum nesting. serde_json stops here too; real manifests nest less than twenty deep.
 pub(super) const DEPTH_MAX: usize = 127;
 
-/// What a value may still grow by, in bytes of text and a flat price for every node.
+/// How much a value may still grow, in bytes of text plus a flat price per node.
 pub(super) struct Allowance(Cell<usize>);
 
 const NODE_PRICE: usize = 16;
 
 impl Allowance {
-    /// Enough for anything that `text` says without aliases, and some aliases besides.
+    /// Enough for any `text` without aliases, and for some aliases.
     pub(super) fn of(text: &str) -> Self {
         Allowance(Cell::new(text.len().saturating_mul(32).saturating_add(4 << 20)))
     }
 
     fn spend<E: Error>(&self, bytes: usize) -> Result<(), E> {
         let left = self.0.get().checked_sub(bytes.saturating_add(NODE_PRICE));
-        self.0.set(
-            left.ok_or_else(|| E::custom("aliases multiply the document beyond reason; write them out"))?,
-        );
+        self.0.set(left.ok_or_else(|| E::custom("aliases multiply the document too much; write them out"))?);
         Ok(())
     }
 }
 
 /// Reads one value within an allowance.
 #[derive(Clone, Copy)]
-pub(super) struct Careful<'a>(pub(super) &'a Allowance);
+pub(super) struct Guarded<'a>(pub(super) &'a Allowance);
 
-impl<'de> DeserializeSeed<'de> for Careful<'_> {
+impl<'de> DeserializeSeed<'de> for Guarded<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -40,7 +38,7 @@ impl<'de> DeserializeSeed<'de> for Careful<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Careful<'_> {
+impl<'de> Visitor<'de> for Guarded<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,33 +1,32 @@
-//! YAML text to objects, document by document.
-//! The items of a list keep their own lines.
+//! YAML text to objects, document by document. Items of a list keep their own line numbers.
 
 use super::{
-    LoadError,
+    LoadError, LoadFailure,
     error::one_line,
-    object::{Collector, Entry, ListItems, Parent, Place},
+    object::{Collector, Entry, ListItems, Location, Parent},
     split::{Chunk, documents},
-    value::{Allowance, Careful, DEPTH_MAX},
+    value::{Allowance, DEPTH_MAX, Guarded},
 };
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde_json::{Map, Value};
 use serde_saphyr::{MessageFormatter, Options, Spanned, UserMessageFormatter};
 use std::{fmt, thread};
 
-/// Streams of fewer documents are not worth a thread.
+/// Fewer documents than this are not worth a thread.
 const DOCUMENTS_PER_THREAD_MIN: usize = 500;
 
-/// Room for the deepest document that is allowed, in a build without optimisation.
+/// Enough for the deepest allowed document in an unoptimised build.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Reads every document of the stream.
 pub(super) fn read(text: &str, collector: &mut Collector<'_>) -> Result<(), LoadError> {
     let chunks = documents(text);
     for (at, (chunk, document)) in chunks.iter().zip(parse_all(&chunks)).enumerate() {
-        let place = Place { line: chunk.line, document: at + 1, item: None };
+        let location = Location { line: chunk.line, document: at + 1, item: None };
         match document.map_err(|error| syntax_error(chunk, &error, collector))? {
             Document::Other(Value::Null) => {}
-            Document::Other(value) => collector.stray(place, &value),
-            Document::Mapping(entry) => collector.entry(place, entry, &Parent::default()),
+            Document::Other(value) => collector.stray(location, &value),
+            Document::Mapping(entry) => collector.entry(location, entry, &Parent::default()),
         }
     }
     Ok(())
@@ -35,7 +34,7 @@ pub(super) fn read(text: &str, collector: &mut Collector<'_>) -> Result<(), Load
 
 type Parsed = Result<Document, serde_saphyr::Error>;
 
-/// Every document in its order. Parsing YAML is most of the time a plan takes, and documents are independent.
+/// Parses documents in parallel, in order. YAML parsing dominates the time of a plan.
 fn parse_all(chunks: &[Chunk<'_>]) -> Vec<Parsed> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let share = chunks.len().div_ceil(threads).max(DOCUMENTS_PER_THREAD_MIN);
@@ -49,7 +48,7 @@ fn parse_all(chunks: &[Chunk<'_>]) -> Vec<Parsed> {
             (part, thread)
         };
         let running: Vec<_> = chunks.chunks(share).map(spawn).collect();
-        // A thread that the system would not start, or that died, costs time and nothing else.
+        // If a thread cannot start or panics, parse its part here.
         let joined = running.into_iter().map(|(part, thread)| match thread.map(|thread| thread.join()) {
             Ok(Ok(parsed)) => parsed,
             Ok(Err(_)) | Err(_) => part.iter().map(parse).collect(),
@@ -59,12 +58,11 @@ fn parse_all(chunks: &[Chunk<'_>]) -> Vec<Parsed> {
 }
 
 fn parse(chunk: &Chunk<'_>) -> Parsed {
-    // Only aliases can make a document grow. Where there may be some, measure before keeping anything:
-    // a few lines of YAML can ask for many gigabytes.
+    // Only aliases can make a document grow, to gigabytes from a few lines. Measure before keeping anything.
     if chunk.text.contains('&') && chunk.text.contains('*') {
         let allowance = Allowance::of(chunk.text);
         serde_saphyr::with_deserializer_from_str_with_options(chunk.text, options(), |yaml| {
-            Careful(&allowance).deserialize(yaml)
+            Guarded(&allowance).deserialize(yaml)
         })?;
     }
     let mut document: Document = serde_saphyr::from_str_with_options(chunk.text, options())?;
@@ -74,7 +72,7 @@ fn parse(chunk: &Chunk<'_>) -> Parsed {
     Ok(document)
 }
 
-/// Sizes are free, because the input is already in memory and bounded; growth and nesting are not.
+/// Limits on growth and nesting only: the input itself is in memory already.
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -85,7 +83,7 @@ fn options() -> Options {
             max_depth: DEPTH_MAX,
             flow_nesting_limit: DEPTH_MAX,
             max_buffered_comment_events: usize::MAX,
-            // One anchor with many aliases is how people share labels; growth is measured above.
+            // One anchor with many aliases is normal for labels; growth is measured above.
             enforce_alias_anchor_ratio: false,
         },
         emit_comments: false,
@@ -97,16 +95,13 @@ fn options() -> Options {
 fn syntax_error(chunk: &Chunk<'_>, error: &serde_saphyr::Error, collector: &Collector<'_>) -> LoadError {
     let location = error.location();
     let line = location.map_or(0, |location| location.line() as usize);
-    LoadError::Syntax {
-        source_name: collector.source().clone(),
-        line: if line == 0 { chunk.line } else { chunk.first_line + line - 1 },
-        column: location.map_or(1, |location| location.column().max(1) as usize),
-        format: "YAML",
-        message: one_line(&UserMessageFormatter.format_message(error)),
-    }
+    let line = if line == 0 { chunk.line } else { chunk.first_line + line - 1 };
+    let column = location.map_or(1, |location| location.column().max(1) as usize);
+    let message = one_line(&UserMessageFormatter.format_message(error));
+    LoadFailure::Syntax { format: "YAML", message }.at(collector.source(), line, Some(column))
 }
 
-/// One document. A mapping's `items` are kept apart with their lines.
+/// One document. A mapping's `items` are separate, with their lines.
 enum Document {
     Mapping(Entry),
     Other(Value),
@@ -120,7 +115,7 @@ impl<'de> Deserialize<'de> for Document {
 
 struct DocumentVisitor;
 
-/// Forwards everything but the one shape that a visitor is about to plain values.
+/// Converts every shape but the visitor's own to a plain value.
 macro_rules! other_shapes {
     ($wrap:expr) => {
         fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {

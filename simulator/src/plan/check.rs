@@ -1,5 +1,5 @@
-//! What is wrong with objects that could be loaded: fields that the engine cannot read, places where it
-//! does not look. Each is told once, with its file and line; every other object takes part as usual.
+//! Problems of objects that loaded well: fields that the engine cannot read, namespaces that it does not watch. Each is
+//! reported once, with file and line; all other objects take part as usual.
 
 use super::identity::claim_refs;
 use crate::load::{LoadedObject, Problem};
@@ -10,44 +10,44 @@ use conductor::model::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What there is to say about loaded objects before they are planned with.
+/// What is wrong with loaded objects, known before they are planned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Objects that the engine cannot read, or does not look at, in the order of the objects.
+    /// Objects that the engine cannot read or does not watch, in the order of the objects.
     pub faults: Vec<(Fault, Problem)>,
-    /// Resources whose holders are not among the claims: a plan takes those claims for gone.
+    /// Resources with holders that are not among the claims; a plan takes those claims for deleted.
     pub abandoned: BTreeSet<String>,
 }
 
-/// What a fault does to its object.
+/// How a problem affects its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A claim whose wishes cannot be read: it takes part, waits, and is told why.
+    /// The claim's spec cannot be read: it stays pending, with the reason in its message.
     Waits,
-    /// It cannot be read, and drops out: an offer that nobody gets, a limit that limits nothing.
+    /// The object cannot be read and is ignored: a resource that no claim gets, a limit that limits nothing.
     Drops,
-    /// It stands where the engine does not look.
+    /// The object is in a namespace that the engine does not watch.
     Outside,
 }
 
 impl Findings {
-    /// Every fault in words.
+    /// The problems of all objects.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.faults.iter().map(|(_, problem)| problem)
     }
 
-    /// The faults of one sort in words.
+    /// The problems with this effect.
     pub fn of(&self, fault: Fault) -> impl Iterator<Item = &Problem> {
         self.faults.iter().filter(move |(known, _)| *known == fault).map(|(_, problem)| problem)
     }
 }
 
-/// Looks at every object once.
+/// Checks every object.
 pub fn check(objects: &[LoadedObject], system_namespace: &str) -> Findings {
     let faults = objects.iter().filter_map(|loaded| {
         let (fault, message) = fault(&loaded.object, system_namespace)?;
         let object = format!("{} {}", loaded.object.kind.name(), key_of(&loaded.object));
-        Some((fault, Problem { source: loaded.source.clone(), line: loaded.line, object, message }))
+        Some((fault, Problem { source: loaded.source.clone(), line: loaded.line, object, what: message }))
     });
     Findings { faults: faults.collect(), abandoned: abandoned(objects) }
 }
@@ -58,7 +58,7 @@ fn fault(object: &Object, system_namespace: &str) -> Option<(Fault, String)> {
     unread.or_else(|| outside(object, system_namespace).map(|why| (Fault::Outside, why)))
 }
 
-/// Cluster quotas that select namespaces by label, where the objects hold no namespace: each counts as having none.
+/// Cluster quotas that select namespaces by label, if the input holds no namespace: none of them matches.
 pub fn unlabelled(objects: &[Object]) -> Vec<String> {
     if objects.iter().any(|o| o.kind == Kind::Namespace) {
         return Vec::new();
@@ -73,7 +73,7 @@ pub fn unlabelled(objects: &[Object]) -> Vec<String> {
     objects.iter().filter(selects).filter_map(|o| o.metadata.name.clone()).collect()
 }
 
-/// Why the engine cannot read an object, with the field; nothing where it can.
+/// Why the engine cannot read an object, with the field; `None` if it can.
 pub fn unreadable(object: &Object) -> Option<String> {
     let error: Option<FieldError> = match object.kind {
         Kind::Claim(ty) => Claim::read(ty, object).wants.err(),
@@ -98,8 +98,8 @@ fn outside(object: &Object, system_namespace: &str) -> Option<String> {
     })
 }
 
-/// Resources that are held by claims which the input does not hold under that UID. One that is Released already says so
-/// itself: its claim is gone.
+/// Resources whose holders are missing from the input or have another UID there. A Released resource is expected to
+/// have lost its claim.
 fn abandoned(objects: &[LoadedObject]) -> BTreeSet<String> {
     let mut claims: BTreeMap<(Kind, ObjectKey), Option<&str>> = BTreeMap::new();
     for loaded in objects.iter().filter(|l| matches!(l.object.kind, Kind::Claim(_))) {
@@ -112,7 +112,7 @@ fn abandoned(objects: &[LoadedObject]) -> BTreeSet<String> {
         };
         match claims.get(&(kind, ObjectKey::new(namespace, name))) {
             None => true,
-            // A claim that was written by hand takes the UID that its resource knows.
+            // A hand-written claim without a UID takes the one that its resource references.
             Some(known) => known.is_some_and(|known| known != uid),
         }
     };

@@ -1,14 +1,14 @@
-//! What becomes of each claim, read off the engine, and why, asked of the scheduler.
-//! Claims that ask the same share one explanation: a hundred thousand that wait alike are explained once.
+//! The outcome of each claim, read from the engine, and the scheduler's explanation of it.
+//! Claims with equal requests share one explanation: a hundred thousand that wait alike are explained once.
 
 use super::Options;
+use super::affected::Outline;
 use super::document::{
-    ExplainedClaim, ExplainedLack, ExplainedMiss, Outcome, Place, PlannedChange, PlannedClaim, PlannedReason,
-    PlannedResource,
+    ExplainedClaim, ExplainedLack, ExplainedMiss, Outcome, PlannedChange, PlannedClaim, PlannedReason,
+    PlannedResource, ResourceRef,
 };
 use super::identity::claim_refs;
-use super::moving::Outline;
-use super::stage::Stage;
+use super::plan_engine::PlanEngine;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
 use conductor::framework::{Considered, Reason, Refusal};
@@ -19,23 +19,23 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A claim as it was given.
+/// A claim of the input.
 #[derive(Clone)]
 pub(super) struct Subject {
     ty: TypeId,
     pub key: ObjectKey,
     uid: Uid,
-    /// The resource that held it, where it is being deleted.
+    /// The resource that holds it, if the claim is being deleted.
     leaves: Option<Name>,
-    /// Whether it names the resource that it wants, or was bound to.
+    /// Whether its spec names a resource, requested or bound.
     pub names_resource: bool,
-    /// Whether it was bound by its own record.
+    /// Whether its status names a resource.
     pub is_bound: bool,
-    /// The row of the base's plan that is its own whatever is decided about others.
+    /// Its row in the base plan, if no decision about other claims can change it.
     pub row: Option<usize>,
 }
 
-/// Every claim, by namespace, name and kind.
+/// All claims, sorted by namespace, name and kind.
 pub(super) fn subjects(objects: &[Object]) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = objects.iter().filter_map(Subject::read).collect();
     let holders = holders_of_leaving(objects);
@@ -46,12 +46,12 @@ pub(super) fn subjects(objects: &[Object]) -> Vec<Subject> {
     subjects
 }
 
-/// By namespace, name and kind.
+/// Sorts by namespace, name and kind.
 pub(super) fn sort(subjects: &mut [Subject]) {
     subjects.sort_by(|a, b| (&a.key, a.kind()).cmp(&(&b.key, b.kind())));
 }
 
-/// The resource that holds each claim which is being deleted, by the claim's UID.
+/// The resource that holds each claim that is being deleted, by the claim's UID.
 fn holders_of_leaving(objects: &[Object]) -> BTreeMap<&str, &str> {
     let leaving = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_)));
     let leaving = leaving.filter(|o| o.metadata.deletion_timestamp.is_some());
@@ -68,7 +68,7 @@ fn holders_of_leaving(objects: &[Object]) -> BTreeMap<&str, &str> {
 }
 
 impl Subject {
-    /// Nothing where it is no claim.
+    /// Returns `None` for other kinds.
     pub fn new(outline: &Outline, leaves: Option<Name>) -> Option<Subject> {
         let Kind::Claim(ty) = outline.kind else { return None };
         let (names_resource, is_bound) = (outline.names_resource, outline.recorded.is_some());
@@ -76,7 +76,7 @@ impl Subject {
         Some(Subject { ty, key, uid, leaves, names_resource, is_bound, row: None })
     }
 
-    /// As an engine reads it, where it is not leaving.
+    /// From the engine's view of a claim that is not being deleted.
     pub fn of(claim: &Claim) -> Subject {
         Subject {
             ty: claim.ty,
@@ -94,7 +94,7 @@ impl Subject {
         Subject::new(&Outline::read(object), None)
     }
 
-    /// Where it stands to a place, in the order of the plan.
+    /// Compares its address with a key, in the order of the plan.
     pub fn cmp_place(&self, kind: Kind, key: &ObjectKey) -> Ordering {
         (&self.key, self.kind()).cmp(&(key, kind.name()))
     }
@@ -103,17 +103,17 @@ impl Subject {
         self.ty.rules().claim
     }
 
-    /// To be asked about anew.
+    /// The same claim, to be explained again.
     pub fn without_row(&self) -> Subject {
         Subject { row: None, ..self.clone() }
     }
 
-    /// Whether an engine that has not begun knows already where it stands.
-    pub fn is_settled(&self, engine: &Engine) -> bool {
+    /// Whether an engine that has decided nothing already knows its binding.
+    pub fn is_decided(&self, engine: &Engine) -> bool {
         engine.binding(&self.uid).is_some()
     }
 
-    /// As the engine reads it now; nothing where it is gone.
+    /// The engine's current view; `None` if the claim was deleted.
     pub fn claim<'a>(&self, state: &'a State) -> Option<&'a Claim> {
         state.claim(&self.uid).map(|claim| &**claim)
     }
@@ -123,7 +123,7 @@ impl Subject {
     }
 }
 
-/// What claims that ask the same have in common. A claim that a resource is kept for is alone.
+/// What claims with the same explanation have in common. The key stands for a claim with a reservation of its own.
 type Likeness = (TypeId, Name, Arc<Wants>, Option<Name>, Option<Name>, Option<ObjectKey>);
 
 /// Why a claim waits.
@@ -136,20 +136,19 @@ struct Why {
     near_misses: Arc<[ExplainedMiss]>,
 }
 
-/// Reads outcomes off an engine that rests.
+/// Reads outcomes from an idle engine.
 pub(super) struct Explainer<'a> {
     engine: &'a Engine,
-    /// What the engine was shown.
-    stage: &'a Stage,
+    plan_engine: &'a PlanEngine,
     options: &'a Options,
-    /// What becomes of each resource that held a claim which is leaving.
+    /// Planned rows of the resources, for claims that are being deleted.
     resources: &'a [PlannedResource],
     known: BTreeMap<Likeness, Why>,
 }
 
 impl<'a> Explainer<'a> {
-    pub fn new(stage: &'a Stage, options: &'a Options, resources: &'a [PlannedResource]) -> Self {
-        Explainer { engine: &stage.engine, stage, options, resources, known: BTreeMap::new() }
+    pub fn new(plan_engine: &'a PlanEngine, options: &'a Options, resources: &'a [PlannedResource]) -> Self {
+        Explainer { engine: &plan_engine.engine, plan_engine, options, resources, known: BTreeMap::new() }
     }
 
     pub fn plan(&mut self, subject: &Subject) -> PlannedClaim {
@@ -178,28 +177,32 @@ impl<'a> Explainer<'a> {
         };
         match binding {
             Binding::Leaving => alone(self.leaving(subject, blank)),
-            Binding::Lost { message, .. } => {
-                let told = self.named_though_lost(claim);
-                let message = Arc::from(told.as_deref().unwrap_or(message.as_str()));
+            Binding::Lost { message: engine_message, .. } => {
+                let message = self.lost_but_held(claim);
+                let message = Arc::from(message.as_deref().unwrap_or(engine_message.as_str()));
                 alone(PlannedClaim { outcome: Outcome::Lost, message, ..blank })
             }
-            // It shares what is being made, and will be bound when that is ready.
-            Binding::Assumed { resource, class: Some(class), .. } if self.is_being_made(claim, resource) => {
-                alone(self.made(claim, class, resource, blank))
+            // It shares a resource that is still being provisioned, and binds when that is ready.
+            Binding::Assumed { resource, class: Some(class), .. }
+                if self.is_provisioning(claim, resource) =>
+            {
+                alone(self.provisioned(claim, class, resource, blank))
             }
             Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
                 alone(self.bound(subject, claim, resource, blank))
             }
             Binding::Unmanaged { namespace, resource } => {
                 let message = format!(
-                    "bound to {resource} in namespace {namespace}, which is not the system namespace ({}): not judged here",
+                    "bound to {resource} in namespace {namespace}, which is not the system namespace ({}): not checked",
                     self.options.system_namespace
                 );
-                let place = Place { namespace: namespace.clone(), name: resource.clone() };
+                let place = ResourceRef { namespace: namespace.clone(), name: resource.clone() };
                 let (outcome, resource) = (Outcome::Bound, Some(place));
                 alone(PlannedClaim { outcome, resource, message: Arc::from(message), ..blank })
             }
-            Binding::Provisioning { class, resource } => alone(self.made(claim, class, resource, blank)),
+            Binding::Provisioning { class, resource } => {
+                alone(self.provisioned(claim, class, resource, blank))
+            }
             Binding::Waiting(refused) => {
                 let refusal = refused.as_ref().map(|r| &*r.refusal);
                 let Why { message, reasons, class_reasons, nearest, near_misses } = self.why(claim, refusal);
@@ -209,9 +212,9 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// A claim that is being deleted gets nothing; what matters is what becomes of the resource that it had.
+    /// A claim that is being deleted gets nothing; the message says what happens to the resource that it held.
     fn leaving(&self, subject: &Subject, blank: PlannedClaim) -> PlannedClaim {
-        // All of one namespace, so sorted by name.
+        // All in one namespace, so sorted by name.
         let at = |name: &Name| self.resources.binary_search_by(|r| r.name.cmp(name)).ok();
         let row = |name: &Name| at(name).map(|at| &self.resources[at]);
         let message = match subject.leaves.as_ref().map(|name| (name, row(name).and_then(|r| r.reclaim))) {
@@ -229,8 +232,8 @@ impl<'a> Explainer<'a> {
         let class = state.ledger.find_charge(uid).and_then(|charge| charge.class.clone());
         let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
         let is_held = || entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
-        // A reference that the plan wrote itself was not there before: where it writes, the input is asked.
-        let was_held = || self.stage.held_before(Kind::Resource(claim.ty), resource, uid);
+        // In an affected resource the plan may have written the reference itself: ask the input.
+        let was_held = || self.plan_engine.held_before(Kind::Resource(claim.ty), resource, uid);
         let kept = subject.is_bound || was_held().unwrap_or_else(is_held);
         let unmet = entry.and_then(|entry| unmet(state, claim, entry));
         let message = match kept {
@@ -241,9 +244,9 @@ impl<'a> Explainer<'a> {
         PlannedClaim { outcome: Outcome::Bound, resource, class, message: Arc::from(message), kept, ..blank }
     }
 
-    /// What is said of a lost claim whose resource is there and holds it still: the engine's words are about
-    /// one that is gone. Nothing where there is no such resource.
-    fn named_though_lost(&self, claim: &Claim) -> Option<String> {
+    /// The message for a lost claim whose resource exists and still holds it: the engine's own message is about a missing
+    /// resource. `None` if there is no such resource.
+    fn lost_but_held(&self, claim: &Claim) -> Option<String> {
         let (state, uid) = (self.engine.state(), &claim.meta.uid);
         let recorded = claim.status.resource.as_ref().or(claim.resource_name.as_ref());
         let holders = state.holders_of(uid).filter_map(|id| state.resource(id));
@@ -256,48 +259,48 @@ impl<'a> Explainer<'a> {
         ))
     }
 
-    fn is_being_made(&self, claim: &Claim, resource: &Name) -> bool {
+    fn is_provisioning(&self, claim: &Claim, resource: &Name) -> bool {
         let state = self.engine.state();
         let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
         entry.is_some_and(|entry| state.is_being_made(&entry.resource))
     }
 
-    fn made(&self, claim: &Claim, class: &Name, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
+    fn provisioned(&self, claim: &Claim, class: &Name, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
         let message = match self.engine.state().find_resource(claim.ty, resource) {
-            Some(_) => format!("resource {resource} is being made from class {class}"),
-            None => format!("a resource would be made from class {class}"),
+            Some(_) => format!("resource {resource} is being provisioned from class {class}"),
+            None => format!("a resource would be provisioned from class {class}"),
         };
         let (outcome, class) = (Outcome::Provision, Some(class.clone()));
         PlannedClaim { outcome, class, message: Arc::from(message), ..blank }
     }
 
-    fn place(&self, resource: &Name) -> Place {
-        Place { namespace: self.options.system_namespace.clone(), name: resource.clone() }
+    fn place(&self, resource: &Name) -> ResourceRef {
+        ResourceRef { namespace: self.options.system_namespace.clone(), name: resource.clone() }
     }
 
-    /// Why a claim waits, at the end of the plan: what it was told when it was refused may have changed since.
+    /// Why a claim waits at the end of the plan; the refusal at its turn may be out of date.
     fn why(&mut self, claim: &Claim, refused: Option<&Refusal>) -> Why {
         let state = self.engine.state();
         let request = match prepare(state, claim) {
             Ok(request) => request,
-            Err(refused) => return self.put(&refused.0, &[], &[]),
+            Err(refused) => return self.why_of(&refused.0, &[], &[]),
         };
         let likeness = likeness(state, claim, request.wants.clone());
         if let Some(why) = self.known.get(&likeness) {
             return why.clone();
         }
         let why = match explain(state, &request) {
-            Some(e) => self.put(&e.refusal, &e.nearest, &e.near_misses),
+            Some(e) => self.why_of(&e.refusal, &e.nearest, &e.near_misses),
             None => {
                 let undecided = Refusal { message: "not decided".to_owned(), reasons: Vec::new() };
-                self.put(refused.unwrap_or(&undecided), &[], &[])
+                self.why_of(refused.unwrap_or(&undecided), &[], &[])
             }
         };
         self.known.insert(likeness, why.clone());
         why
     }
 
-    fn put(&self, refusal: &Refusal, nearest: &[Nearest], misses: &[NearMiss]) -> Why {
+    fn why_of(&self, refusal: &Refusal, nearest: &[Nearest], misses: &[NearMiss]) -> Why {
         let planned = |r: &Reason| PlannedReason {
             predicate: r.predicate.name(),
             count: r.count,

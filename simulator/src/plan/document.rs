@@ -1,5 +1,7 @@
-//! A plan and an explanation as they are printed: the field names, and their order, are a contract.
-//! Nothing here is computed but the sums.
+//! Plan and explanation as printed. Field names and their order are a contract.
+//! Nothing is computed here but the sums.
+
+#![allow(missing_docs, reason = "the fields are named as in the printed document")]
 
 use conductor::model::ObjectKey;
 use serde::{Serialize, Serializer};
@@ -7,34 +9,32 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Version of both documents.
+/// `apiVersion` of the simulator's documents.
 pub const API_VERSION: &str = "simulator.conductor.io/v1alpha1";
 
-/// What would become of every claim and resource.
+/// The outcome of every claim and resource.
 ///
 /// # Guarantees
 /// The same objects in any order give the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Plan`.
     pub kind: &'static str,
-    /// `sha256:` over the compact JSON of the summary and the SHA-256 of that of every row, in this order.
+    /// `sha256:` over the summary's compact JSON and each row's SHA-256, in this order.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub digest: String,
     /// Claims counted by outcome.
     pub summary: Summary,
-    /// By namespace, name, kind.
+    /// Sorted by namespace, name, kind.
     pub claims: Vec<PlannedClaim>,
-    /// By namespace, name.
+    /// Sorted by namespace, name.
     pub resources: Vec<PlannedResource>,
 }
 
 impl Plan {
-    /// A plan that has no digest yet.
-    pub(super) fn unsealed(claims: Vec<PlannedClaim>, resources: Vec<PlannedResource>) -> Plan {
+    /// A plan with an empty digest.
+    pub(super) fn without_digest(claims: Vec<PlannedClaim>, resources: Vec<PlannedResource>) -> Plan {
         let summary = Summary::of(&claims);
         Plan { api_version: API_VERSION, kind: "Plan", digest: String::new(), summary, claims, resources }
     }
@@ -43,15 +43,14 @@ impl Plan {
 /// Claims counted by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// All of them.
     pub claims: usize,
-    /// Bound to a resource that exists.
+    /// Claims bound to a resource that exists.
     pub bound: usize,
-    /// Served by a resource that would be made.
+    /// Claims that get a new resource.
     pub provision: usize,
-    /// Waiting.
+    /// Claims that wait.
     pub pending: usize,
-    /// Lost for good.
+    /// Claims whose resource was deleted.
     pub lost: usize,
 }
 
@@ -70,21 +69,21 @@ impl Summary {
     }
 }
 
-/// What becomes of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Outcome {
-    /// It has a resource that exists, newly or already.
+    /// The claim has a resource that exists, newly or already.
     Bound,
-    /// A resource would be made for it.
+    /// A class would provision a resource.
     Provision,
-    /// It waits.
+    /// The claim waits.
     Pending,
-    /// Its resource is gone for good.
+    /// The claim's resource was deleted.
     Lost,
 }
 
 impl Outcome {
-    /// The word in the document.
+    /// The name in the document.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Bound => "Bound",
@@ -95,42 +94,37 @@ impl Outcome {
     }
 }
 
-/// One claim's part of a plan.
+/// One claim's row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedClaim {
-    /// Its kind.
     pub kind: &'static str,
-    /// Where it is.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
-    /// What becomes of it.
     pub outcome: Outcome,
     /// The resource that it is bound to.
-    pub resource: Option<Place>,
-    /// The class that a resource is made from, or under which a bound claim counts.
+    pub resource: Option<ResourceRef>,
+    /// The class that provisions its resource, or that its binding counts under.
     pub class: Option<Arc<str>>,
-    /// In one sentence.
     pub message: Arc<str>,
-    /// Why it waits, predicate by predicate.
+    /// Why it waits: refusals of resources, by predicate.
     pub reasons: Arc<[PlannedReason]>,
-    /// Why no class makes one for it, predicate by predicate. Apart from `reasons`, which count resources: whoever looks
-    /// one up by its predicate finds one.
+    /// Refusals of classes, by predicate. Separate from `reasons`, which count resources, so that a predicate appears at
+    /// most once in each.
     #[serde(rename = "classReasons", skip_serializing_if = "is_empty")]
     pub class_reasons: Arc<[PlannedReason]>,
-    /// Changes of which each alone would serve it, and it alone: of two claims that wait each may be told to raise a
-    /// quota by one, and then one of them still waits.
+    /// Changes of which each alone would serve this claim. Two waiting claims may name the same change, which then serves
+    /// only one of them.
     pub nearest: Arc<[PlannedChange]>,
-    /// Whether the binding was there before the plan. Told in the message; not a field of the document.
+    /// Whether the binding existed before the plan. Not in the document; the message says it.
     #[serde(skip)]
     pub kept: bool,
-    /// Whether it is being deleted. Told in the message; not a field of the document.
+    /// Whether the claim is being deleted. Not in the document; the message says it.
     #[serde(skip)]
     pub leaving: bool,
 }
 
 impl PlannedClaim {
-    /// The order of the document.
+    /// Compares in the document's order.
     pub fn cmp_place(&self, other: &PlannedClaim) -> Ordering {
         (&self.namespace, &self.name, self.kind).cmp(&(&other.namespace, &other.name, other.kind))
     }
@@ -140,36 +134,34 @@ fn is_empty(reasons: &Arc<[PlannedReason]>) -> bool {
     reasons.is_empty()
 }
 
-/// Where a resource is.
+/// Namespace and name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// Its namespace.
+pub struct ResourceRef {
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
 }
 
-/// One predicate's part in a refusal.
+/// One predicate's share of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedReason {
-    /// Which predicate.
+    /// The predicate's name.
     pub predicate: &'static str,
-    /// How many it refused, of resources or of classes.
+    /// How many resources, or classes, it refused.
     pub count: usize,
-    /// In words.
+    /// What it refused them for.
     pub message: String,
 }
 
 /// A change that would serve a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedChange {
-    /// In words.
+    /// The change in a sentence.
     pub change: String,
-    /// The resource that it would be bound to; absent where one would be made.
+    /// The resource that the claim would get; `None` for a new one.
     pub binds: Option<Arc<str>>,
 }
 
-/// A claim that holds a resource; in the document `namespace/name`.
+/// A claim that holds a resource; `namespace/name` in the document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder(pub ObjectKey);
 
@@ -185,47 +177,41 @@ impl Serialize for Holder {
     }
 }
 
-/// One resource's part of a plan.
+/// One resource's row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedResource {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
-    /// How far it would be.
     pub phase: &'static str,
-    /// Who would hold it, as `namespace/name`.
+    /// The claims that hold it at the end of the plan.
     pub claims: Vec<Holder>,
-    /// `Delete` or `Retain` where the plan releases it.
+    /// `Delete` or `Retain` if the plan releases it.
     pub reclaim: Option<&'static str>,
 }
 
 impl PlannedResource {
-    /// The order of the document.
+    /// Compares in the document's order.
     pub fn cmp_place(&self, other: &PlannedResource) -> Ordering {
         (&self.namespace, &self.name).cmp(&(&other.namespace, &other.name))
     }
 }
 
-/// Why claims are where they are.
+/// Explanations of claims.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Explained {
-    /// [`API_VERSION`].
+pub struct Explanation {
     pub api_version: &'static str,
-    /// `Explanation`.
     pub kind: &'static str,
-    /// By namespace, name, kind.
+    /// Sorted by namespace, name, kind.
     pub claims: Vec<ExplainedClaim>,
 }
 
-/// Everything there is to say about one claim.
+/// Explanation of one claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExplainedClaim {
-    /// As in the plan.
     #[serde(flatten)]
     pub claim: PlannedClaim,
-    /// The resources that lack least, best first.
+    /// The resources with the fewest refusals, best first.
     #[serde(rename = "nearMisses")]
     pub near_misses: Arc<[ExplainedMiss]>,
 }
@@ -233,17 +219,16 @@ pub struct ExplainedClaim {
 /// A resource that almost fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExplainedMiss {
-    /// Where it is.
-    pub resource: Place,
-    /// Everything that it lacks.
+    pub resource: ResourceRef,
+    /// All its refusals.
     pub lacks: Vec<ExplainedLack>,
 }
 
-/// One thing that a resource lacks.
+/// One refusal of a resource that almost fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExplainedLack {
-    /// Which predicate asks for it.
+    /// The predicate that refuses.
     pub predicate: &'static str,
-    /// In words.
+    /// Why it refuses.
     pub message: String,
 }

@@ -1,35 +1,34 @@
-//! Who is who among objects that people wrote by hand: every object gets a UID, and a time to plan at.
-//! Objects that came from an API server keep theirs.
+//! Assigns a UID to every hand-written object, and a time to the plan. Objects from an API server keep their UIDs.
 //!
-//! A claim without a UID whose key a resource's `claimRefs` name with one is that claim: the binding is honoured. What
-//! such a reference leaves unsaid is what its claim asks: a controller would have written it there.
+//! A claim without a UID takes the one in a resource's `claimRefs` that name its key: the binding is honoured. A reference
+//! without requests gets those of its claim, as a controller would have written them.
 
 use conductor::model::{Kind, Object, Time, Uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Place = (Kind, String, String);
+type Address = (Kind, String, String);
 
-/// Objects of which each has a UID.
+/// Objects with UIDs.
 pub(super) struct Identified {
-    /// By kind, namespace and name; one of each.
+    /// Sorted by kind, namespace and name, without duplicates.
     pub objects: Vec<Object>,
-    /// Of each whether its UID was given.
+    /// For each object, whether its UID came with it.
     pub own_uids: Vec<bool>,
-    /// Whether no two had one place, or one UID.
+    /// Whether no two objects shared a key or a UID.
     pub is_distinct: bool,
-    /// The claims that a resource holds without saying what they take.
-    pub unsaid: BTreeSet<Uid>,
+    /// Claims whose references state no requests.
+    pub unstated: BTreeSet<Uid>,
 }
 
-/// Sorts the objects, leaves one of each kind, namespace and name, and gives each a UID of its own.
+/// Sorts the objects, keeps one per kind, namespace and name, and gives each a UID of its own.
 pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
     let count = objects.len();
-    // What was loaded is in order already; borrowing keys costs a hundred thousand objects less than copying.
+    // Loaded objects are sorted already; comparing borrowed keys is cheaper than copying 100,000 of them.
     objects.sort_by(|a, b| borrowed(a).cmp(&borrowed(b)));
     objects.dedup_by(|later, kept| {
         let same = borrowed(later) == borrowed(kept);
-        // Whichever came first in the input must not matter.
+        // The order of the input must not matter.
         if same && canonical(later) > canonical(kept) {
             std::mem::swap(later, kept);
         }
@@ -37,7 +36,7 @@ pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
     });
     let is_own = |object: &Object| object.metadata.uid.as_deref().is_some_and(|uid| !uid.is_empty());
     let own_uids: Vec<bool> = objects.iter().map(is_own).collect();
-    // What came from an API server has UIDs: whom resources name is asked only where somebody has none, or another's.
+    // Resources' references matter only if some object lacks a UID or shares one.
     if own_uids.contains(&false) {
         let named = named_holders(&objects);
         objects.iter_mut().for_each(|object| adopt(object, &named));
@@ -51,61 +50,59 @@ pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
     for object in objects.iter_mut().filter(|o| o.metadata.uid.is_none()) {
         object.metadata.uid = Some(stand_in(object));
     }
-    let unsaid: BTreeSet<Uid> = objects.iter().flat_map(claim_refs).filter_map(find_unsaid).collect();
-    if !unsaid.is_empty() {
-        let asked = asked(&objects, &unsaid);
-        objects.iter_mut().for_each(|object| say(object, |uid| asked.get(uid).cloned()));
+    let unstated: BTreeSet<Uid> = objects.iter().flat_map(claim_refs).filter_map(find_unstated).collect();
+    if !unstated.is_empty() {
+        let requests_of = requests_of(&objects, &unstated);
+        objects.iter_mut().for_each(|object| complete_requests(object, |uid| requests_of.get(uid).cloned()));
     }
-    Identified { objects, own_uids, is_distinct, unsaid }
+    Identified { objects, own_uids, is_distinct, unstated }
 }
 
-/// The claim that a reference holds without saying what it takes. Whom a resource is only kept for takes nothing yet.
-pub(super) fn find_unsaid(claim_ref: &Value) -> Option<Uid> {
+/// The UID of a claim that holds a resource without stating its requests. Reservations, which have no UID, take nothing.
+pub(super) fn find_unstated(claim_ref: &Value) -> Option<Uid> {
     let is_said = claim_ref.get("requests").is_some_and(|requests| !requests.is_null());
     claim_ref.get("uid").and_then(Value::as_str).filter(|_| !is_said).map(Uid::from)
 }
 
-/// What each of these claims asks.
-fn asked(objects: &[Object], claims: &BTreeSet<Uid>) -> BTreeMap<Uid, Value> {
-    let asked = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_))).filter_map(|claim| {
+/// Requests of these claims.
+fn requests_of(objects: &[Object], claims: &BTreeSet<Uid>) -> BTreeMap<Uid, Value> {
+    let requests_of = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_))).filter_map(|claim| {
         let uid = claims.get(claim.metadata.uid.as_deref()?)?;
         Some((uid.clone(), requests(claim)?.clone()))
     });
-    asked.collect()
+    requests_of.collect()
 }
 
-/// What a claim asks.
 pub(super) fn requests(claim: &Object) -> Option<&Value> {
     claim.body.pointer("/spec/resources/requests")
 }
 
-/// Completes a resource's references with what their claims ask.
-pub(super) fn say(object: &mut Object, asked: impl Fn(&Uid) -> Option<Value>) {
+/// Adds missing requests to a resource's references.
+pub(super) fn complete_requests(object: &mut Object, requests_of: impl Fn(&Uid) -> Option<Value>) {
     let Kind::Resource(_) = object.kind else { return };
     let refs = object.body.pointer_mut("/spec/claimRefs").and_then(Value::as_array_mut);
     for claim_ref in refs.into_iter().flatten() {
-        if let Some(requests) = find_unsaid(claim_ref).and_then(|uid| asked(&uid)) {
+        if let Some(requests) = find_unstated(claim_ref).and_then(|uid| requests_of(&uid)) {
             claim_ref["requests"] = requests;
         }
     }
 }
 
-/// The first moment of the year 9999: whoever comes then comes after everybody, those without a time too. It is no
-/// time that a plan is made at.
+/// Start of the year 9999: a claim created then sorts after all others, undated ones too. Never the time of a plan.
 pub(crate) const NOT_YET_MS: i64 = 253_370_764_800_000;
 
-/// The time of a plan: just after the latest that the input tells of, so that undated claims, which are
-/// only being thought about, come after those that have been waiting.
+/// The time of a plan: just after the latest creation in the input, so that undated claims, which are hypothetical, come
+/// after those that already wait.
 pub(super) fn latest(created: impl Iterator<Item = i64>) -> Time {
     Time(created.filter(|at| *at < NOT_YET_MS).max().map_or(0, |latest| latest.saturating_add(1)))
 }
 
-/// When an object was made, in milliseconds.
+/// Creation time in milliseconds.
 pub(super) fn created(object: &Object) -> Option<i64> {
     object.metadata.creation_timestamp.as_ref().map(|at| at.0.as_millisecond())
 }
 
-fn place(object: &Object) -> Place {
+fn place(object: &Object) -> Address {
     let text = |t: &Option<String>| t.clone().unwrap_or_default();
     (object.kind, text(&object.metadata.namespace), text(&object.metadata.name))
 }
@@ -119,9 +116,9 @@ fn canonical(object: &Object) -> String {
     format!("{metadata} {}", object.body)
 }
 
-/// The UIDs under which resources name each claim, with the resources' names.
-fn named_holders(objects: &[Object]) -> BTreeMap<Place, Vec<(String, String)>> {
-    let mut named: BTreeMap<Place, Vec<(String, String)>> = BTreeMap::new();
+/// For each claim, the UIDs by which resources reference it, with the resources' names.
+fn named_holders(objects: &[Object]) -> BTreeMap<Address, Vec<(String, String)>> {
+    let mut named: BTreeMap<Address, Vec<(String, String)>> = BTreeMap::new();
     for object in objects {
         let Kind::Resource(ty) = object.kind else { continue };
         for claim_ref in claim_refs(object) {
@@ -135,15 +132,15 @@ fn named_holders(objects: &[Object]) -> BTreeMap<Place, Vec<(String, String)>> {
     named
 }
 
-/// The references in a resource's spec, as they are written.
+/// References in a resource's spec.
 pub(super) fn claim_refs(object: &Object) -> impl Iterator<Item = &Value> {
     let spec = object.body.get("spec");
     spec.and_then(|s| s.get("claimRefs")).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Gives a claim without a UID the one that its resource knows it by: the resource of its own record
-/// first, then the one it names, then the first by name.
-fn adopt(object: &mut Object, named: &BTreeMap<Place, Vec<(String, String)>>) {
+/// Gives a claim without a UID the one in a resource's reference: the resource in the claim's status first, then the one
+/// in its spec, then the first by name.
+fn adopt(object: &mut Object, named: &BTreeMap<Address, Vec<(String, String)>>) {
     if object.metadata.uid.as_deref().is_some_and(str::is_empty) {
         object.metadata.uid = None;
     }
@@ -160,16 +157,15 @@ fn adopt(object: &mut Object, named: &BTreeMap<Place, Vec<(String, String)>>) {
     object.metadata.uid = holder.map(|(_, uid)| uid.clone());
 }
 
-/// Whether two objects have one UID.
 fn shares_uid(objects: &[Object]) -> bool {
     let mut uids: Vec<&str> = objects.iter().filter_map(|o| o.metadata.uid.as_deref()).collect();
     uids.sort_unstable();
     uids.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// A UID that was copied along with a manifest stays with one object: the claim that a resource names
-/// by it, otherwise the first in order. The others are objects of their own.
-fn part(objects: &mut [Object], named: &BTreeMap<Place, Vec<(String, String)>>) {
+/// A UID that was copied with a manifest stays with one object: the claim that a resource references by it, or else the
+/// first in order. The others get UIDs of their own.
+fn part(objects: &mut [Object], named: &BTreeMap<Address, Vec<(String, String)>>) {
     let mut taken: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, object) in objects.iter().enumerate() {
         if let Some(uid) = &object.metadata.uid {
@@ -187,7 +183,7 @@ fn part(objects: &mut [Object], named: &BTreeMap<Place, Vec<(String, String)>>) 
     }
 }
 
-/// A UID for an object that never had one. It names the kind: a claim and a class may share a name.
+/// A UID for an object without one. It includes the kind: a claim and a class may share a name.
 pub(super) fn stand_in(object: &Object) -> String {
     let (kind, namespace, name) = place(object);
     format!("unassigned:{}:{namespace}/{name}", kind.name())

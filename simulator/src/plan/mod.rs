@@ -1,50 +1,49 @@
-//! Plans: what the production engine would do with these objects, without a cluster.
-//! Decisions are the engine's, explanations the scheduler's; here they are only asked for and written down.
+//! Plans: what the production engine would do with a set of objects, without a cluster.
+//! The engine decides and the scheduler explains; this module runs them and collects the results.
 //!
 //! ```text
-//! objects -> identity (UIDs, order) -> stage (engine, until it rests) -> claims, resources -> document
+//! objects -> identity (UIDs, order) -> plan_engine (engine, until it is idle) -> claims, resources -> document
 //! ```
 //!
-//! A [`Base`] is a state that is planned again and again with a few objects changed. Not here: reading files (`load`),
-//! tables (the command line), which objects change (what-if), time.
+//! A [`BasePlan`] replans a state quickly when a few objects change. Not here: reading files (`load`), tables (the
 
-mod base;
+mod affected;
 mod check;
 mod claims;
+mod digest;
 mod document;
+mod final_plan;
 mod identity;
-mod moving;
+mod incremental;
+mod plan_engine;
+mod queue_order;
 mod resources;
-mod rest;
-mod seal;
-mod stage;
-mod turns;
 
 pub(crate) use identity::NOT_YET_MS;
 
-pub use base::{Base, Replaced};
 pub use check::{Fault, Findings, check, unlabelled, unreadable};
 pub use document::{
-    API_VERSION, Explained, ExplainedClaim, ExplainedLack, ExplainedMiss, Holder, Outcome, Place, Plan,
-    PlannedChange, PlannedClaim, PlannedReason, PlannedResource, Summary,
+    API_VERSION, ExplainedClaim, ExplainedLack, ExplainedMiss, Explanation, Holder, Outcome, Plan,
+    PlannedChange, PlannedClaim, PlannedReason, PlannedResource, ResourceRef, Summary,
 };
+pub use incremental::{BasePlan, ObjectChange};
 
 use claims::{Explainer, Subject};
 use conductor::engine::Config;
 use conductor::model::{Name, Object, ObjectKey};
 use conductor::scheduler::{lacks, prepare};
+use digest::RowDigests;
+use plan_engine::PlanEngine;
 use resources::{Holding, Known};
-use seal::Seals;
-use stage::Stage;
 use std::sync::Arc;
 
-/// What a plan is made under.
+/// Settings of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where resources and classes live; those elsewhere do not take part.
+    /// Namespace of resources and classes; the plan ignores those elsewhere.
     pub system_namespace: Name,
-    /// Whether a resource with a template and without a phase counts as Available: true for manifests, false
-    /// for what a cluster says, where somebody would have written the phase.
+    /// Whether a resource with a template and without a phase counts as Available: true for manifests, false for a
+    /// cluster's objects, where the controller would have written a phase.
     pub absent_phase_is_available: bool,
 }
 
@@ -55,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// Plans: every claim among `objects` with its outcome, every resource with what becomes of it.
+/// Plans every claim and resource among `objects`.
 ///
 /// # Guarantees
 /// Existing bindings are honoured. The order of `objects` does not matter.
@@ -67,19 +66,19 @@ fn config(options: &Options) -> Config {
     Config {
         system_namespace: options.system_namespace.clone(),
         absent_phase_is_available: options.absent_phase_is_available,
-        // A plan makes no parts: how they are is asked by nobody.
+        // A plan creates no parts, so nothing reads their state.
         makes_parts: false,
         adapters: Arc::default(),
         ..Config::default()
     }
 }
 
-/// A claim by its kind, namespace and name.
-pub type PlaceOfClaim<'a> = (&'a str, &'a str, &'a str);
+/// A claim by kind, namespace and name.
+pub type ClaimAddress<'a> = (&'a str, &'a str, &'a str);
 
-/// A plan with everything behind it, to be asked further.
+/// A plan with the engine behind it, for explanations and comparisons.
 pub struct Planned {
-    stage: Stage,
+    plan_engine: PlanEngine,
     subjects: Vec<Subject>,
     holdings: Vec<Holding>,
     options: Options,
@@ -92,71 +91,77 @@ impl Planned {
         let now = identity::latest(objects.iter().filter_map(identity::created));
         let subjects = claims::subjects(&objects);
         let holdings = resources::holdings(&objects, &options.system_namespace);
-        let moving = moving::all_moving(&objects);
-        let stage = Stage::see(objects, &moving, config(options), 0).settled(now);
-        Planned { stage, subjects, holdings, options: options.clone() }
+        let affected = affected::all_affected(&objects);
+        let plan_engine = PlanEngine::new(objects, &affected, config(options), 0).run_until_idle(now);
+        Planned { plan_engine, subjects, holdings, options: options.clone() }
     }
 
-    /// The plan as a document.
+    /// Returns the plan as a document.
     pub fn plan(&self) -> Plan {
-        let mut plan = self.unsealed_plan(None);
-        plan.digest = Seals::of(&plan).digest(&plan);
+        let mut plan = self.plan_without_digest(None);
+        plan.digest = RowDigests::of(&plan).digest(&plan);
         plan
     }
 
-    /// The plan without its digest. What is `known` of the base is taken over for whoever fares alike.
-    fn unsealed_plan(&self, known: Option<Known<'_>>) -> Plan {
+    /// Returns the plan without its digest. Copies the rows of `known`, the base plan, that no change can affect.
+    fn plan_without_digest(&self, known: Option<Known<'_>>) -> Plan {
         let resources = self.resources(known);
-        let mut explainer = Explainer::new(&self.stage, &self.options, &resources);
+        let mut explainer = Explainer::new(&self.plan_engine, &self.options, &resources);
         let claims = self.subjects.iter().map(|subject| {
             let row = known.zip(subject.row).and_then(|(known, at)| known.plan.claims.get(at));
             row.cloned().unwrap_or_else(|| explainer.plan(subject))
         });
         let claims = claims.collect();
-        Plan::unsealed(claims, resources)
+        Plan::without_digest(claims, resources)
     }
 
-    /// Why claims are where they are: the one at `namespace/name`, or, where none is named, all that wait.
-    /// Empty where there is none.
-    pub fn explain(&self, claim: Option<(&str, &str)>) -> Explained {
+    /// Explains the claim at `namespace/name`, or every pending claim if `claim` is `None`. Returns no claims if there
+    /// is none.
+    pub fn explain(&self, claim: Option<(&str, &str)>) -> Explanation {
         let resources = self.resources(None);
-        let mut explainer = Explainer::new(&self.stage, &self.options, &resources);
-        let asked = self.subjects.iter().filter(|s| claim.is_none_or(|claim| s.is_at(claim)));
-        let explained = asked.map(|subject| explainer.explain(subject));
-        let told = explained.filter(|e| claim.is_some() || e.claim.outcome == Outcome::Pending);
-        Explained { api_version: API_VERSION, kind: "Explanation", claims: told.collect() }
+        let mut explainer = Explainer::new(&self.plan_engine, &self.options, &resources);
+        let selected = self.subjects.iter().filter(|s| claim.is_none_or(|claim| s.is_at(claim)));
+        let explained = selected.map(|subject| explainer.explain(subject));
+        let claims = explained.filter(|e| claim.is_some() || e.claim.outcome == Outcome::Pending);
+        Explanation { api_version: API_VERSION, kind: "Explanation", claims: claims.collect() }
     }
 
-    /// Where every claim is, in the order of the plan.
+    /// Keys of all claims, in the order of the plan.
     pub fn claims(&self) -> impl Iterator<Item = &ObjectKey> {
         self.subjects.iter().map(|subject| &subject.key)
     }
 
-    /// Everything that a resource lacks for a claim at the end of the plan, as the predicate's name and a sentence:
-    /// nothing where it would serve, absent where claim or resource is not there or cannot be read. What is lacking only
-    /// because of claims whose turn came after this one's was not lacking when it was decided about, and is left out.
-    pub fn lacks(&self, claim: PlaceOfClaim<'_>, resource: &str) -> Option<Vec<(&'static str, String)>> {
-        let state = self.stage.engine.state();
+    /// Every predicate by which the resource refuses the claim at the end of the plan, with a message: empty if it fits,
+    /// `None` if either does not exist or cannot be read. Omits refusals caused only by claims scheduled after this one:
+    /// the resource was still free when this claim was decided.
+    pub fn lacks(&self, claim: ClaimAddress<'_>, resource: &str) -> Option<Vec<(&'static str, String)>> {
+        let state = self.plan_engine.engine.state();
         let subject = self.find(claim)?;
         let request = prepare(state, subject.claim(state)?).ok()?;
         let resource = Name::from(resource);
         let lacks = lacks(state, &request, &resource)?;
-        let then = turns::Then::of(state, &request, &resource, self.stage.now, subject.is_bound)?;
+        let then = queue_order::ResourceAtTurn::of(
+            state,
+            &request,
+            &resource,
+            self.plan_engine.now,
+            subject.is_bound,
+        )?;
         let lacks = lacks.into_iter().filter(|(predicate, _)| then.lacks(*predicate));
         Some(lacks.map(|(predicate, message)| (predicate.name(), message)).collect())
     }
 
-    /// Whether a claim that was given without a resource names the one that it wants.
-    pub fn names_resource(&self, claim: PlaceOfClaim<'_>) -> bool {
+    /// Whether a claim that was unbound in the input requests a resource by name.
+    pub fn names_resource(&self, claim: ClaimAddress<'_>) -> bool {
         self.find(claim).is_some_and(|subject| subject.names_resource && !subject.is_bound)
     }
 
-    fn find(&self, (kind, namespace, name): PlaceOfClaim<'_>) -> Option<&Subject> {
+    fn find(&self, (kind, namespace, name): ClaimAddress<'_>) -> Option<&Subject> {
         let place = |s: &Subject| (&*s.key.namespace, &*s.key.name, s.kind()).cmp(&(namespace, name, kind));
         Some(&self.subjects[self.subjects.binary_search_by(place).ok()?])
     }
 
     fn resources(&self, known: Option<Known<'_>>) -> Vec<PlannedResource> {
-        self.holdings.iter().map(|holding| holding.plan(self.stage.engine.state(), known)).collect()
+        self.holdings.iter().map(|holding| holding.plan(self.plan_engine.engine.state(), known)).collect()
     }
 }

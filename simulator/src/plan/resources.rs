@@ -1,31 +1,31 @@
-//! What becomes of each resource: its phase, who holds it, whether it is released and what that means for it.
-//! The phase is the one that the engine would write in the end; tests hold it against a cluster in memory.
+//! The outcome of each resource: its phase, its holders, and whether it is released and reclaimed.
+//! The phase is the one the engine would write in the end; tests compare it with a cluster in memory.
 
 use super::document::{Holder, Plan, PlannedResource};
 use conductor::cache::{ResourceEntry, State};
 use conductor::model::{Kind, Object, ObjectKey, ReclaimPolicy, Resource, ResourcePhase, TypeId};
 
-/// A resource as it was given, before anything was decided.
+/// A resource of the input.
 #[derive(Clone)]
 pub(super) struct Holding {
     ty: TypeId,
     pub key: ObjectKey,
-    /// The phase that was written.
+    /// The phase in its status.
     phase: Option<ResourcePhase>,
     reclaim: ReclaimPolicy,
     deleting: bool,
-    /// The row of the base's plan that is its own but for the claims that it is newly given to.
+    /// Its row in the base plan, if only newly assumed claims can change it.
     pub row: Option<usize>,
 }
 
-/// What is known of a plan that has most in common with another.
+/// The base plan and its engine's state.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub plan: &'a Plan,
     pub state: &'a State,
 }
 
-/// Every resource that takes part, by namespace and name.
+/// All resources in the system namespace, sorted by namespace and name.
 pub(super) fn holdings(objects: &[Object], system_namespace: &str) -> Vec<Holding> {
     let ours = objects.iter().filter(|o| o.metadata.namespace.as_deref() == Some(system_namespace));
     let mut holdings: Vec<Holding> = ours.filter_map(Holding::read).collect();
@@ -33,7 +33,6 @@ pub(super) fn holdings(objects: &[Object], system_namespace: &str) -> Vec<Holdin
     holdings
 }
 
-/// By namespace and name.
 pub(super) fn sort(holdings: &mut [Holding]) {
     holdings.sort_by(|a, b| (&a.key, a.ty).cmp(&(&b.key, b.ty)));
 }
@@ -41,18 +40,18 @@ pub(super) fn sort(holdings: &mut [Holding]) {
 impl Holding {
     fn read(object: &Object) -> Option<Holding> {
         let Kind::Resource(ty) = object.kind else { return None };
-        let word = |path: &str| object.body.pointer(path).and_then(serde_json::Value::as_str);
+        let text = |path: &str| object.body.pointer(path).and_then(serde_json::Value::as_str);
         Some(Holding {
             ty,
             key: crate::world::key_of(object),
-            phase: word("/status/phase").and_then(ResourcePhase::find),
-            reclaim: ReclaimPolicy::read(word("/spec/reclaimPolicy")),
+            phase: text("/status/phase").and_then(ResourcePhase::find),
+            reclaim: ReclaimPolicy::read(text("/spec/reclaimPolicy")),
             deleting: object.metadata.deletion_timestamp.is_some(),
             row: None,
         })
     }
 
-    /// As an engine reads it.
+    /// From the engine's view.
     pub fn of(resource: &Resource) -> Holding {
         Holding {
             ty: resource.ty,
@@ -84,13 +83,13 @@ impl Holding {
                 let reclaim = self.reclaim_in(phase).filter(|_| entry.is_released());
                 row(phase, known.unwrap_or_else(|| claims_of(state, entry)), reclaim)
             }
-            // It is gone at the end of the plan: its deletion was asked for, or its policy says so.
+            // Deleted by the end of the plan, by request or by its reclaim policy.
             None if self.deleting => row(ResourcePhase::Deleting, Vec::new(), None),
             None => row(ResourcePhase::Released, Vec::new(), Some("Delete")),
         }
     }
 
-    /// Who holds it, where only those who are newly given it differ from what is known.
+    /// Its holders, if they differ from the base plan only in newly assumed claims.
     fn claims_beside(&self, entry: &ResourceEntry, known: Known<'_>) -> Option<Vec<Holder>> {
         let row = known.plan.resources.get(self.row?)?;
         let before = known.state.resource(known.state.find_resource(self.ty, &self.key.name)?)?;
@@ -107,7 +106,7 @@ impl Holding {
         Some(claims)
     }
 
-    /// What its release means, where it is the plan that releases it or destroys it.
+    /// The reclaim policy, if the plan releases or deletes the resource.
     fn reclaim_in(&self, phase: ResourcePhase) -> Option<&'static str> {
         match (phase, &self.reclaim) {
             (ResourcePhase::Released, ReclaimPolicy::Delete) => Some("Delete"),
@@ -135,7 +134,7 @@ fn phase_of(state: &State, entry: &ResourceEntry) -> ResourcePhase {
         (true, _) if offer.is_err() => ResourcePhase::Bound,
         (false, _) if offer.is_err() => ResourcePhase::Failed,
         (false, _) if meta.deleting => ResourcePhase::Deleting,
-        // A failure that could be mended is mended by now.
+        // The engine has repaired by now what it can.
         (_, ResourcePhase::Failed) => ResourcePhase::Failed,
         _ if entry.is_released() && matches!(reclaim, ReclaimPolicy::Unknown(_)) => ResourcePhase::Failed,
         _ if entry.is_released() => ResourcePhase::Released,
@@ -146,7 +145,7 @@ fn phase_of(state: &State, entry: &ResourceEntry) -> ResourcePhase {
     }
 }
 
-/// Who holds it, sorted; those who left and those it is only kept for do not.
+/// Its holders, sorted, without departed claims and reservations.
 fn claims_of(state: &State, entry: &ResourceEntry) -> Vec<Holder> {
     let live = entry.refs().filter_map(|r| Some((r, r.uid.as_ref()?)));
     let live = live.filter(|(_, uid)| !entry.departed.contains_key(*uid));

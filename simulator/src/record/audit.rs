@@ -1,5 +1,5 @@
-//! A second pair of eyes on a recording before it is given away: fields that should not be there, and texts that
-//! look like secrets. What is found is named by its place and the rule; the text itself is never shown.
+//! Audits a recording before it is shared: reports unexpected fields and texts that look like secrets, by place and rule,
+//! never the text itself.
 
 use super::line::{Change, Line};
 use super::reader::{MAGIC, ReadError, Reader, is_stdin};
@@ -10,41 +10,40 @@ use serde_json::Value;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-/// What an audit found.
+/// The result of an audit.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Audit {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Audit`.
     pub kind: &'static str,
-    /// How the recording says that it was made safe.
+    /// The redaction in the recording's header.
     pub redaction: String,
-    /// Whether the recording stops without its end.
+    /// Whether the recording ends without its end line.
     pub interrupted: bool,
-    /// How many lines were looked at.
+    /// Number of lines checked.
     pub lines: u64,
-    /// How many texts were looked at.
+    /// Number of texts checked.
     pub texts: u64,
-    /// What should not be there.
+    /// What should not be in it.
     pub findings: Vec<Finding>,
 }
 
-/// One thing that should not be there.
+/// Something that should not be in a recording.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The line.
     pub line: u64,
-    /// The way to it within the line.
+    /// The path within the line.
     pub field: String,
     /// Why it should not be there.
     pub rule: &'static str,
 }
 
-/// Findings beyond this many are counted by nobody: the first says enough.
+/// Maximum number of findings reported.
 const FINDINGS_MAX: usize = 1_000;
 
-/// Looks at every text of a recording. `canaries` are texts that must not be in it.
+/// Checks every text of a recording. `canaries`: texts that must not be in it.
 ///
 /// # Errors
 /// It cannot be read.
@@ -57,7 +56,7 @@ pub fn audit(path: &Path, canaries: &[String]) -> Result<Audit, ReadError> {
     let home = reader.header().system_namespace.clone();
     let mut scan = Scan { canaries, line: 1, texts: 0, findings: Vec::new() };
     if !redaction.starts_with("allow-list") {
-        scan.find("redaction", "the recording does not say that it was made safe");
+        scan.find("redaction", "the header names no redaction");
     }
     scan.whole(reader.text());
     while let Some(line) = reader.next_line()? {
@@ -69,7 +68,7 @@ pub fn audit(path: &Path, canaries: &[String]) -> Result<Audit, ReadError> {
                     scan.name(o, &home);
                 }
             }
-            // What is added later is given away like what was there from the beginning.
+            // A change is shared just like the initial objects.
             Line::Ev(Change { patch: Some(patch), .. }) => scan.object(patch),
             Line::Header(_) | Line::Ev(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) | Line::End(_) => {
             }
@@ -87,10 +86,10 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, ReadError> {
         true => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
         false => std::fs::read(path),
     };
-    read.map_err(|error| ReadError::Unreadable { file: path.display().to_string(), error })
+    read.map_err(|error| ReadError::Unreadable(path.display().to_string(), error))
 }
 
-/// Frames that zstd passes over could hold anything, and no reader would show it.
+/// Refuses frames that zstd skips: they could hold anything, and no reader would show it.
 fn require_plain_frames(path: &Path, bytes: &[u8]) -> Result<(), ReadError> {
     let mut rest = bytes;
     if !rest.starts_with(&MAGIC) {
@@ -98,7 +97,7 @@ fn require_plain_frames(path: &Path, bytes: &[u8]) -> Result<(), ReadError> {
     }
     while let Ok(length) = zstd::zstd_safe::find_frame_compressed_size(rest) {
         if !rest.starts_with(&MAGIC) {
-            let (file, why) = (path.display().to_string(), "a frame that no reader shows".to_owned());
+            let (file, why) = (path.display().to_string(), "a frame that readers skip".to_owned());
             return Err(ReadError::Damaged { file, line: 1, why });
         }
         rest = rest.get(length.max(1)..).unwrap_or_default();
@@ -124,7 +123,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Fields that no recorder of ours writes, in an object or in a change of one.
+    /// Finds fields that our recorder never writes, in an object or a patch.
     fn object(&mut self, object: &Value) {
         if object["kind"] == "Secret" || object["kind"] == "ConfigMap" {
             self.find("o.kind", "an object of a kind that is never recorded");
@@ -141,12 +140,12 @@ impl Scan<'_> {
             ("/connection", "a connection"),
             ("/spec/parameters", "parameters"),
             ("/parameters", "parameters"),
-            ("/spec/inputs", "what a template was given"),
+            ("/spec/inputs", "inputs of a template"),
             ("/spec/template/spec", "a template's content"),
             ("/spec/templates", "a template's content"),
             ("/templates", "a template's content"),
         ] {
-            // In a change, nothing is what is taken away.
+            // Null in a patch removes the field.
             if object.pointer(pointer).is_some_and(|value| !value.is_null()) {
                 self.find(pointer, rule);
             }
@@ -157,8 +156,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Where names have stand-ins, a name that is none. The namespace of the system keeps its name, and so does the
-    /// profile that applies everywhere: everybody has them.
+    /// Finds names that are not stand-ins. The system namespace and the default profile keep theirs, which reveal nothing.
     fn name(&mut self, object: &Value, home: &str) {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let stands_in =
@@ -169,11 +167,11 @@ impl Scan<'_> {
             _ => false,
         };
         if !stands_in && !stays {
-            self.find("metadata.name", "a name that is no stand-in");
+            self.find("metadata.name", "a name that is not a stand-in");
         }
     }
 
-    /// A line as it stands in the file: fields that mean nothing to us are given away like all others.
+    /// Scans a line as it is in the file, unknown fields included.
     fn whole(&mut self, text: &[u8]) {
         let before = self.findings.len();
         let value: Value = serde_json::from_slice(text).unwrap_or_default();
@@ -182,7 +180,7 @@ impl Scan<'_> {
             !canary.is_empty() && text.windows(canary.len()).any(|window| window == canary.as_bytes())
         };
         if self.findings.len() == before && self.canaries.iter().any(|canary| holds(&canary)) {
-            self.find("line", "a text that must not be here");
+            self.find("line", "a canary text");
         }
     }
 
@@ -216,7 +214,7 @@ impl Scan<'_> {
             self.find(way, rule);
         }
         if self.canaries.iter().any(|canary| !canary.is_empty() && text.contains(canary.as_str())) {
-            self.find(way, "a text that must not be here");
+            self.find(way, "a canary text");
         }
     }
 }
@@ -229,7 +227,7 @@ fn is_uid_name(name: &str) -> bool {
     name.split_once('-').is_some_and(|(_, uid)| uid.len() == 36 && uid.matches('-').count() == 4)
 }
 
-/// Why a text looks like a secret, where it does.
+/// Why a text looks like a secret; `None` if it does not.
 fn suspicion(text: &str) -> Option<&'static str> {
     let lower = text.to_ascii_lowercase();
     if text.contains("-----BEGIN ") {
@@ -243,7 +241,7 @@ fn suspicion(text: &str) -> Option<&'static str> {
     {
         return Some("a URI with a password");
     }
-    if ["password=", "passwd=", "pwd=", "secret=", "token="].iter().any(|word| lower.contains(word)) {
+    if ["password=", "passwd=", "pwd=", "secret=", "token="].iter().any(|key| lower.contains(key)) {
         return Some("a password");
     }
     let is_key = |prefix: &str, length: usize| {
@@ -257,7 +255,7 @@ fn suspicion(text: &str) -> Option<&'static str> {
     (entropy(text) > 4.2 && text.len() >= 24).then_some("a text as random as a key")
 }
 
-/// Bits per character. Words and UIDs stay below four; keys in base 64 are above.
+/// Bits per character. Plain text and UIDs stay below four; base64 keys are above.
 fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);

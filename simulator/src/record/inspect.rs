@@ -1,56 +1,53 @@
-//! What a recording holds, in figures. The whole file is read, and every check of the reader with it.
+//! Summarises a recording. Reads the whole file, so the reader checks all of it.
 
-use super::line::{Header, Line, Verdict};
+use super::line::{Header, Line};
 use super::reader::{ReadError, Reader};
 use crate::plan::API_VERSION;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A recording in figures.
+/// A recording's figures.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inspection {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Recording`.
     pub kind: &'static str,
-    /// What the file says of itself.
+    /// The file's header.
     pub header: Header,
-    /// Whether it has its end; what was interrupted has not. What is missing in between is told by the gaps.
+    /// Whether it has its end line. `gaps` lists what is missing in between.
     pub complete: bool,
-    /// How long it is.
+    /// Its length.
     pub duration_ms: u64,
-    /// Objects at the beginning, by kind.
+    /// Initial objects by kind.
     pub objects: BTreeMap<String, u64>,
-    /// Changes, by kind.
+    /// Changes by kind.
     pub events: BTreeMap<String, u64>,
-    /// The live engine's decisions, by verdict.
+    /// The live engine's decisions by verdict.
     pub decisions: BTreeMap<String, u64>,
-    /// Resources made, by the phase that they reached.
+    /// Provisioned resources by the phase that they reached.
     pub outcomes: BTreeMap<String, u64>,
-    /// Milliseconds that making one took: median and 95th percentile.
+    /// Milliseconds of provisioning: median and 95th percentile.
     pub provisioning_ms: Option<(u64, u64)>,
-    /// Lost watches.
     pub gaps: Vec<Gap>,
-    /// Lines in all.
     pub lines: u64,
 }
 
 /// A lost watch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
-    /// When it was noticed.
+    /// When it was noticed, in milliseconds.
     pub at: u64,
-    /// What was watched.
+    /// The kind that was watched.
     pub kind: String,
-    /// Why.
+    /// Why, if known.
     pub why: String,
-    /// Whether the watch was lost still: what happened is missing until the next gap of the kind, or to the end.
+    /// Whether it was still lost: events are missing until the next gap of the kind, or to the end.
     pub open: bool,
 }
 
-/// Reads a recording from end to end.
+/// Reads a whole recording.
 ///
 /// # Errors
 /// It cannot be read.
@@ -76,7 +73,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, ReadError> {
         match line {
             Line::Obj { o } => count(&mut found.objects, o["kind"].as_str().unwrap_or_default()),
             Line::Ev(change) => count(&mut found.events, &change.kind),
-            Line::Dec(decision) => count(&mut found.decisions, verdict(&decision.verdict)),
+            Line::Dec(decision) => count(&mut found.decisions, decision.verdict.name()),
             Line::Ext(outcome) => {
                 took.extend(outcome.took_ms);
                 count(&mut found.outcomes, &outcome.phase);
@@ -92,20 +89,11 @@ pub fn inspect(path: &Path) -> Result<Inspection, ReadError> {
     Ok(found)
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, word: &str) {
-    *counts.entry(word.to_owned()).or_default() += 1;
+fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+    *counts.entry(name.to_owned()).or_default() += 1;
 }
 
-fn verdict(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Bind { .. } => "Bind",
-        Verdict::Provision { .. } => "Provision",
-        Verdict::Refuse { .. } => "Refuse",
-        Verdict::Lost { .. } => "Lost",
-    }
-}
-
-/// The value below which so many of a hundred lie, of values in order.
+/// The value at a percentile of sorted values.
 pub fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let last = sorted.len().checked_sub(1)?;
     Some(sorted[(sorted.len() * percent / 100).min(last)])

@@ -1,68 +1,65 @@
-//! The lines of a recording, as they stand in the file. `zstd -dc x.rec | jq` reads them as well as we do.
-//! What they mean together is the reader's and the recorder's.
+//! The lines of a recording, a stable format that `zstd -dc x.rec | jq` reads too.
+
+#![allow(missing_docs, reason = "the fields are named as in the printed document")]
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The format that is written, and the newest that is read.
+/// The format that is written, and the newest that can be read.
 pub const FORMAT: u32 = 1;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "t", rename_all = "lowercase")]
 pub enum Line {
-    /// Always the first.
+    /// The first line.
     Header(Box<Header>),
-    /// An object as it was when the recording, or this part of it, began.
-    Obj {
-        /// The object.
-        o: Value,
-    },
-    /// Something changed.
+    /// An object as it was when this file began.
+    Obj { o: Value },
+    /// A change of an object.
     Ev(Change),
-    /// A watch was lost: what happened meanwhile is known only by its result, in the lines that follow.
+    /// A watch was lost: events are missing, and the following lines show only their result.
     Gap {
-        /// Milliseconds since the recording began.
         at: u64,
         /// The kind that was watched.
         kind: String,
-        /// Why, where it is known.
+        /// Why, if known.
         why: String,
-        /// Whether it is lost still: what happens is missing until the next gap of the kind, or to the end.
+        /// Whether it is still lost: events are missing until the next gap of the kind, or to the end.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         open: bool,
     },
-    /// The live engine decided.
+    /// A decision of the live engine.
     Dec(Decision),
-    /// A resource was made, or could not be.
+    /// The end of a resource's provisioning.
     Ext(Outcome),
-    /// Always the last; a file without it was interrupted.
+    /// The last line; a file without it was interrupted.
     End(End),
 }
 
-/// What the file is.
+/// What the file contains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
-    /// [`FORMAT`].
+    /// The format, see [`FORMAT`].
     pub format: u32,
-    /// Version of the program that recorded.
+    /// Version of the recording program.
     pub recorder: String,
-    /// When the recording began, in milliseconds since the Unix epoch.
+    /// Start of the recording, in milliseconds since the Unix epoch.
     pub began: i64,
-    /// Where resources and classes live.
+    /// Namespace of resources and classes.
     pub system_namespace: String,
-    /// The kinds that were got, with the revision of their list.
+    /// Recorded kinds with the resource version of their list.
     pub kinds: BTreeMap<String, String>,
-    /// The kinds that could not be had, with the reason.
+    /// Kinds that could not be recorded, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
-    /// How objects were made safe to give away.
+    /// How objects were redacted.
     pub redaction: String,
-    /// 1 for the first file; each further one begins anew with all objects.
+    /// 1 for the first file; each further one starts again with all objects.
     pub part: u32,
-    /// When this part began, in milliseconds since the recording did.
+    /// Start of this file, in milliseconds since the recording began.
     #[serde(default)]
     pub from: u64,
 }
@@ -70,107 +67,101 @@ pub struct Header {
 /// A change of one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Milliseconds since the recording began.
     pub at: u64,
-    /// The kind.
     pub kind: String,
-    /// Where it is; empty where it lives in no namespace.
+    /// The object's namespace; empty for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ns: String,
-    /// Its name.
     pub name: String,
-    /// Which life of that name.
     pub uid: String,
-    /// A new object, whole.
+    /// The whole object, if it is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
     /// What changed, as a merge patch (RFC 7396).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Value>,
-    /// It is gone.
+    /// Whether the object was deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
-    /// The revision with which it went; absent where it is not known, and where the object has its own.
+    /// The resource version of the deletion, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rev: Option<u64>,
 }
 
-/// What the live engine decided, read off what it wrote.
+/// A decision of the live engine, derived from its writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Milliseconds since the recording began.
     pub at: u64,
-    /// The claim's kind.
     pub kind: String,
-    /// The claim's namespace.
     pub ns: String,
-    /// The claim's name.
     pub name: String,
-    /// The claim's UID.
     pub uid: String,
-    /// What was decided.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
 
-/// What was decided about a claim.
+/// A decision about a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict")]
 pub enum Verdict {
-    /// It was given this resource: its `claimRefs` name the claim.
-    Bind {
-        /// The resource's name.
-        resource: String,
-    },
-    /// A resource was made for it.
+    /// A resource's `claimRefs` name the claim.
+    Bind { resource: String },
+    /// A resource was provisioned for the claim.
     Provision {
-        /// From this class.
+        /// The class that provisioned it.
         class: String,
     },
-    /// It was told to wait.
+    /// The claim stays pending.
     Refuse {
-        /// The word of its condition.
+        /// The reason of its condition.
         reason: String,
     },
-    /// It was told that its resource is gone for good.
+    /// The claim's resource was deleted.
     Lost {
-        /// The word of its condition.
+        /// The reason of its condition.
         reason: String,
     },
 }
 
-/// How the making of a resource ended.
+/// How a resource's provisioning ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Milliseconds since the recording began.
     pub at: u64,
-    /// The resource's kind.
     pub kind: String,
-    /// The resource's name.
     pub resource: String,
-    /// The resource's UID.
     pub uid: String,
-    /// The phase that it reached: Available or Failed.
+    /// Available or Failed.
     pub phase: String,
-    /// How long it took since the resource was there, where that was seen.
+    /// Milliseconds since the resource was created, if that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
 }
 
-/// The end of a recording that was not interrupted.
+/// The end of a complete recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Milliseconds since the recording began.
     pub at: u64,
-    /// How many lines of each kind came before.
+    /// Number of lines by type.
     pub counts: BTreeMap<String, u64>,
-    /// SHA-256 over every line before this one, newlines included.
+    /// SHA-256 over all lines before this one, newlines included.
     pub sha256: String,
 }
 
+impl Verdict {
+    /// The name in the file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Bind { .. } => "Bind",
+            Verdict::Provision { .. } => "Provision",
+            Verdict::Refuse { .. } => "Refuse",
+            Verdict::Lost { .. } => "Lost",
+        }
+    }
+}
+
 impl Line {
-    /// The word that stands in `t`.
-    pub fn word(&self) -> &'static str {
+    /// The value of `t`.
+    pub fn tag(&self) -> &'static str {
         match self {
             Line::Header(_) => "header",
             Line::Obj { .. } => "obj",
@@ -182,7 +173,7 @@ impl Line {
         }
     }
 
-    /// When it happened, where that is said.
+    /// Its time, if it has one.
     pub fn at(&self) -> Option<u64> {
         match self {
             Line::Header(header) => Some(header.from),

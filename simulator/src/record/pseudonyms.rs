@@ -1,27 +1,27 @@
-//! Other names for names: the same name always gets the same one, and names keep their order, because a scheduler
-//! breaks ties by name. Without the key nobody learns a name from its stand-in.
+//! Stand-ins for names: the same name always gets the same stand-in, and stand-ins sort like their names, because the
+//! scheduler breaks ties by name. Without the key, a stand-in does not reveal its name.
 //!
-//! A stand-in is a place in the order and a keyed digest, such as `mfuqa-6a1be0c2`. The digest is the same in every
-//! recording made with the same key. A place has two parts: a word for the gap between two names that stay as they are,
-//! and an index within the gap, chosen between the indices of the neighbours that are known by then.
+//! A stand-in is a sort position and a keyed digest, such as `mfuqa-6a1be0c2`. The digest is the same in all recordings
+//! with the same key. The position has two parts: a prefix for the gap between two names that are kept, and an index
+//! within the gap, chosen between the indices of the neighbours known so far.
 //!
-//! Names come in order as often as not (lists are sorted, counters rise), so an index grows towards where it is needed,
-//! and its digits become wider the deeper it goes: a million rising names take no more than a dozen letters.
+//! Names often come in order (lists are sorted, counters rise). An index therefore grows in the direction of the last one,
+//! and deeper digits are wider: a million rising names need no more than a dozen letters.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// Hands out stand-ins.
+/// Assigns stand-ins.
 #[derive(Clone)]
 pub struct Pseudonyms {
     key: Vec<u8>,
     known: BTreeMap<String, StandIn>,
-    /// Names that stay as they are.
+    /// Names that are kept.
     kept: BTreeSet<String>,
     fixed: Vec<String>,
-    /// The index handed out last: names in order come next to it.
+    /// The last index assigned; the next name in order gets a neighbouring one.
     last: Index,
 }
 
@@ -33,27 +33,26 @@ struct StandIn {
 
 impl std::fmt::Debug for Pseudonyms {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Neither the key nor a name.
+        // Shows neither the key nor a name.
         f.debug_struct("Pseudonyms").field("known", &self.known.len()).finish_non_exhaustive()
     }
 }
 
 impl Pseudonyms {
-    /// With a key of one's own. Names that begin with one of `fixed` stay as they are: they are made from UIDs, and
-    /// are made again in a replay.
+    /// Uses the given key. Keeps names made of one of the `fixed` prefixes and a UID, because a replay creates them again.
     pub fn new(key: &[u8], fixed: &[&str]) -> Pseudonyms {
-        // The fixed names have their range to themselves, so that the order around them can be kept.
+        // Each prefix keeps its whole range, so that the order around it is preserved.
         let kept = fixed.iter().flat_map(|prefix| [(*prefix).to_owned(), format!("{prefix}~")]).collect();
         let fixed = fixed.iter().map(|f| (*f).to_owned()).collect();
         Pseudonyms { key: key.to_vec(), known: BTreeMap::new(), kept, fixed, last: Index::default() }
     }
 
-    /// Lets a name stay as it is. Said before any stand-in is handed out, the order around it is kept.
+    /// Keeps a name. The order around it is preserved only if this precedes all stand-ins.
     pub fn keep(&mut self, name: &str) {
         self.kept.insert(name.to_owned());
     }
 
-    /// The stand-in of a name.
+    /// Returns the stand-in of a name.
     pub fn of(&mut self, name: &str) -> String {
         if let Some(known) = self.known.get(name) {
             return known.name.clone();
@@ -81,7 +80,7 @@ impl Pseudonyms {
     }
 
     fn digest(&self, name: &str) -> String {
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return String::new() };
         mac.update(name.as_bytes());
         super::writer::hex(&mac.finalize().into_bytes()[..4])
@@ -94,17 +93,16 @@ fn is_made(name: &str, prefix: &str) -> bool {
     uid.len() == 36 && uid.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// What words are made of, the best first.
+/// Characters of prefixes, best first.
 const CHARACTERS: [&[u8]; 3] = [b"abcdefghijklmnopqrstuvwxyz", b"0123456789", b"-"];
 
-/// A word between two names that stay: it and whatever is written after it sort after `low` and before `high`. An empty
-/// `high` is no bound. Letters are best; where none is between (before `aa`) it is a digit, then a dash. Where no name
-/// can be between (`kube` and `kube-`) it is a word nearby.
+/// A prefix such that it and everything that starts with it sorts between `low` and `high`. An empty `high` is no bound.
+/// Prefers letters, then digits (before `aa`), then a dash. If no name fits (between `kube` and `kube-`), it is close.
 fn gap(low: &[u8], high: &[u8]) -> String {
-    let mut word = Vec::new();
+    let mut prefix = Vec::new();
     let (mut bounded_below, mut bounded_above) = (true, !high.is_empty());
     for at in 0..=low.len() + high.len() {
-        // At the end of `low` every character is after it; where nothing bounds from above every one is before it.
+        // After the end of `low`, any character sorts after it; without an upper bound, any sorts before it.
         let least = low.get(at).copied().filter(|_| bounded_below);
         let most = high.get(at).copied().filter(|_| bounded_above);
         let ended = bounded_above && most.is_none();
@@ -117,24 +115,24 @@ fn gap(low: &[u8], high: &[u8]) -> String {
             some.get(some.len() / 2).copied()
         };
         if let Some(c) = CHARACTERS.iter().find_map(middle) {
-            word.push(c);
+            prefix.push(c);
             break;
         }
-        // None in between here: follow the lower bound, or the upper one where the lower has ended.
+        // No character fits: follow the lower bound, or the upper one after its end.
         let step = least.or(most).unwrap_or(b'a');
         bounded_below &= least == Some(step);
         bounded_above &= most == Some(step);
-        word.push(step);
+        prefix.push(step);
     }
-    String::from_utf8_lossy(&word).into_owned()
+    String::from_utf8_lossy(&prefix).into_owned()
 }
 
-/// A place in an order that never runs out of places. The last digit is never zero, so that something fits below it.
+/// A position in a dense order. The last digit is never zero, so that something fits below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Index(Vec<u64>);
 
 impl Index {
-    /// One between two others; an absent one is no bound. It leans towards the one that was handed out last.
+    /// A position between two others, close to `last`; `None` is no bound.
     fn between(low: Option<&Index>, high: Option<&Index>, last: &Index) -> Index {
         let mut digits = Vec::new();
         let (mut below, mut above) = (low.map(|i| &i.0), high.map(|i| &i.0));
@@ -170,7 +168,7 @@ impl std::fmt::Display for Index {
     }
 }
 
-/// How many letters a digit takes. No deeper level is reached before the one above it is full or halved away.
+/// Number of letters of a digit.
 fn width(level: usize) -> u32 {
     u32::try_from(level).unwrap_or(u32::MAX).saturating_add(3).min(8)
 }

@@ -1,8 +1,8 @@
-//! A file into lines, one after the other, checked on the way: the header first and of a version that we know,
-//! every line readable, the end's counts and hash right. A file that just stops was interrupted, and says so.
+//! Reads a recording line by line and checks it: the format in the header, every line, the counts and hash at the end. A
+//! file that merely stops was interrupted.
 
-use super::glance::{Glance, report};
 use super::line::{FORMAT, Header, Line};
+use super::line_scan::{ScannedLine, report};
 use super::writer::hex;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -10,61 +10,53 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What a zstd frame begins with.
+/// First bytes of a zstd frame.
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Longest line; an object of the API is at most a few MiB.
+/// Maximum length of a line; an API object has a few MiB at most.
 const LINE_MAX: u64 = 64 << 20;
 
 /// Why a recording cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The file cannot be opened or read at all.
-    #[error("{file}: {error}")]
-    Unreadable {
-        /// Which file.
-        file: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// Not a recording.
+    /// The file cannot be opened or read.
+    #[error("{0}: {1}")]
+    Unreadable(String, io::Error),
+    /// The file is not a recording.
     #[error(
-        "{file} is no recording: it does not begin as zstd does; `conductor sim import` makes one from manifests"
+        "{0} is not a recording: it does not begin as zstd does; `conductor sim import` creates one from manifests"
     )]
-    NotRecording {
-        /// Which file.
-        file: String,
-    },
-    /// A newer program wrote it.
+    NotRecording(String),
+    /// A newer version wrote it.
     #[error(
-        "{file} is of format {found}, and this program reads up to {FORMAT}: use the version that recorded it ({recorder}) or a newer one"
+        "{file} has format {found}, and this program reads up to {FORMAT}: use the version that recorded it ({recorder}) or a newer one"
     )]
     Future {
-        /// Which file.
+        /// The file's name.
         file: String,
-        /// Its format.
+        /// The file's format.
         found: u32,
-        /// Who wrote it.
+        /// The version that wrote it.
         recorder: String,
     },
-    /// Damaged.
+    /// The file is damaged.
     #[error("{file}, line {line}: {why}; the file is damaged, copy it again")]
     Damaged {
-        /// Which file.
+        /// The file's name.
         file: String,
-        /// How far it could be read.
+        /// The line that cannot be read.
         line: u64,
-        /// What is wrong.
+        /// What is wrong with it.
         why: String,
     },
 }
 
-/// Whether a path means standard input.
+/// Whether the path stands for standard input.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a file, or `-` for standard input, is a recording, by its first bytes. Of standard input nothing
-/// is taken. A path that is no file, such as a pipe, is not asked: what is read there is gone for the next.
+/// Whether a file, or `-` for standard input, starts like a recording. Takes nothing from standard input, and does not
+/// open other pipes, where what is read here would be lost to the next reader.
 pub fn is_recording(path: &Path) -> bool {
     if is_stdin(path) {
         return io::stdin().lock().fill_buf().is_ok_and(|head| head.starts_with(&MAGIC));
@@ -92,22 +84,22 @@ impl Reader {
     /// Opens a file, or `-` for standard input, and reads its header.
     ///
     /// # Errors
-    /// It cannot be read, is no recording, or is of a later format.
+    /// It cannot be read, is not a recording, or has a later format.
     pub fn open(path: &Path) -> Result<Reader, ReadError> {
         if is_stdin(path) {
             return Reader::over(Path::new("stdin"), BufReader::with_capacity(1 << 18, io::stdin()));
         }
-        let unreadable = |error| ReadError::Unreadable { file: path.display().to_string(), error };
+        let unreadable = |error| ReadError::Unreadable(path.display().to_string(), error);
         let file = File::open(path).map_err(unreadable)?;
         Reader::over(path, BufReader::with_capacity(1 << 18, file))
     }
 
-    /// As [`Reader::open`], of what is open already.
+    /// As [`Reader::open`], for a stream that is open already.
     pub(super) fn over(path: &Path, mut raw: impl BufRead + Send + 'static) -> Result<Reader, ReadError> {
         let name = path.display().to_string();
-        let unreadable = |error| ReadError::Unreadable { file: name.clone(), error };
+        let unreadable = |error| ReadError::Unreadable(name.clone(), error);
         if raw.fill_buf().map_err(unreadable)?.get(..4) != Some(&MAGIC[..]) {
-            return Err(ReadError::NotRecording { file: name });
+            return Err(ReadError::NotRecording(name));
         }
         let decoder = zstd::Decoder::with_buffer(raw).map_err(unreadable)?;
         let mut reader = Reader {
@@ -124,22 +116,22 @@ impl Reader {
         Ok(reader)
     }
 
-    /// What the file says of itself.
+    /// The file's header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Whether the file stops without its end: everything up to there was read.
+    /// Whether the file stopped without its end line. All lines before are valid.
     pub fn was_interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// The line that was read last, as it stands in the file.
+    /// The last line as it is in the file.
     pub(super) fn text(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// How many lines have been read.
+    /// Number of lines read.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -148,21 +140,21 @@ impl Reader {
         ReadError::Damaged { file: self.file.display().to_string(), line: self.count + 1, why: why.into() }
     }
 
-    /// What is wrong with the line that was read last.
+    /// Error about the last line.
     pub(super) fn damaged_here(&self, why: String) -> ReadError {
         ReadError::Damaged { file: self.file.display().to_string(), line: self.count, why }
     }
 
     fn read_header(&mut self) -> Result<(), ReadError> {
         if !self.read_bytes()? {
-            return Err(self.damaged("it holds nothing"));
+            return Err(self.damaged("the file is empty"));
         }
-        // The format is looked at before anything else is understood: a later one may have other fields.
+        // Check the format first: a later one may have other fields.
         let raw: serde_json::Value =
             serde_json::from_slice(&self.buffer).map_err(|e| self.damaged(format!("not JSON: {e}")))?;
         let format = raw.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if raw.get("t").and_then(|t| t.as_str()) != Some("header") || format == 0 {
-            return Err(self.damaged("the first line is no header"));
+            return Err(self.damaged("the first line is not a header"));
         }
         if format > u64::from(FORMAT) {
             let recorder = raw.get("recorder").and_then(|r| r.as_str()).unwrap_or("unknown").to_owned();
@@ -171,14 +163,14 @@ impl Reader {
         }
         match serde_json::from_value(raw).map_err(|e| self.damaged(e.to_string()))? {
             Line::Header(header) => self.header = *header,
-            other => return Err(self.damaged(format!("the first line is {}", other.word()))),
+            other => return Err(self.damaged(format!("the first line is {}", other.tag()))),
         }
         self.hasher.update(&self.buffer);
         self.count = 1;
         Ok(())
     }
 
-    /// The next line into the buffer; false at the end of the file.
+    /// Reads the next line into the buffer; false at the end of the file.
     fn read_bytes(&mut self) -> Result<bool, ReadError> {
         self.buffer.clear();
         let mut limited = (&mut self.lines).take(LINE_MAX);
@@ -188,13 +180,13 @@ impl Reader {
                 Err(self.damaged("a line is too long"))
             }
             Ok(_) => Ok(self.buffer.last() == Some(&b'\n')),
-            // The last frame was being written when the recorder was interrupted.
+            // The recorder was interrupted while it wrote the last frame.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(self.damaged(error.to_string())),
         }
     }
 
-    /// The next line; nothing after the last.
+    /// The next line; `None` after the last.
     ///
     /// # Errors
     /// The file is damaged.
@@ -202,24 +194,21 @@ impl Reader {
         if self.advance()? { self.parse().map(Some) } else { Ok(None) }
     }
 
-    /// As [`Reader::next_line`], and reads no further into a report than to tell that it is one.
-    ///
-    /// # Errors
-    /// As [`Reader::next_line`].
-    pub fn next_glance(&mut self) -> Result<Option<Glance>, ReadError> {
+    /// As [`Reader::next_line`], but leaves engine patches unparsed.
+    pub(crate) fn next_scanned(&mut self) -> Result<Option<ScannedLine>, ReadError> {
         if !self.advance()? {
             return Ok(None);
         }
         match report(&self.buffer) {
             Some(report) => {
                 self.take_in();
-                Ok(Some(Glance::Report(report)))
+                Ok(Some(ScannedLine::EnginePatch(report)))
             }
-            None => self.parse().map(|line| Some(Glance::Line(line))),
+            None => self.parse().map(|line| Some(ScannedLine::Line(line))),
         }
     }
 
-    /// Gets the next line into the buffer; false after the last.
+    /// Reads the next line into the buffer; false after the last.
     fn advance(&mut self) -> Result<bool, ReadError> {
         if self.ended || self.interrupted {
             return Ok(false);
@@ -235,7 +224,7 @@ impl Reader {
             Line::Header(_) => return Err(self.damaged("a second header")),
             Line::End(end) => {
                 if end.sha256 != hex(&self.hasher.clone().finalize()) {
-                    return Err(self.damaged("its hash is not that of its lines"));
+                    return Err(self.damaged("its hash does not match its lines"));
                 }
                 self.require_nothing_more()?;
                 self.ended = true;
@@ -246,11 +235,11 @@ impl Reader {
         Ok(line)
     }
 
-    /// What comes after the end is in no count and in no hash: nobody of ours wrote it.
+    /// Refuses content after the end line: no count and no hash covers it.
     fn require_nothing_more(&mut self) -> Result<(), ReadError> {
         match self.lines.fill_buf() {
             Ok([]) => Ok(()),
-            Ok(_) | Err(_) => Err(self.damaged("something comes after its end")),
+            Ok(_) | Err(_) => Err(self.damaged("there is content after the end line")),
         }
     }
 

@@ -1,12 +1,11 @@
-//! The objects of a recording at a time: lines followed one after the other, from the first to where one looks.
-//! They are kept as the text that they are in the file, patches beside them, and read when somebody asks: parsed, a
-//! hundred thousand objects would fill most of a GiB.
+//! The objects of a recording at some time, after applying its lines in order. Objects are kept as text with patches
+//! beside them and parsed on demand: a hundred thousand parsed objects would fill most of a GiB.
 
-use super::glance::{Beside, Glance, Report};
 use super::line::{Change, Header, Line};
-use super::patch::apply;
+use super::line_scan::{Beside, EnginePatch, ScannedLine};
 use super::reader::{ReadError, Reader};
 use super::redact::widen_old_class;
+use crate::merge_patch::merge;
 use conductor::model::{Kind, Name, Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
@@ -15,47 +14,45 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// So much of patches is kept beside an object before it is written anew with them.
-const LATER_MAX: usize = 2_048;
+/// Maximum size of an object's patches before they are merged into its text.
+const PATCHES_MAX: usize = 2_048;
 
-/// Objects as a recording has them, by kind and place.
+/// Recorded objects by kind and key.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
-    objects: BTreeMap<Kind, BTreeMap<Name, BTreeMap<Name, Kept>>>,
-    /// The kinds by their names: a name is looked up with every line.
+pub struct RecordedObjects {
+    objects: BTreeMap<Kind, BTreeMap<Name, BTreeMap<Name, StoredObject>>>,
+    /// Kinds by name, for the look-up in every line.
     kinds: BTreeMap<String, Kind>,
 }
 
 /// One object.
 #[derive(Clone, Debug)]
-struct Kept {
+struct StoredObject {
     text: Box<str>,
-    /// The patches since then, one a line.
-    later: String,
-    /// Where among them the last is that writes references, and what it writes beside them.
+    /// Patches not yet merged, one per line.
+    patches: String,
+    /// Position of the last patch of references, and what else that patch writes.
     held: Option<(Range<usize>, Beside)>,
-    /// Whether its spec says something that is the engine's record or somebody's wish, depending on the rest of it.
+    /// Whether its spec has a field that is the engine's or a user's, depending on other fields.
     is_mixed: bool,
 }
 
-/// What a change did to an object.
+/// The effect of a change.
 #[derive(Clone, Debug)]
-pub struct Followed {
-    /// Its kind.
+pub(crate) struct AppliedChange {
     pub kind: Kind,
-    /// Where it is.
     pub key: ObjectKey,
-    /// As it was; absent where it is new.
+    /// The object before; `None` if it is new.
     pub old: Option<Value>,
-    /// As it is; absent where it is gone.
+    /// The object after; `None` if it was deleted.
     pub new: Option<Value>,
 }
 
-impl Kept {
-    fn new(kind: Kind, object: &Value) -> Kept {
-        Kept {
+impl StoredObject {
+    fn new(kind: Kind, object: &Value) -> StoredObject {
+        StoredObject {
             text: object.to_string().into_boxed_str(),
-            later: String::new(),
+            patches: String::new(),
             held: None,
             is_mixed: is_mixed(kind, object),
         }
@@ -64,42 +61,41 @@ impl Kept {
     fn value(&self) -> Result<Value, String> {
         let unreadable = |error: serde_json::Error| format!("unreadable: {error}");
         let mut value = serde_json::from_str(&self.text).map_err(unreadable)?;
-        for patch in self.later.lines() {
-            apply(&mut value, serde_json::from_str(patch).map_err(unreadable)?);
+        for patch in self.patches.lines() {
+            merge(&mut value, serde_json::from_str(patch).map_err(unreadable)?);
         }
         Ok(value)
     }
 
-    /// Whether a word stands in it. One that JSON would write otherwise may stand anywhere.
-    fn mentions(&self, word: &str) -> bool {
+    /// Whether the object may contain a text. Texts that JSON would escape count as contained.
+    fn mentions(&self, text: &str) -> bool {
         let is_plain =
-            word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/'));
-        !is_plain || self.text.contains(word) || self.later.contains(word)
+            text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/'));
+        !is_plain || self.text.contains(text) || self.patches.contains(text)
     }
 
-    /// Adds a patch. One that writes references takes the place of the one before: a resource for many is told of with
-    /// all its references at each of them.
+    /// Adds a patch. A patch of references replaces the one before: each repeats all references of a shared resource.
     fn add(&mut self, kind: Kind, patch: &str, beside: Option<Beside>) -> Result<(), String> {
         if let (Some(new), Some((at, old))) = (beside, self.held.clone())
             && new.replaces(old)
         {
-            self.later.drain(at);
+            self.patches.drain(at);
         }
-        let from = self.later.len();
-        self.later.push_str(patch);
-        self.later.push('\n');
+        let from = self.patches.len();
+        self.patches.push_str(patch);
+        self.patches.push('\n');
         if let Some(beside) = beside {
-            self.held = Some((from..self.later.len(), beside));
+            self.held = Some((from..self.patches.len(), beside));
         }
-        if self.later.len() > LATER_MAX {
-            *self = Kept::new(kind, &self.value()?);
+        if self.patches.len() > PATCHES_MAX {
+            *self = StoredObject::new(kind, &self.value()?);
         }
         Ok(())
     }
 }
 
-/// A name in a claim's spec is its author's, or the record of what it got; a reference to a claim is a holder's, or
-/// keeps the resource for it.
+/// The resource name in a claim's spec is a user's or the engine's; a reference to a claim is a holder's or a user's
+/// reservation.
 fn is_mixed(kind: Kind, object: &Value) -> bool {
     match kind {
         Kind::Claim(_) => object.pointer("/spec/resourceName").is_some(),
@@ -110,49 +106,35 @@ fn is_mixed(kind: Kind, object: &Value) -> bool {
             };
             !refs.as_array().is_some_and(|refs| refs.iter().all(holds))
         }),
-        Kind::Class(_)
-        | Kind::Quota
-        | Kind::ClusterQuota
-        | Kind::Limits
-        | Kind::Profile
-        | Kind::Namespace => false,
+        _ => false,
     }
 }
 
-impl Recorded {
-    /// Takes in an object of the beginning.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn put(&mut self, object: &Value) -> Result<(Kind, ObjectKey), String> {
+impl RecordedObjects {
+    /// Adds an initial object.
+    pub(crate) fn put(&mut self, object: &Value) -> Result<(Kind, ObjectKey), String> {
         let (kind, key) = place(object)?;
         self.insert(kind, &key, object);
         Ok((kind, key))
     }
 
-    /// Takes in whatever a line says of an object.
-    ///
-    /// # Errors
-    /// As [`Recorded::put`] and [`Recorded::follow`].
-    pub fn take(&mut self, glance: Glance) -> Result<(), String> {
-        match glance {
-            Glance::Line(Line::Obj { o }) => self.put(&o).map(drop),
-            Glance::Line(Line::Ev(change)) => self.follow(change).map(drop),
-            Glance::Report(report) => match self.note(&report)? {
+    /// Applies a line.
+    pub(crate) fn take(&mut self, line: ScannedLine) -> Result<(), String> {
+        match line {
+            ScannedLine::Line(Line::Obj { o }) => self.put(&o).map(drop),
+            ScannedLine::Line(Line::Ev(change)) => self.apply(change).map(drop),
+            ScannedLine::EnginePatch(report) => match self.apply_engine_patch(&report)? {
                 true => Ok(()),
-                false => self.follow(report.into_change()?).map(drop),
+                false => self.apply(report.into_change()?).map(drop),
             },
-            Glance::Line(Line::Header(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) | Line::End(_)) => {
-                Ok(())
-            }
+            ScannedLine::Line(
+                Line::Header(_) | Line::Gap { .. } | Line::Dec(_) | Line::Ext(_) | Line::End(_),
+            ) => Ok(()),
         }
     }
 
-    /// Follows a change.
-    ///
-    /// # Errors
-    /// A change of an object that is not there, or to something that is none.
-    pub fn follow(&mut self, change: Change) -> Result<Followed, String> {
+    /// Applies a change.
+    pub(crate) fn apply(&mut self, change: Change) -> Result<AppliedChange, String> {
         let kind = self.require_kind(&change.kind)?;
         let key = ObjectKey::new(change.ns.as_str(), change.name.as_str());
         let kept = self.find_mut(kind, &key.namespace, &key.name);
@@ -161,9 +143,9 @@ impl Recorded {
             Change { gone: true, .. } => None,
             Change { new: Some(new), .. } => Some(new),
             Change { patch: Some(patch), .. } => {
-                let known = old.as_ref().ok_or_else(|| format!("{key} is changed and was never there"))?;
+                let known = old.as_ref().ok_or_else(|| format!("a change of {key}, which does not exist"))?;
                 let mut new = known.clone();
-                apply(&mut new, patch);
+                merge(&mut new, patch);
                 Some(new)
             }
             Change { new: None, patch: None, gone: false, .. } => {
@@ -174,30 +156,22 @@ impl Recorded {
             Some(new) => self.insert(kind, &key, new),
             None => self.remove(kind, &key),
         }
-        Ok(Followed { kind, key, old, new })
+        Ok(AppliedChange { kind, key, old, new })
     }
 
-    /// Follows a report without reading its object, where it holds no wish whatever the object says. Says whether it did.
-    ///
-    /// # Errors
-    /// As [`Recorded::follow`].
-    pub fn note(&mut self, report: &Report) -> Result<bool, String> {
-        let kind = self.require_kind(&report.kind)?;
-        let Some(kept) = self.find_mut(kind, &report.ns, &report.name) else {
-            return Err(format!("{}/{} is changed and was never there", report.ns, report.name));
+    /// Applies a patch without parsing the object, unless the patch may change a user's field. Returns whether it did.
+    pub(crate) fn apply_engine_patch(&mut self, patch: &EnginePatch) -> Result<bool, String> {
+        let kind = self.require_kind(&patch.kind)?;
+        let Some(kept) = self.find_mut(kind, &patch.ns, &patch.name) else {
+            return Err(format!("a change of {}/{}, which does not exist", patch.ns, patch.name));
         };
         let is_plain = match kind {
-            Kind::Claim(_) => !(report.names_holders || (report.names_resource && kept.is_mixed)),
-            Kind::Resource(_) => !(report.names_holders && kept.is_mixed),
-            Kind::Class(_)
-            | Kind::Quota
-            | Kind::ClusterQuota
-            | Kind::Limits
-            | Kind::Profile
-            | Kind::Namespace => !report.names_holders,
+            Kind::Claim(_) => !(patch.names_holders || (patch.names_resource && kept.is_mixed)),
+            Kind::Resource(_) => !(patch.names_holders && kept.is_mixed),
+            _ => !patch.names_holders,
         };
         if is_plain {
-            kept.add(kind, &report.patch, report.beside)?;
+            kept.add(kind, &patch.patch, patch.beside)?;
         }
         Ok(is_plain)
     }
@@ -205,7 +179,7 @@ impl Recorded {
     fn insert(&mut self, kind: Kind, key: &ObjectKey, object: &Value) {
         let of_kind = self.objects.entry(kind).or_default();
         let there = of_kind.entry(key.namespace.clone()).or_default();
-        there.insert(key.name.clone(), Kept::new(kind, object));
+        there.insert(key.name.clone(), StoredObject::new(kind, object));
     }
 
     fn remove(&mut self, kind: Kind, key: &ObjectKey) {
@@ -214,7 +188,7 @@ impl Recorded {
         }
     }
 
-    fn find_mut(&mut self, kind: Kind, namespace: &str, name: &str) -> Option<&mut Kept> {
+    fn find_mut(&mut self, kind: Kind, namespace: &str, name: &str) -> Option<&mut StoredObject> {
         self.objects.get_mut(&kind)?.get_mut(namespace)?.get_mut(name)
     }
 
@@ -222,48 +196,48 @@ impl Recorded {
         if let Some(kind) = self.kinds.get(name) {
             return Ok(*kind);
         }
-        let kind = find_kind(name).ok_or_else(|| format!("kind {name:?} is not known"))?;
+        let kind = find_kind(name).ok_or_else(|| format!("unknown kind {name:?}"))?;
         self.kinds.insert(name.to_owned(), kind);
         Ok(kind)
     }
 
-    /// The object at a place; nothing where it is not there or cannot be read.
-    pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<Value> {
+    /// Finds and parses an object.
+    pub(crate) fn get(&self, kind: Kind, key: &ObjectKey) -> Option<Value> {
         self.objects.get(&kind)?.get(&key.namespace)?.get(&key.name)?.value().ok()
     }
 
-    /// All of a kind that have a word somewhere and can be read, with their places, in order.
-    pub fn mentioning(&self, kind: Kind, word: &str) -> impl Iterator<Item = (ObjectKey, Value)> {
-        let kept = self.of(kind).filter(move |(_, _, kept)| kept.mentions(word));
+    /// All objects of a kind that may contain a text, parsed, sorted by key.
+    pub(crate) fn mentioning(&self, kind: Kind, text: &str) -> impl Iterator<Item = (ObjectKey, Value)> {
+        let kept = self.of(kind).filter(move |(_, _, kept)| kept.mentions(text));
         kept.filter_map(|(namespace, name, kept)| {
             Some((ObjectKey::new(namespace.clone(), name.clone()), kept.value().ok()?))
         })
     }
 
-    fn of(&self, kind: Kind) -> impl Iterator<Item = (&Name, &Name, &Kept)> {
+    fn of(&self, kind: Kind) -> impl Iterator<Item = (&Name, &Name, &StoredObject)> {
         let of_kind = self.objects.get(&kind).into_iter().flatten();
         of_kind.flat_map(|(namespace, there)| there.iter().map(move |(name, kept)| (namespace, name, kept)))
     }
 
-    /// How many there are.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of them that can be read, by kind and place.
+    /// All objects, parsed, sorted by kind and key.
     pub fn values(&self) -> impl Iterator<Item = Value> {
         self.objects.keys().flat_map(|kind| self.of(*kind)).filter_map(|(_, _, kept)| kept.value().ok())
     }
 
-    /// All of them as the engine reads them, by kind and place.
+    /// All objects as the engine takes them, sorted by kind and key.
     ///
     /// # Errors
-    /// The first that cannot be read.
+    /// The first object that cannot be parsed.
     pub fn to_objects(&self) -> Result<Vec<Object>, String> {
         let kinds = self.objects.keys();
         let kept = kinds.flat_map(|kind| self.of(*kind).map(move |(_, _, kept)| (*kind, kept)));
@@ -281,22 +255,22 @@ fn find_kind(name: &str) -> Option<Kind> {
 fn place(object: &Value) -> Result<(Kind, ObjectKey), String> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let kind = Kind::find(text("/apiVersion"), text("/kind"));
-    let kind = kind.ok_or_else(|| format!("kind {:?} is not known", text("/kind")))?;
+    let kind = kind.ok_or_else(|| format!("unknown kind {:?}", text("/kind")))?;
     match text("/metadata/name") {
         "" => Err("an object without a name".to_owned()),
         name => Ok((kind, ObjectKey::new(text("/metadata/namespace"), name))),
     }
 }
 
-/// An object as the engine reads it.
+/// Converts JSON to an object of the engine.
 ///
 /// # Errors
-/// Its metadata cannot be read.
+/// Its metadata is invalid.
 pub fn to_object(kind: Kind, value: impl Borrow<Value>) -> Result<Object, String> {
     into_object(kind, value.borrow().clone())
 }
 
-/// As [`to_object`], of a value that nobody else needs.
+/// As [`to_object`], consuming the value.
 pub(crate) fn into_object(kind: Kind, value: Value) -> Result<Object, String> {
     let mut body = match value {
         Value::Object(body) => body,
@@ -312,42 +286,42 @@ pub(crate) fn into_object(kind: Kind, value: Value) -> Result<Object, String> {
     Ok(Object { kind, metadata, body: Value::Object(body) })
 }
 
-/// A recording followed to a time, or to its end.
+/// A recording's objects at some time.
 #[derive(Clone, Debug)]
-pub struct Moment {
-    /// What the file says of itself.
+pub struct Snapshot {
+    /// The file's header.
     pub header: Header,
-    /// The objects by then.
-    pub objects: Recorded,
-    /// Whether the file stops without its end, and no time before that was asked for.
+    /// The objects at that time.
+    pub objects: RecordedObjects,
+    /// Whether the file stopped without its end line before that time.
     pub interrupted: bool,
 }
 
-/// The objects of a recording `until` so many milliseconds after its beginning, or at its end.
+/// Reads a recording up to `until` milliseconds after its beginning, or to its end.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn moment(path: &Path, until: Option<u64>) -> Result<Moment, ReadError> {
+pub fn snapshot_at(path: &Path, until: Option<u64>) -> Result<Snapshot, ReadError> {
     let mut reader = Reader::open(path)?;
-    let mut objects = Recorded::default();
-    while let Some(glance) = reader.next_glance()? {
-        if until.zip(glance.at()).is_some_and(|(until, at)| at > until) {
+    let mut objects = RecordedObjects::default();
+    while let Some(line) = reader.next_scanned()? {
+        if until.zip(line.at()).is_some_and(|(until, at)| at > until) {
             break;
         }
-        objects.take(glance).map_err(|why| reader.damaged_here(why))?;
+        objects.take(line).map_err(|why| reader.damaged_here(why))?;
     }
-    Ok(Moment { header: reader.header().clone(), objects, interrupted: reader.was_interrupted() })
+    Ok(Snapshot { header: reader.header().clone(), objects, interrupted: reader.was_interrupted() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::glance::report;
+    use super::super::line_scan::report;
     use super::*;
     use conductor::model::TypeId;
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// One report: how many hold the resource, where it says so, and what else it says.
+    /// Patches of one resource: number of holders, if written, and what else.
     fn patches() -> impl Strategy<Value = Vec<Value>> {
         let patch = (prop::option::of(0..30_usize), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
             |(holders, revision, generation, status)| {
@@ -380,7 +354,7 @@ mod tests {
                 "apiVersion": kind.api_version(), "kind": kind.name(),
                 "metadata": {"namespace": "s", "name": "db", "uid": "r", "resourceVersion": "1"}, "spec": {"engine": "x"},
             });
-            let (mut noted, mut followed) = (Recorded::default(), Recorded::default());
+            let (mut noted, mut followed) = (RecordedObjects::default(), RecordedObjects::default());
             noted.put(&object).expect("an object");
             followed.put(&object).expect("an object");
             for patch in patches {
@@ -390,8 +364,8 @@ mod tests {
                 };
                 let line = serde_json::to_string(&Line::Ev(change.clone())).expect("a line") + "\n";
                 let report = report(line.as_bytes()).expect("a report");
-                prop_assert!(noted.note(&report).expect("it is there"));
-                followed.follow(change).expect("it is there");
+                prop_assert!(noted.apply_engine_patch(&report).expect("it is there"));
+                followed.apply(change).expect("it is there");
             }
             let key = ObjectKey::new("s", "db");
             prop_assert_eq!(noted.get(kind, &key), followed.get(kind, &key));

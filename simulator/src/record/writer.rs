@@ -1,17 +1,16 @@
-//! Lines into a file: zstd frames of JSON lines, each frame whole in itself, so that what was written before an
-//! interruption is readable. Nothing is kept but the frame that is open.
+//! Writes lines as zstd frames. Each frame is complete in itself, so that an interruption loses only the open one.
 
 use super::line::{End, Line};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// A frame is closed once so much has gone into it.
+/// Size at which a frame is closed.
 const FRAME_MAX: usize = 1 << 20;
-/// Fast, and within a few per cent of the slow ones on lines like these.
+/// A fast level; slow ones gain only a few per cent on these lines.
 const LEVEL: i32 = 3;
 
-/// Writes a recording.
+/// Writes a recording. Methods return the output's errors.
 pub struct Writer<W: Write> {
     out: W,
     open: Vec<u8>,
@@ -21,28 +20,22 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer that has written nothing.
+    /// A writer on an empty output.
     pub fn new(out: W) -> Writer<W> {
         Writer { out, open: Vec::new(), hasher: Sha256::new(), counts: BTreeMap::new(), written: 0 }
     }
 
     /// Adds one line.
-    ///
-    /// # Errors
-    /// The output does not take it.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
         let start = self.open.len();
         serde_json::to_writer(&mut self.open, line)?;
         self.open.push(b'\n');
         self.hasher.update(&self.open[start..]);
-        *self.counts.entry(line.word().to_owned()).or_default() += 1;
+        *self.counts.entry(line.tag().to_owned()).or_default() += 1;
         if self.open.len() >= FRAME_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Closes the frame that is open: what came so far survives whatever comes next.
-    ///
-    /// # Errors
-    /// The output does not take it.
+    /// Closes the open frame, so that everything so far survives an interruption.
     pub fn flush(&mut self) -> io::Result<()> {
         if !self.open.is_empty() {
             let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
@@ -56,15 +49,12 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// Bytes written so far, those of the open frame not counted.
+    /// Bytes written, without the open frame.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Writes the last line.
-    ///
-    /// # Errors
-    /// The output does not take it.
+    /// Writes the end line.
     pub fn finish(mut self, at: u64) -> io::Result<W> {
         let sha256 = hex(&self.hasher.clone().finalize());
         let end = End { at, counts: std::mem::take(&mut self.counts), sha256 };
@@ -74,7 +64,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Bytes as people write them.
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Formats bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,60 +1,60 @@
-//! What may have been on its way to the live engine when it decided, and whether it explains one decision. That a cluster
-//! is busy explains nothing: the change must concern the claim, the resource that was chosen or passed over, or another
-//! claim that competes for it. What no such change explains is left to the rules.
+//! Changes that may have been in flight when the live engine decided, and whether one explains its decision. It must
+//! concern the claim, the chosen or rejected resource, or a competing claim; a busy cluster alone explains nothing. The
+//! rules must explain the rest.
 
-use super::stage::{self, Stage};
-use super::trial::{Seen, Trial};
+use super::cluster::{self, ReplayCluster};
+use super::preference::{Evidence, PreferenceCheck};
 use super::verify::{elapsed, rule_against};
-use crate::record::{Recorded, Verdict, into_object, made_for, refusal};
+use crate::record::{RecordedObjects, Verdict, into_object, made_for, refusal};
 use conductor::api::names::DEFAULT_PROFILE;
 use conductor::api::reasons::bound;
 use conductor::model::{Claim, ClassWant, Kind, Lookup, Name, ObjectKey, Resource, TypeId, Uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Changes as near as this may have reached the live engine in another order.
+/// Changes this close may have reached the live engine in another order.
 pub(super) const RACE_MS: u64 = 2_000;
-/// A live engine with many writes to make decides this much before its write lands, at most.
+/// A busy live engine decides at most this long before its write lands.
 pub(super) const SLOW_MS: u64 = 10_000;
 
-/// Something that a user, an administrator or an implementation changed.
-pub(super) struct Wish {
+/// A change by a user, an administrator or an implementation.
+pub(super) struct UserChange {
     pub at: u64,
     pub kind: Kind,
     pub key: ObjectKey,
     pub uid: String,
-    /// Whether the object is new with it.
-    pub comes: bool,
-    /// Whether its deletion was asked for, or it is gone.
-    pub ends: bool,
-    /// The resource that a claim lets go with it.
+    /// Whether it created the object.
+    pub is_new: bool,
+    /// Whether it deleted the object or requested that.
+    pub is_deletion: bool,
+    /// The resource that a claim leaves by it.
     pub leaves: Option<String>,
 }
 
-/// What changed lately, and which claims the live engine has not answered since.
+/// Recent changes, and claims that the live engine has not decided since.
 #[derive(Default)]
 pub(super) struct InFlight {
-    recent: VecDeque<Wish>,
+    recent: VecDeque<UserChange>,
     undecided: BTreeMap<String, u64>,
-    /// Bindings of the live engine: when, whose, and to what.
+    /// Recent bindings of the live engine: time, claim's UID, resource.
     bound: VecDeque<(u64, String, String)>,
 }
 
 impl InFlight {
-    pub fn wished(&mut self, wish: Wish) {
-        while self.recent.front().is_some_and(|known| known.at + SLOW_MS + RACE_MS < wish.at) {
+    pub fn changed(&mut self, change: UserChange) {
+        while self.recent.front().is_some_and(|known| known.at + SLOW_MS + RACE_MS < change.at) {
             self.recent.pop_front();
         }
-        if let Kind::Claim(_) = wish.kind {
-            match wish.ends {
-                true => drop(self.undecided.remove(&wish.uid)),
-                false => drop(self.undecided.insert(wish.uid.clone(), wish.at)),
+        if let Kind::Claim(_) = change.kind {
+            match change.is_deletion {
+                true => drop(self.undecided.remove(&change.uid)),
+                false => drop(self.undecided.insert(change.uid.clone(), change.at)),
             }
         }
-        self.recent.push_back(wish);
+        self.recent.push_back(change);
     }
 
-    /// The live engine answered a claim.
+    /// Notes a decision of the live engine.
     pub fn decided(&mut self, at: u64, uid: &str, verdict: &Verdict) {
         self.undecided.remove(uid);
         if let Verdict::Bind { resource } = verdict {
@@ -65,22 +65,22 @@ impl InFlight {
         }
     }
 
-    /// Whom the live engine bound to a resource since a time, in order.
+    /// UIDs of the claims that the live engine bound to a resource since a time, in order.
     pub fn bound_to(&self, resource: &str, since: u64) -> impl Iterator<Item = &str> {
         let lately = self.bound.iter().filter(move |(at, _, to)| *at >= since && to == resource);
         lately.map(|(_, uid, _)| uid.as_str())
     }
 
-    /// Since when changes count for a claim that was answered at a time: a live engine that answers late has seen less.
+    /// The time since which changes count for a decision: an engine that decides late has seen less.
     pub fn since(&self, uid: &str, at: u64) -> u64 {
         let waited_from = self.undecided.get(uid).copied().unwrap_or(at);
         waited_from.clamp(at.saturating_sub(SLOW_MS), at).saturating_sub(RACE_MS)
     }
 }
 
-/// What a recording says against a decision of its own: a decision is read off a write, and the write is there too.
+/// How the recording contradicts one of its own decisions, which must match the write that it was derived from.
 pub(super) fn contradiction(
-    truth: &Recorded,
+    truth: &RecordedObjects,
     ty: TypeId,
     claim: &ObjectKey,
     uid: &str,
@@ -91,7 +91,7 @@ pub(super) fn contradiction(
     match verdict {
         Verdict::Bind { resource: name } => {
             let is_named = resource(name).is_some_and(|r| super::names(&r, uid));
-            (!is_named).then(|| format!("claimRefs of {name} do not name the claim then"))
+            (!is_named).then(|| format!("claimRefs of {name} do not name the claim at that time"))
         }
         Verdict::Provision { class } => {
             let mut made = truth.mentioning(Kind::Resource(ty), uid);
@@ -109,27 +109,27 @@ pub(super) fn contradiction(
                 c.pointer("/metadata/uid").is_some_and(|known| known == uid) && refusal(c) == Some(reason)
             });
             let is_said = says_so && is_lost == matches!(verdict, Verdict::Lost { .. });
-            (!is_said).then(|| format!("the claim's condition does not say {reason} then"))
+            (!is_said).then(|| format!("the claim's condition does not have reason {reason} at that time"))
         }
     }
 }
 
-/// One decision, and everything that could explain it.
+/// One decision and everything that could explain it.
 pub(super) struct Case<'a> {
     pub flight: &'a InFlight,
-    pub stage: &'a Stage,
-    pub truth: &'a Recorded,
-    pub came: &'a Lookup<Uid, u64>,
+    pub cluster: &'a ReplayCluster,
+    pub truth: &'a RecordedObjects,
+    pub created: &'a Lookup<Uid, u64>,
     pub claim: &'a Claim,
     pub at: u64,
     pub began: i64,
 }
 
 impl Case<'_> {
-    /// The change that explains why the live engine decided otherwise; nothing where none does.
+    /// The change that explains why the live engine decided differently; `None` if none does.
     pub fn race(&self, live: Option<&Verdict>, simulated: Option<&Verdict>) -> Option<String> {
         use Verdict::{Bind, Lost, Provision, Refuse};
-        // That a resource is lost no profile decides.
+        // No profile makes a resource Lost.
         let is_lost = [live, simulated].iter().any(|verdict| matches!(verdict, Some(Lost { .. })));
         let by_claim = self.change_of_claim(!is_lost);
         by_claim.or_else(|| match (live, simulated) {
@@ -166,11 +166,11 @@ impl Case<'_> {
         })
     }
 
-    /// What explains that the live engine chose this resource.
+    /// Explains why the live engine chose this resource.
     fn choice(&self, chosen: &str, simulated: Option<&Verdict>) -> Option<String> {
-        let refused = rule_against(self.stage, &self.claim.meta.uid, chosen);
+        let refused = rule_against(self.cluster, &self.claim.meta.uid, chosen);
         match refused.as_ref().map(|(rule, _)| rule.as_str()) {
-            // What another claim has taken, or is taking, is a matter of which came first.
+            // Another claim took it, or is taking it: the order matters.
             Some("Reserved" | "Sharing" | "Capacity" | "Phase") => {
                 if self.is_overfull(chosen) {
                     return None;
@@ -182,7 +182,7 @@ impl Case<'_> {
             None => match simulated {
                 Some(Verdict::Bind { resource }) => {
                     let changed = self.passed_over(resource).or_else(|| self.change_since_decided(chosen));
-                    changed.or_else(|| self.trial(chosen, resource)?.explain(self.seen()))
+                    changed.or_else(|| self.preference(chosen, resource)?.explain(self.evidence()))
                 }
                 Some(Verdict::Provision { class }) => {
                     self.change_of_resource(chosen).or_else(|| self.change_of_class(class))
@@ -195,40 +195,40 @@ impl Case<'_> {
         }
     }
 
-    /// What asks the rules which of two resources they prefer for the claim.
-    pub fn trial(&self, chosen: &str, given: &str) -> Option<Trial> {
+    /// Prepares the question which of two resources the rules prefer for the claim.
+    pub fn preference(&self, chosen: &str, given: &str) -> Option<PreferenceCheck> {
         let since = self.flight.since(&self.claim.meta.uid, self.at);
-        Trial::new(self.seen(), self.claim, chosen, given, since)
+        PreferenceCheck::new(self.evidence(), self.claim, chosen, given, since)
     }
 
-    pub fn seen(&self) -> Seen<'_> {
-        Seen { stage: self.stage, truth: self.truth, flight: self.flight }
+    pub fn evidence(&self) -> Evidence<'_> {
+        Evidence { cluster: self.cluster, truth: self.truth, flight: self.flight }
     }
 
-    /// Why the live engine may not have had a resource to give that this one gave.
+    /// Explains why the live engine may not have offered a resource that the replay's engine bound.
     fn passed_over(&self, resource: &str) -> Option<String> {
         self.change_of_resource(resource).or_else(|| self.taken_by_another(resource))
     }
 
-    fn recent(&self) -> impl Iterator<Item = &Wish> {
+    fn recent(&self) -> impl Iterator<Item = &UserChange> {
         let from = self.flight.since(&self.claim.meta.uid, self.at);
-        self.flight.recent.iter().rev().filter(move |wish| (from..=self.at).contains(&wish.at))
+        self.flight.recent.iter().rev().filter(move |change| (from..=self.at).contains(&change.at))
     }
 
     fn ty(&self) -> TypeId {
         self.claim.ty
     }
 
-    fn message(&self, wish: &Wish) -> String {
-        let before = self.at.saturating_sub(wish.at);
-        format!("{} {} changed {before} ms before", wish.kind.name(), wish.key)
+    fn message(&self, change: &UserChange) -> String {
+        let before = self.at.saturating_sub(change.at);
+        format!("{} {} changed {before} ms before", change.kind.name(), change.key)
     }
 
-    fn find(&self, concerns: impl Fn(&Wish) -> bool) -> Option<String> {
-        self.recent().find(|wish| concerns(wish)).map(|wish| self.message(wish))
+    fn find(&self, concerns: impl Fn(&UserChange) -> bool) -> Option<String> {
+        self.recent().find(|change| concerns(change)).map(|change| self.message(change))
     }
 
-    /// The claim was edited, or what says how it is read and decided. Of its coming the live engine knew.
+    /// The claim was edited, or something that affects how it is read. Not its creation, which the live engine knew.
     fn change_of_claim(&self, is_scheduled: bool) -> Option<String> {
         let key = &self.claim.meta.key;
         let is_its_class = |name: &Name| match self.claim.wants.as_ref().map(|wants| &wants.class) {
@@ -236,46 +236,48 @@ impl Case<'_> {
             Ok(ClassWant::Classless) | Err(_) => false,
             Ok(ClassWant::Absent | ClassWant::Any) => true,
         };
-        self.find(|wish| match wish.kind {
-            Kind::Claim(ty) => ty == self.ty() && wish.key == *key && !wish.comes,
-            Kind::Class(ty) => ty == self.ty() && is_its_class(&wish.key.name),
-            Kind::Limits => wish.key.namespace == key.namespace,
-            // Another profile has no say in it.
+        self.find(|change| match change.kind {
+            Kind::Claim(ty) => ty == self.ty() && change.key == *key && !change.is_new,
+            Kind::Class(ty) => ty == self.ty() && is_its_class(&change.key.name),
+            Kind::Limits => change.key.namespace == key.namespace,
+            // Other profiles do not matter.
             Kind::Profile => {
-                is_scheduled && *wish.key.name == *self.claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
+                is_scheduled && *change.key.name == *self.claim.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
             }
-            Kind::Namespace => wish.key.name == key.namespace,
+            Kind::Namespace => change.key.name == key.namespace,
             Kind::Resource(_) | Kind::Quota | Kind::ClusterQuota => false,
         })
     }
 
     fn change_of_class(&self, class: &str) -> Option<String> {
-        self.find(|wish| wish.kind == Kind::Class(self.ty()) && *wish.key.name == *class)
+        self.find(|change| change.kind == Kind::Class(self.ty()) && *change.key.name == *class)
     }
 
-    /// The resource came, was edited, or went.
+    /// The resource was created, edited or deleted.
     fn edit_of_resource(&self, name: &str) -> Option<String> {
-        self.find(|wish| wish.kind == Kind::Resource(self.ty()) && *wish.key.name == *name)
+        self.find(|change| change.kind == Kind::Resource(self.ty()) && *change.key.name == *name)
     }
 
-    /// As [`Case::edit_of_resource`], or a claim let it go.
+    /// As [`Case::edit_of_resource`], or a claim left it.
     fn change_of_resource(&self, name: &str) -> Option<String> {
-        let frees = |wish: &Wish| {
-            wish.kind == Kind::Claim(self.ty())
-                && wish.uid != *self.claim.meta.uid
-                && wish.leaves.as_deref() == Some(name)
+        let frees = |change: &UserChange| {
+            change.kind == Kind::Claim(self.ty())
+                && change.uid != *self.claim.meta.uid
+                && change.leaves.as_deref() == Some(name)
         };
         self.edit_of_resource(name).or_else(|| self.find(frees))
     }
 
-    /// The resource changed after this engine had decided, and before the live one had.
+    /// The resource changed between the decisions of the two engines.
     fn change_since_decided(&self, name: &str) -> Option<String> {
-        let decided = self.stage.decided.get(&self.claim.meta.uid).and_then(|d| d.last());
+        let decided = self.cluster.decided.get(&self.claim.meta.uid).and_then(|d| d.last());
         let since = decided.map_or(u64::MAX, |(_, at)| elapsed(*at, self.began));
-        self.find(|wish| wish.kind == Kind::Resource(self.ty()) && *wish.key.name == *name && wish.at > since)
+        self.find(|change| {
+            change.kind == Kind::Resource(self.ty()) && *change.key.name == *name && change.at > since
+        })
     }
 
-    /// The resource that the claim names changed.
+    /// The resource named in the claim's spec changed.
     fn change_of_named(&self) -> Option<String> {
         self.claim.resource_name.as_ref().and_then(|name| self.change_of_resource(name))
     }
@@ -285,29 +287,29 @@ impl Case<'_> {
         reasons.iter().any(is_quota).then(|| self.change_of_quota()).flatten()
     }
 
-    /// A quota of the claim changed, or another claim that is counted in it came or went.
+    /// A quota of the claim changed, or another claim under it was created or deleted.
     fn change_of_quota(&self) -> Option<String> {
         let namespace = &self.claim.meta.key.namespace;
-        let quotas = self.stage.engine.state().ledger.keys_for(namespace);
+        let quotas = self.cluster.engine.state().ledger.keys_for(namespace);
         let reaches_all = quotas.iter().any(|quota| quota.namespace.is_empty());
-        self.find(|wish| match wish.kind {
-            Kind::Quota => wish.key.namespace == *namespace,
+        self.find(|change| match change.kind {
+            Kind::Quota => change.key.namespace == *namespace,
             Kind::ClusterQuota => true,
             Kind::Claim(_) => {
-                let is_counted = reaches_all || wish.key.namespace == *namespace;
-                wish.uid != *self.claim.meta.uid && !quotas.is_empty() && is_counted
+                let is_counted = reaches_all || change.key.namespace == *namespace;
+                change.uid != *self.claim.meta.uid && !quotas.is_empty() && is_counted
             }
             Kind::Resource(_) | Kind::Class(_) | Kind::Limits | Kind::Profile | Kind::Namespace => false,
         })
     }
 
     fn recorded(&self, name: &str) -> Option<Resource> {
-        let (kind, key) = (Kind::Resource(self.ty()), self.stage.resource_key(name));
+        let (kind, key) = (Kind::Resource(self.ty()), self.cluster.resource_key(name));
         let object = into_object(kind, self.truth.get(kind, &key)?).ok()?;
         Some(Resource::read(self.ty(), &object))
     }
 
-    /// Whether the recording gives a resource to more claims than it has places for.
+    /// Whether the recording binds more claims to a resource than it has slots.
     fn is_overfull(&self, name: &str) -> bool {
         let is_over = |resource: Resource| {
             resource.offer.as_ref().is_ok_and(|offer| resource.holders().count() > offer.max_claims as usize)
@@ -315,33 +317,34 @@ impl Case<'_> {
         self.edit_of_resource(name).is_none() && self.recorded(name).is_some_and(is_over)
     }
 
-    /// A claim that has the resource here, does not have it in the recording, and was just being decided about there.
+    /// A claim that has the resource in the replay but not in the recording, and that the live engine was just deciding.
     fn competitor(&self, name: &str) -> Option<String> {
-        let (kind, key) = (Kind::Resource(self.ty()), self.stage.resource_key(name));
-        let here = self.stage.world.get(kind, &key).map(stage::holders).unwrap_or_default();
+        let (kind, key) = (Kind::Resource(self.ty()), self.cluster.resource_key(name));
+        let here = self.cluster.world.get(kind, &key).map(cluster::holders).unwrap_or_default();
         let there: BTreeSet<String> =
             self.truth.get(kind, &key).iter().flat_map(super::uids).map(str::to_owned).collect();
         let from = self.flight.since(&self.claim.meta.uid, self.at);
         let is_near = |at: u64| (from..=self.at).contains(&at);
-        let is_undecided = |uid: &str| self.flight.undecided.get(uid).is_some_and(|came| *came <= self.at);
+        let is_undecided =
+            |uid: &str| self.flight.undecided.get(uid).is_some_and(|created| *created <= self.at);
         let was_decided = |uid: &str| {
-            let decided = self.stage.decided.get(uid).and_then(|d| d.last());
+            let decided = self.cluster.decided.get(uid).and_then(|d| d.last());
             decided.is_some_and(|(_, at)| is_near(elapsed(*at, self.began)))
         };
-        let is_changed = |uid: &str| self.recent().any(|wish| wish.uid == uid);
+        let is_changed = |uid: &str| self.recent().any(|change| change.uid == uid);
         let found = here
             .difference(&there)
             .filter(|uid| **uid != *self.claim.meta.uid)
             .find(|uid| is_undecided(uid) || was_decided(uid) || is_changed(uid))?;
-        let claim = self.stage.engine.state().claim(&Uid::from(found.as_str()));
+        let claim = self.cluster.engine.state().claim(&Uid::from(found.as_str()));
         let who = claim.map_or_else(|| found.clone(), |claim| claim.meta.key.to_string());
         Some(format!("{who} competed for {name}"))
     }
 
     /// Another claim took the resource in the recording at about that time.
     fn taken_by_another(&self, name: &str) -> Option<String> {
-        let (kind, key) = (Kind::Resource(self.ty()), self.stage.resource_key(name));
-        let here = self.stage.world.get(kind, &key).map(stage::holders).unwrap_or_default();
+        let (kind, key) = (Kind::Resource(self.ty()), self.cluster.resource_key(name));
+        let here = self.cluster.world.get(kind, &key).map(cluster::holders).unwrap_or_default();
         let mut lately = self.flight.bound.iter().rev();
         let taker = lately.find(|(then, uid, resource)| {
             let is_near = then + SLOW_MS >= self.at;
@@ -350,8 +353,8 @@ impl Case<'_> {
         taker.and_then(|(_, uid, _)| self.taken_by(name, uid))
     }
 
-    /// Whether it explains the decision that this claim took the resource: there is no place left in it, or only claims
-    /// of the same moment hold it, which the live engine may have placed together.
+    /// Whether the taker explains the decision: the resource is full, or only claims of the same moment hold it, which the
+    /// live engine may have decided together.
     pub fn taken_by(&self, name: &str, taker: &str) -> Option<String> {
         let resource = self.recorded(name)?;
         let holders: Vec<String> =
@@ -370,12 +373,13 @@ impl Case<'_> {
         (is_full || holders.iter().all(is_recent)).then(|| format!("another claim took {name} at that time"))
     }
 
-    /// The resource was made for a claim that came together with this one: for which of the two is a matter of order.
+    /// The resource was provisioned for a claim created at the same time: which of the two got it depends on their order.
     fn made_for_neighbour(&self, name: &str) -> Option<String> {
-        let key = self.stage.resource_key(name);
+        let key = self.cluster.resource_key(name);
         let recorded = self.truth.get(Kind::Resource(self.ty()), &key)?;
-        let (mine, other) = (self.came.get(&self.claim.meta.uid)?, self.came.get(made_for(&recorded)?)?);
+        let (mine, other) =
+            (self.created.get(&self.claim.meta.uid)?, self.created.get(made_for(&recorded)?)?);
         (mine.abs_diff(*other) <= RACE_MS)
-            .then(|| format!("{name} was created for a claim that came together with it"))
+            .then(|| format!("{name} was provisioned for a claim created at the same time"))
     }
 }

@@ -1,76 +1,75 @@
-//! What a replay found, as it is printed.
+//! The result of a replay, as printed.
+
+#![allow(missing_docs, reason = "the fields are named as in the printed document")]
 
 use crate::plan::Summary;
 use crate::record::Verdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A replay and how it held against the recording.
+/// A replay compared with its recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
-    /// The version of the document.
     pub api_version: &'static str,
-    /// `Replay`.
     pub kind: &'static str,
-    /// Version of the program that recorded.
+    /// Version of the recording program.
     pub recorder: String,
-    /// How much of the recording was played, in milliseconds.
+    /// How much of the recording was replayed, in milliseconds.
     pub duration_ms: u64,
-    /// Whether the recording stops without its end.
+    /// Whether the recording stops without its end line.
     pub interrupted: bool,
-    /// Changes that were read.
+    /// Changes read.
     pub events: u64,
-    /// Those among them that were somebody's wish.
+    /// Changes by users, administrators and implementations.
     pub inputs: u64,
-    /// Writes that the replay's engine made.
+    /// Writes of the replay's engine.
     pub writes: u64,
-    /// Lost watches.
     pub gaps: u64,
-    /// How the decisions agree.
+    /// How many decisions agree.
     pub agreement: Agreement,
-    /// Where they do not, in order.
+    /// Decisions that differ, in order.
     pub divergences: Vec<Divergence>,
-    /// How long claims waited until they were served.
+    /// How long claims waited.
     pub waiting: Waiting,
-    /// The state over time.
+    /// Samples of the state over time.
     pub series: Vec<Sample>,
-    /// Claims at the end, by outcome.
+    /// Claims by outcome, at the end.
     pub end: Summary,
-    /// The digest of a plan over the state at the end.
+    /// Digest of the plan of the state at the end.
     pub digest: String,
 }
 
-/// How many of the live engine's decisions were made again.
+/// How many of the live engine's decisions the replay repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Agreement {
     /// Decisions in the recording.
     pub decisions: u64,
-    /// Decisions that were the same.
+    /// Decisions that the replay repeats.
     pub agreed: u64,
-    /// In per cent; absent where there was none: nothing was verified.
+    /// In per cent; `None` without decisions, because nothing was verified.
     pub percent: Option<f64>,
-    /// Of each verdict, how many there were and how many agreed.
+    /// By verdict: how many there are and how many agree.
     pub verdicts: BTreeMap<String, (u64, u64)>,
-    /// Divergences, by what explains them.
+    /// Divergences by explanation.
     pub explained: BTreeMap<String, u64>,
 }
 
 /// What explains a divergence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Explanation {
-    /// A watch was lost then: the recording does not have all that the live engine saw.
+    /// A watch was lost: the recording lacks events that the live engine saw.
     Gap,
-    /// Something other than the claim's own coming changed just before: the live engine may have seen it later, or decided before.
+    /// A change just before, which the live engine may have seen later or not at all.
     Race,
-    /// Another version recorded.
+    /// Another version recorded it.
     Version,
-    /// Nothing: the rules say otherwise.
+    /// No change explains it: the rules decide differently.
     Rule,
 }
 
 impl Explanation {
-    /// The word in the document.
+    /// The name in the document.
     pub fn name(self) -> &'static str {
         match self {
             Explanation::Gap => "Gap",
@@ -81,24 +80,22 @@ impl Explanation {
     }
 }
 
-/// One decision that was not made again.
+/// A decision that the replay does not repeat.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Divergence {
-    /// When, in milliseconds since the recording began.
+    /// Time in milliseconds since the recording began.
     pub at: u64,
-    /// The claim, as `namespace/name`.
     pub claim: String,
-    /// What the live engine decided; absent where it decided nothing.
+    /// The live engine's decision, if any.
     pub live: Option<Verdict>,
-    /// What the replay's engine decided; absent where it decided nothing.
+    /// The replay's decision, if any.
     pub simulated: Option<Verdict>,
     /// What explains it.
     pub explanation: Explanation,
-    /// In words.
     pub message: String,
 }
 
-/// How long claims waited, in milliseconds of virtual time.
+/// How long claims waited until they were served, in milliseconds of virtual time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// In the replay.
@@ -110,18 +107,17 @@ pub struct Waiting {
 /// Percentiles of milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// How many.
     pub count: usize,
-    /// Half of them are below.
+    /// Half of the values are below.
     pub p50: u64,
-    /// All but five of a hundred are below.
+    /// 95 per cent of the values are below.
     pub p95: u64,
-    /// The longest.
+    /// The largest value.
     pub max: u64,
 }
 
 impl Percentiles {
-    /// Of any values.
+    /// Percentiles of unsorted values.
     pub fn of(mut values: Vec<u64>) -> Percentiles {
         values.sort_unstable();
         let at = |percent| crate::record::percentile(&values, percent).unwrap_or(0);
@@ -134,23 +130,19 @@ impl Percentiles {
     }
 }
 
-/// The state at one time.
+/// The state at some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// Milliseconds since the recording began.
     pub at: u64,
-    /// Claims that have a resource.
     pub bound: usize,
-    /// Claims whose resource is being made.
+    /// Claims whose resource is being provisioned.
     pub provisioning: usize,
-    /// Claims that wait.
     pub waiting: usize,
-    /// Claims that are lost.
     pub lost: usize,
-    /// Resources that are held, and all, by class; the empty name for none.
+    /// Held and all resources, by class; empty name for no class.
     pub classes: BTreeMap<String, (usize, usize)>,
-    /// Claims that wait, by the word of their reason.
+    /// Pending claims by reason.
     pub reasons: BTreeMap<String, usize>,
-    /// How far each quota is used, in per cent of its tightest limit.
+    /// Use of each quota, in per cent of its tightest limit.
     pub quotas: BTreeMap<String, u64>,
 }

@@ -1,91 +1,91 @@
-//! Replay: a recorded history played again, in virtual time, through the production engine. Wishes are played; what
-//! the live engine decided is only held against what this one decides.
+//! Replay: runs a recorded history through the production engine again, in virtual time. Users' changes are replayed; the
+//! live engine's decisions are only compared with this one's.
 //!
 //! ```text
-//! recording -> order (revisions) -> feed (a thread) -> input (wishes) -> stage (world, engine) -> verify -> document
+//! recording -> order (revisions) -> feed (thread) -> user_changes -> cluster (world, engine) -> verify -> document
 //!                                    |                                                              ^
 //!                                    +--> decisions of the live engine -----------------------------+
 //! ```
 //!
-//! *Followed* (the rule): where the two decide differently, the difference is noted, and the replay goes on from what
-//! really happened, so that one difference is counted once. *Closed*: it goes on from its own decision, and making a
-//! resource takes as long as it usually took; that is the mode for "what would have happened".
+//! *Following* (default): after a divergence the replay continues from what really happened, so that one difference counts
+//! once. *Closed*: it continues from its own decisions, and provisioning takes as long as it usually took, to find out
+//! what would have happened.
 
 mod causes;
+mod cluster;
 mod document;
 mod feed;
-mod input;
 mod order;
+mod preference;
 mod series;
-mod stage;
 #[cfg(test)]
 mod tests;
-mod trial;
+mod user_changes;
 mod verify;
 
 pub use document::{Agreement, Divergence, Explanation, Percentiles, Replay, Sample, Waiting};
 
 use crate::plan::API_VERSION;
 use crate::record::{
-    Change, Decision, Followed, Glance, Line, ReadError, Reader, Recorded, Report, Verdict, into_object,
+    AppliedChange, Change, Decision, EnginePatch, Line, ReadError, Reader, RecordedObjects, ScannedLine,
+    Verdict, into_object,
 };
-use crate::world::Telling;
-use causes::Wish;
+use crate::world::WatchEcho;
+use causes::UserChange;
+use cluster::ReplayCluster;
 use conductor::engine::Config;
 use conductor::model::{Kind, Lookup, Name, Object, ObjectKey, Time, TypeId, Uid};
 use feed::Feed;
-use input::Ending;
 use order::Group;
 use serde_json::Value;
-use stage::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use user_changes::Ending;
 use verify::{Played, Verifier, elapsed};
 
-/// How often the state is looked at.
+/// Number of samples of the state.
 const SAMPLES: u64 = 60;
-/// A replay that had to be set right so often is another history: it goes on by itself.
+/// After this many corrections, the replay is another history and continues by itself.
 const CORRECTIONS_MAX: usize = 1_000;
-/// How long making a resource takes where nothing was recorded.
+/// Duration of a provisioning if none was recorded yet.
 const LATENCY_MS: i64 = 30_000;
 
-/// How a recording is played.
+/// Settings of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// No further than this many milliseconds after the beginning.
+    /// Stop this many milliseconds after the beginning.
     pub until: Option<u64>,
-    /// Go on from the replay's own decisions.
+    /// Continue from the replay's own decisions.
     pub closed: bool,
-    /// Objects that take the place of recorded ones from the beginning: other profiles, classes, quotas.
+    /// Objects that replace recorded ones from the beginning: other profiles, classes, quotas.
     pub overlay: Vec<Object>,
 }
 
-/// How much is done for every line.
+/// Whether to take shortcuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Care {
-    /// No more than can change anything.
-    Least,
-    /// Every line is read whole, and the engine hears of each of its writes twice, as on a cluster: what the other is
-    /// held against.
-    Most,
+enum Mode {
+    /// Skips everything that cannot change the result.
+    Fast,
+    /// Parses every line, and shows the engine its own writes on the watch, as a cluster does. Tests compare the two.
+    Thorough,
 }
 
-/// One step of a replay, for whoever looks on.
+/// One step of a replay, for an observer.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// Milliseconds since the recording began.
     pub at: u64,
-    /// What was wished for, in words; empty where nothing was.
+    /// What a user changed, as a sentence; empty if nothing.
     pub what: &'a str,
-    /// What the live engine decided.
+    /// Decisions of the live engine.
     pub live: &'a [Decision],
-    /// Whether the replay decided the same.
+    /// Whether the replay decides the same.
     pub agrees: bool,
-    /// Lines read so far.
+    /// Number of lines read.
     pub lines: u64,
 }
 
-/// Plays a recording.
+/// Replays a recording.
 ///
 /// # Errors
 /// It cannot be read.
@@ -93,7 +93,7 @@ pub fn replay(path: &Path, options: &Options) -> Result<Replay, ReadError> {
     replay_with(path, options, |_, _| {})
 }
 
-/// As [`replay`], and tells `look` of every step, with a way to sample the state then.
+/// As [`replay`], and calls `look` after each step, with a way to sample the state.
 ///
 /// # Errors
 /// As [`replay`].
@@ -102,43 +102,34 @@ pub fn replay_with(
     options: &Options,
     look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
 ) -> Result<Replay, ReadError> {
-    play(path, options, Care::Least, look)
+    Ok(played(path, options, Mode::Fast, look)?.finish(None))
 }
 
-/// As [`replay`], with what the cluster holds in the end.
+/// As [`replay`], and also returns the cluster's objects at the end.
 ///
 /// # Errors
 /// As [`replay`].
 pub fn replay_to_end(path: &Path, options: &Options) -> Result<(Replay, Vec<Object>), ReadError> {
     let mut end = Vec::new();
-    let replay = played(path, options, Care::Least, |_, _| {})?.finish(Some(&mut end));
+    let replay = played(path, options, Mode::Fast, |_, _| {})?.finish(Some(&mut end));
     Ok((replay, end))
-}
-
-fn play(
-    path: &Path,
-    options: &Options,
-    care: Care,
-    look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
-) -> Result<Replay, ReadError> {
-    Ok(played(path, options, care, look)?.finish(None))
 }
 
 fn played<'a>(
     path: &Path,
     options: &'a Options,
-    care: Care,
+    mode: Mode,
     mut look: impl FnMut(&Progress<'_>, &dyn Fn() -> Sample),
 ) -> Result<Player<'a>, ReadError> {
-    let mut player = Player::open(path, options, care)?;
+    let mut player = Player::open(path, options, mode)?;
     while let Some(group) = player.next()? {
         if options.until.is_some_and(|until| group.at > until) {
             break;
         }
         let (at, what, decisions, agrees) = player.play(group)?;
         let progress = Progress { at, what: &what, live: &decisions, agrees, lines: player.lines.count() };
-        let stage = &player.stage;
-        look(&progress, &|| series::sample(stage, at));
+        let cluster = &player.cluster;
+        look(&progress, &|| series::sample(cluster, at));
     }
     Ok(player)
 }
@@ -146,13 +137,13 @@ fn played<'a>(
 struct Player<'a> {
     file: String,
     lines: Feed,
-    /// The first that happened, where it has not been played yet.
+    /// The first event, until it is played.
     first: Option<Group>,
-    truth: Recorded,
-    stage: Stage,
+    truth: RecordedObjects,
+    cluster: ReplayCluster,
     verifier: Verifier,
     options: &'a Options,
-    /// What takes the place of recorded objects, by place.
+    /// Overlay objects by key.
     overlaid: BTreeMap<(Kind, ObjectKey), &'a Object>,
     began: i64,
     last: u64,
@@ -162,30 +153,30 @@ struct Player<'a> {
     inputs: u64,
     gaps: u64,
     corrections: usize,
-    /// When each claim came, and when the live engine served it.
-    came: Lookup<Uid, u64>,
+    /// When each claim was created, and how long the live engine took to serve each.
+    created: Lookup<Uid, u64>,
     served_live: Vec<u64>,
 }
 
 impl<'a> Player<'a> {
-    /// Reads the beginning: everything up to the revision of the last list is how the cluster was found.
-    fn open(path: &Path, options: &'a Options, care: Care) -> Result<Player<'a>, ReadError> {
+    /// Reads the initial state: everything up to the resource version of the last list.
+    fn open(path: &Path, options: &'a Options, mode: Mode) -> Result<Player<'a>, ReadError> {
         let file = path.display().to_string();
         let reader = Reader::open(path)?;
         let header = reader.header().clone();
         let base = header.kinds.values().filter_map(|r| r.parse().ok()).max().unwrap_or(0);
-        let mut lines = Feed::new(reader, care == Care::Most);
-        let mut truth = Recorded::default();
+        let mut lines = Feed::new(reader, mode == Mode::Thorough);
+        let mut truth = RecordedObjects::default();
         let (mut first, mut gaps) = (None, Vec::new());
         while let Some(group) = lines.next()? {
-            let is_object = |line: &Glance| matches!(line, Glance::Line(Line::Obj { .. }));
+            let is_object = |line: &ScannedLine| matches!(line, ScannedLine::Line(Line::Obj { .. }));
             let is_base = group.lines.iter().all(is_object) || group.revision <= base;
             if !is_base {
                 first = Some(group);
                 break;
             }
             for line in group.lines {
-                if let Glance::Line(Line::Gap { at, kind, open, .. }) = &line {
+                if let ScannedLine::Line(Line::Gap { at, kind, open, .. }) = &line {
                     gaps.push((*at, kind.clone(), *open));
                 }
                 truth.take(line).map_err(|why| damaged(&file, &lines, why))?;
@@ -194,7 +185,7 @@ impl<'a> Player<'a> {
         let mut objects = truth.to_objects().map_err(|why| damaged(&file, &lines, why))?;
         for object in &options.overlay {
             let edit = crate::whatif::Edit::Apply(Box::new(object.clone()));
-            // One that cannot be read was refused where it was loaded.
+            // The loader refused unreadable ones.
             let _ = edit.make(&mut objects);
         }
         let config = Config {
@@ -202,16 +193,16 @@ impl<'a> Player<'a> {
             makes_parts: false,
             ..Config::default()
         };
-        let telling = if care == Care::Most { Telling::Twice } else { Telling::Once };
-        let mut stage = Stage::start(objects, config, Time(header.began), telling);
-        stage.latency_ms = options.closed.then_some(LATENCY_MS);
+        let echo = if mode == Mode::Thorough { WatchEcho::On } else { WatchEcho::Off };
+        let mut cluster = ReplayCluster::start(objects, config, Time(header.began), echo);
+        cluster.latency_ms = options.closed.then_some(LATENCY_MS);
         let other_version = header.recorder != env!("CARGO_PKG_VERSION");
         let mut player = Player {
             file,
             lines,
             first,
             truth,
-            stage,
+            cluster,
             verifier: Verifier::new(other_version, header.began),
             options,
             overlaid: options.overlay.iter().map(|o| ((o.kind, crate::world::key_of(o)), o)).collect(),
@@ -223,17 +214,17 @@ impl<'a> Player<'a> {
             inputs: 0,
             gaps: 0,
             corrections: 0,
-            came: Lookup::default(),
+            created: Lookup::default(),
             served_live: Vec::new(),
         };
         for (at, kind, open) in gaps {
             player.lose(at, &kind, open);
         }
-        player.series.push(series::sample(&player.stage, header.from));
+        player.series.push(series::sample(&player.cluster, header.from));
         Ok(player)
     }
 
-    /// What happened next.
+    /// The next event.
     fn next(&mut self) -> Result<Option<Group>, ReadError> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
@@ -243,13 +234,13 @@ impl<'a> Player<'a> {
 
     fn play(&mut self, group: Group) -> Result<(u64, String, Vec<Decision>, bool), ReadError> {
         let at = group.at.max(self.last);
-        self.stage.advance(Time(self.began.saturating_add_unsigned(at)));
+        self.cluster.advance(Time(self.began.saturating_add_unsigned(at)));
         self.sample(at);
         let (mut what, mut decisions, mut agrees) = (String::new(), Vec::new(), true);
-        for glance in group.lines {
-            let line = match glance {
-                Glance::Line(line) => line,
-                Glance::Report(report) => {
+        for scanned in group.lines {
+            let line = match scanned {
+                ScannedLine::Line(line) => line,
+                ScannedLine::EnginePatch(report) => {
                     what = self.report(report, at)?;
                     continue;
                 }
@@ -259,15 +250,15 @@ impl<'a> Player<'a> {
                 Line::Gap { kind, open, .. } => self.lose(at, &kind, open),
                 Line::Ext(outcome) => {
                     if let Some(kind) = find_resource_kind(&outcome.kind) {
-                        let (key, uid) = (self.stage.resource_key(&outcome.resource), outcome.uid.clone());
-                        let (comes, ends, leaves) = (false, false, None);
-                        self.verifier.wished(Wish { at, kind, key, uid, comes, ends, leaves });
-                        self.stage.making.retain(|(_, name), _| **name != *outcome.resource);
-                        self.stage.made(kind, &outcome.resource, &outcome.phase);
+                        let (key, uid) = (self.cluster.resource_key(&outcome.resource), outcome.uid.clone());
+                        let (is_new, is_deletion, leaves) = (false, false, None);
+                        self.verifier.changed(UserChange { at, kind, key, uid, is_new, is_deletion, leaves });
+                        self.cluster.making.retain(|(_, name), _| **name != *outcome.resource);
+                        self.cluster.made(kind, &outcome.resource, &outcome.phase);
                     }
                     let took = outcome.took_ms.and_then(|ms| i64::try_from(ms).ok());
-                    // The latest is the best guess at the next.
-                    self.stage.latency_ms = self.stage.latency_ms.map(|known| took.unwrap_or(known));
+                    // The last duration predicts the next one.
+                    self.cluster.latency_ms = self.cluster.latency_ms.map(|known| took.unwrap_or(known));
                 }
                 Line::Dec(decision) => {
                     self.note_served(&decision);
@@ -285,11 +276,11 @@ impl<'a> Player<'a> {
         self.verifier.gap(at, kind, open);
     }
 
-    /// Looks at the state about sixty times: the stretch between two looks doubles whenever there are twice as many.
+    /// Takes about sixty samples: when there are twice as many, it drops every other one and doubles the interval.
     fn sample(&mut self, at: u64) {
         let due = self.series.last().is_none_or(|last| at >= last.at + self.interval.max(1));
         if at > self.last && due {
-            self.series.push(series::sample(&self.stage, at));
+            self.series.push(series::sample(&self.cluster, at));
             if self.series.len() as u64 > 2 * SAMPLES {
                 let mut keep = false;
                 self.series.retain(|_| {
@@ -302,9 +293,9 @@ impl<'a> Player<'a> {
         self.last = at;
     }
 
-    /// A change of what the engine writes; mostly it is only kept.
-    fn report(&mut self, report: Report, at: u64) -> Result<String, ReadError> {
-        let noted = self.truth.note(&report);
+    /// Applies an engine patch, in most cases without looking at the object.
+    fn report(&mut self, report: EnginePatch, at: u64) -> Result<String, ReadError> {
+        let noted = self.truth.apply_engine_patch(&report);
         if noted.map_err(|why| damaged(&self.file, &self.lines, why))? {
             self.events += 1;
             return Ok(String::new());
@@ -315,73 +306,82 @@ impl<'a> Player<'a> {
 
     fn change(&mut self, change: Change, at: u64) -> Result<String, ReadError> {
         self.events += 1;
-        let is_report = input::is_report(&change);
-        let followed = self.truth.follow(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
-        let Followed { kind, key, old, new } = followed;
+        let is_engine_patch = user_changes::is_engine_patch(&change);
+        let followed = self.truth.apply(change).map_err(|why| damaged(&self.file, &self.lines, why))?;
+        let AppliedChange { kind, key, old, new } = followed;
         let uid = new.as_ref().or(old.as_ref()).and_then(|o| o.pointer("/metadata/uid")?.as_str());
         let uid = uid.unwrap_or_default().to_owned();
-        let leaves = match (kind, self.stage.verdict(&Uid::from(uid.as_str()))) {
+        let leaves = match (kind, self.cluster.verdict(&Uid::from(uid.as_str()))) {
             (Kind::Claim(_), Some(Verdict::Bind { resource })) => Some(resource),
             _ => None,
         };
         let is_overlaid = !self.overlaid.is_empty() && self.overlaid.contains_key(&(kind, key.clone()));
-        let wish = match (old, new) {
-            // What takes the place of a recorded object is not undone by what is recorded of it.
-            _ if is_report || is_overlaid => None,
+        let change = match (old, new) {
+            // Recorded changes do not undo the overlay.
+            _ if is_engine_patch || is_overlaid => None,
             (None, None) => None,
             (Some(old), None) => self.gone(kind, &key, &old),
-            (None, Some(new)) => arrive(&mut self.stage, &mut self.came, kind, new, at),
+            (None, Some(new)) => arrive(&mut self.cluster, &mut self.created, kind, new, at),
             (Some(old), Some(new)) => {
-                let is_doomed = input::is_deleting(&new) && !input::is_deleting(&old);
-                // Its own engine reclaims, or does not, where the replay goes on from its own decisions.
+                let is_doomed = user_changes::is_deleting(&new) && !user_changes::is_deleting(&old);
+                // In closed mode, the replay's engine decides about reclaiming.
                 let is_asked = is_doomed && !self.is_left_to_engine(kind, &old);
-                edited(&mut self.stage, kind, &key, old, new, is_asked)
+                edited(&mut self.cluster, kind, &key, old, new, is_asked)
             }
         };
-        let Some(what) = wish else { return Ok(String::new()) };
+        let Some(what) = change else { return Ok(String::new()) };
         let name = format!("{} {}/{}", kind.name(), key.namespace, key.name);
         self.inputs += 1;
-        let ends = matches!(what, "is gone" | "is to be deleted");
-        let leaves = leaves.filter(|_| ends);
-        self.verifier.wished(Wish { at, kind, key, uid, comes: what == "comes", ends, leaves });
+        let is_deletion = matches!(what, "is deleted" | "is being deleted");
+        let leaves = leaves.filter(|_| is_deletion);
+        self.verifier.changed(UserChange {
+            at,
+            kind,
+            key,
+            uid,
+            is_new: what == "is created",
+            is_deletion,
+            leaves,
+        });
         Ok(format!("{name} {what}"))
     }
 
     fn gone(&mut self, kind: Kind, key: &ObjectKey, old: &Value) -> Option<&'static str> {
-        self.stage.world.get(kind, key)?;
+        self.cluster.world.get(kind, key)?;
         match self.ending(kind, old) {
-            Ending::Forced => self.stage.remove(kind, key),
+            Ending::Forced => self.cluster.remove(kind, key),
             Ending::Reclaimed if self.options.closed => return None,
-            Ending::Requested | Ending::Reclaimed => self.stage.release(kind, key),
+            Ending::Requested | Ending::Reclaimed => self.cluster.release(kind, key),
         }
-        Some("is gone")
+        Some("is deleted")
     }
 
-    /// Why a recorded object goes.
+    /// Why a recorded object was deleted.
     fn ending(&self, kind: Kind, old: &Value) -> Ending {
         let Kind::Resource(ty) = kind else { return Ending::Requested };
-        input::ending(kind, old, |key, uid| {
+        user_changes::ending(kind, old, |key, uid| {
             let claim = self.truth.get(Kind::Claim(ty), key);
             claim.is_some_and(|c| {
-                c.pointer("/metadata/uid").is_some_and(|known| known == uid) && !input::is_deleting(&c)
+                c.pointer("/metadata/uid").is_some_and(|known| known == uid) && !user_changes::is_deleting(&c)
             })
         })
     }
 
-    /// Whether a recorded deletion was the live engine's own, and this one decides for itself.
+    /// Whether the live engine requested a deletion that the replay's engine decides itself.
     fn is_left_to_engine(&self, kind: Kind, old: &Value) -> bool {
         self.options.closed && self.ending(kind, old) == Ending::Reclaimed
     }
 
     fn note_served(&mut self, decision: &Decision) {
-        if let (Verdict::Bind { .. }, Some(came)) = (&decision.verdict, self.came.get(decision.uid.as_str()))
+        if let (Verdict::Bind { .. }, Some(created)) =
+            (&decision.verdict, self.created.get(decision.uid.as_str()))
         {
-            self.served_live.push(decision.at.saturating_sub(*came));
+            self.served_live.push(decision.at.saturating_sub(*created));
         }
     }
 
     fn decided(&mut self, live: &Decision) -> bool {
-        let played = Played { stage: &self.stage, truth: &self.truth, came: &self.came };
+        let played = Played { cluster: &self.cluster, truth: &self.truth, created: &self.created };
         let agrees = self.verifier.check(live, played);
         let is_bind =
             matches!(live.verdict, Verdict::Bind { .. } | Verdict::Provision { .. } | Verdict::Lost { .. });
@@ -391,8 +391,8 @@ impl<'a> Player<'a> {
         agrees
     }
 
-    /// Sets the cluster right about one claim, and lets a new engine go on from there. Whoever held, in the replay or
-    /// really, a resource that is set right is set right too: nobody must find its resource taken from under it.
+    /// Makes the cluster agree with the recording about one claim, and starts a new engine on it. Includes all claims that
+    /// hold an affected resource in the replay or the recording, so that none loses its resource to the correction.
     fn correct(&mut self, live: &Decision) {
         self.corrections += 1;
         let Some(ty) = TypeId::all().find(|ty| ty.rules().claim == live.kind) else { return };
@@ -405,70 +405,71 @@ impl<'a> Player<'a> {
             for key in self.held_by(ty, &uid) {
                 if resources.insert(key.clone()) {
                     open.extend(self.holders_of(ty, &key));
-                    self.set_right(Kind::Resource(ty), &key);
+                    self.restore_recorded(Kind::Resource(ty), &key);
                 }
             }
         }
         let of_claims =
             |object: &&Object| object.metadata.uid.as_ref().is_some_and(|uid| claims.contains(uid));
-        let claimed = self.stage.world.objects().filter(|o| o.kind == Kind::Claim(ty));
+        let claimed = self.cluster.world.objects().filter(|o| o.kind == Kind::Claim(ty));
         let keys: Vec<ObjectKey> = claimed.filter(of_claims).map(crate::world::key_of).collect();
-        keys.iter().for_each(|key| self.set_right(Kind::Claim(ty), key));
-        self.stage.restart();
+        keys.iter().for_each(|key| self.restore_recorded(Kind::Claim(ty), key));
+        self.cluster.restart();
     }
 
-    /// The resources that name a claim, in the replay or in the recording.
+    /// Resources that reference a claim, in the replay or the recording.
     fn held_by(&self, ty: TypeId, uid: &str) -> Vec<ObjectKey> {
-        let simulated = self.stage.world.objects().filter(|o| o.kind == Kind::Resource(ty));
-        let simulated = simulated.filter(|o| stage::holders(o).contains(uid)).map(crate::world::key_of);
+        let simulated = self.cluster.world.objects().filter(|o| o.kind == Kind::Resource(ty));
+        let simulated = simulated.filter(|o| cluster::holders(o).contains(uid)).map(crate::world::key_of);
         let recorded = self.truth.mentioning(Kind::Resource(ty), uid).filter(|(_, value)| names(value, uid));
         simulated.chain(recorded.map(|(key, _)| key)).collect()
     }
 
-    /// Whom a resource names, in the replay or in the recording.
+    /// UIDs of the claims that a resource references, in the replay or the recording.
     fn holders_of(&self, ty: TypeId, key: &ObjectKey) -> Vec<String> {
-        let simulated = self.stage.world.get(Kind::Resource(ty), key).map(stage::holders).unwrap_or_default();
+        let simulated =
+            self.cluster.world.get(Kind::Resource(ty), key).map(cluster::holders).unwrap_or_default();
         let recorded = self.truth.get(Kind::Resource(ty), key);
         let recorded = recorded.iter().flat_map(uids).map(str::to_owned);
         simulated.into_iter().chain(recorded).collect()
     }
 
-    /// As it was recorded, or gone; without a word to the engine, which is started anew after.
-    fn set_right(&mut self, kind: Kind, key: &ObjectKey) {
-        self.stage.forget_waiting(kind, key);
+    /// Restores an object as recorded, or removes it, without an event: a new engine starts afterwards.
+    fn restore_recorded(&mut self, kind: Kind, key: &ObjectKey) {
+        self.cluster.forget_waiting(kind, key);
         match self.truth.get(kind, key).and_then(|value| into_object(kind, value).ok()) {
             Some(object) => {
                 let overlay = self.overlaid.get(&(kind, key.clone())).copied();
-                drop(self.stage.world.put(overlay.map_or(object.clone(), |new| overlaid(object, new))));
+                drop(self.cluster.world.put(overlay.map_or(object.clone(), |new| overlaid(object, new))));
             }
-            // Nobody recorded it: it is the caller's.
+            // Only in the overlay.
             None if self.overlaid.contains_key(&(kind, key.clone())) => {}
             None => {
-                let _ = self.stage.world.edit(kind, key, |o| o.metadata.finalizers = None);
-                let _ = self.stage.world.delete(kind, key);
+                let _ = self.cluster.world.edit(kind, key, |o| o.metadata.finalizers = None);
+                let _ = self.cluster.world.delete(kind, key);
             }
         }
     }
 
-    /// Holds the end against the recorded one, and keeps what the cluster then holds where somebody wants it.
+    /// Compares the end with the recording's, and returns the cluster's objects if the caller wants them.
     fn finish(mut self, end: Option<&mut Vec<Object>>) -> Replay {
-        self.series.push(series::sample(&self.stage, self.last));
+        self.series.push(series::sample(&self.cluster, self.last));
         let live: BTreeMap<Uid, Verdict> = self.truth_at_end();
-        for claim in self.stage.engine.state().claims() {
+        for claim in self.cluster.engine.state().claims() {
             let live = live.get(&claim.meta.uid);
-            let played = Played { stage: &self.stage, truth: &self.truth, came: &self.came };
+            let played = Played { cluster: &self.cluster, truth: &self.truth, created: &self.created };
             self.verifier.check_end(claim, live, played, self.last);
         }
-        // What is not asked again makes room for the plan.
-        self.truth = Recorded::default();
+        // Free memory for the plan.
+        self.truth = RecordedObjects::default();
         let waiting = Waiting {
             simulated: Percentiles::of(self.served()),
             live: Percentiles::of(std::mem::take(&mut self.served_live)),
         };
         let (agreement, divergences) = self.verifier.finish();
-        let writes = self.stage.writes;
+        let writes = self.cluster.writes;
         let feed = &self.lines;
-        let plan = self.stage.plan(end);
+        let plan = self.cluster.plan(end);
         Replay {
             api_version: API_VERSION,
             kind: "Replay",
@@ -488,17 +489,17 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// How long each claim that came during the replay waited for its resource.
+    /// How long each claim that was created during the replay waited for its resource.
     fn served(&self) -> Vec<u64> {
-        let bound = self.stage.decided.sorted().into_iter().filter_map(|(uid, decided)| {
-            let came = self.came.get(uid)?;
+        let bound = self.cluster.decided.sorted().into_iter().filter_map(|(uid, decided)| {
+            let created = self.created.get(uid)?;
             let (_, at) = decided.iter().find(|(verdict, _)| matches!(verdict, Verdict::Bind { .. }))?;
-            Some(elapsed(*at, self.began).saturating_sub(*came))
+            Some(elapsed(*at, self.began).saturating_sub(*created))
         });
         bound.collect()
     }
 
-    /// How each claim stands in the recording at its end, as far as it is served.
+    /// The resource of each claim at the end of the recording.
     fn truth_at_end(&self) -> BTreeMap<Uid, Verdict> {
         let mut found = BTreeMap::new();
         let kinds = TypeId::all().map(Kind::Resource);
@@ -512,61 +513,61 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Somebody made an object; nothing where it was the live engine.
+/// Creates an object, unless the live engine provisioned it.
 fn arrive(
-    stage: &mut Stage,
-    came: &mut Lookup<Uid, u64>,
+    cluster: &mut ReplayCluster,
+    created: &mut Lookup<Uid, u64>,
     kind: Kind,
     new: Value,
     at: u64,
 ) -> Option<&'static str> {
-    if input::is_made(kind, &new) {
+    if user_changes::is_made(kind, &new) {
         return None;
     }
-    let object = into_object(kind, input::wishes(kind, new)).ok()?;
+    let object = into_object(kind, user_changes::user_part(kind, new)).ok()?;
     if let (Kind::Claim(_), Some(uid)) = (kind, &object.metadata.uid) {
-        came.insert(Uid::from(uid.as_str()), at);
+        created.insert(Uid::from(uid.as_str()), at);
     }
-    stage.put(object);
-    Some("comes")
+    cluster.put(object);
+    Some("is created")
 }
 
-/// Somebody changed an object; `is_doomed` where its deletion was asked for with it.
+/// Applies users' edits of an object; `is_doomed` if its deletion was requested.
 fn edited(
-    stage: &mut Stage,
+    cluster: &mut ReplayCluster,
     kind: Kind,
     key: &ObjectKey,
     old: Value,
     new: Value,
     is_doomed: bool,
 ) -> Option<&'static str> {
-    let mut wished = None;
-    let (mut was, mut is) = (input::wishes(kind, old), input::wishes(kind, new));
-    for wishes in [&mut was, &mut is] {
-        if let Some(metadata) = wishes.get_mut("metadata").and_then(Value::as_object_mut) {
+    let mut changed = None;
+    let (mut was, mut is) = (user_changes::user_part(kind, old), user_changes::user_part(kind, new));
+    for part in [&mut was, &mut is] {
+        if let Some(metadata) = part.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("deletionTimestamp");
         }
     }
     if was != is {
         let object = into_object(kind, is).ok()?;
-        stage.edit(kind, key, |known| input::wish(known, &object));
-        wished = Some("is edited");
+        cluster.edit(kind, key, |known| user_changes::apply(known, &object));
+        changed = Some("is edited");
     }
     if is_doomed {
-        stage.delete(kind, key);
-        wished = Some("is to be deleted");
+        cluster.delete(kind, key);
+        changed = Some("is being deleted");
     }
-    wished
+    changed
 }
 
-/// A recorded object with another in its place: what the cluster wrote of it stays.
+/// Applies an overlay object to a recorded one, keeping what the cluster wrote.
 fn overlaid(recorded: Object, new: &Object) -> Object {
     let mut one = vec![recorded];
     let _ = crate::whatif::Edit::Apply(Box::new(new.clone())).make(&mut one);
     one.swap_remove(0)
 }
 
-/// The UIDs that a recorded resource names.
+/// UIDs in a recorded resource's references.
 fn uids(resource: &Value) -> impl Iterator<Item = &str> {
     let refs = resource.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
     refs.filter_map(|r| r.get("uid")?.as_str())

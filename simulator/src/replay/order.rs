@@ -1,28 +1,28 @@
-//! The order in which things happened. Kinds are watched side by side, so a recording may have a binding before the
-//! claim that it is of; the API's revisions say which came first. Only a short stretch is held back to be sorted.
+//! Restores the order of events. Each kind has its own watch, so a recording may contain a binding before its claim; the
+//! API's resource versions show the order. Only a short stretch is held back for sorting.
 
-use crate::record::{Glance, Line, ReadError, Reader};
+use crate::record::{Line, ReadError, Reader, ScannedLine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How far apart two watches may run, in milliseconds.
+/// How far two watches may be apart, in milliseconds.
 const SKEW_MS: u64 = 3_000;
 
-/// A change with what was read off it, or a line that stands alone.
+/// A change with the decisions derived from it, or a line that stands alone.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The revision by which it is sorted; that of its neighbour where it has none of its own.
+    /// The resource version to sort by; that of its neighbour if it has none.
     pub revision: u64,
     pub at: u64,
-    pub lines: Vec<Glance>,
-    /// How many lines had been read when it was its turn.
+    pub lines: Vec<ScannedLine>,
+    /// Number of lines read when it was returned.
     pub count: u64,
 }
 
-/// Lines in the order of revisions.
+/// Lines sorted by resource version.
 pub(super) struct Ordered {
     reader: Reader,
-    /// Whether every line is read whole.
+    /// Whether to parse every line.
     whole: bool,
     held: BTreeMap<(u64, u64), Group>,
     open: Option<Group>,
@@ -38,19 +38,19 @@ impl Ordered {
         Ordered { reader, whole, held, open: None, newest: 0, revision: 0, number: 0, ended: false }
     }
 
-    /// Whether the file stops without its end; known after the last group.
+    /// Whether the file stops without its end line; known after the last group.
     pub fn was_interrupted(&self) -> bool {
         self.reader.was_interrupted()
     }
 
-    fn next_line(&mut self) -> Result<Option<Glance>, ReadError> {
+    fn next_line(&mut self) -> Result<Option<ScannedLine>, ReadError> {
         match self.whole {
-            true => self.reader.next_line().map(|line| line.map(Glance::Line)),
-            false => self.reader.next_glance(),
+            true => self.reader.next_line().map(|line| line.map(ScannedLine::Line)),
+            false => self.reader.next_scanned(),
         }
     }
 
-    /// The next group; nothing after the last.
+    /// The next group; `None` after the last.
     pub fn next(&mut self) -> Result<Option<Group>, ReadError> {
         loop {
             let ripe =
@@ -72,11 +72,11 @@ impl Ordered {
         }
     }
 
-    fn take(&mut self, line: Glance) {
+    fn take(&mut self, line: ScannedLine) {
         let at = line.at().unwrap_or(self.newest);
         self.newest = self.newest.max(at);
         match (&line, &mut self.open) {
-            (Glance::Line(Line::Dec(_) | Line::Ext(_)), Some(open)) => open.lines.push(line),
+            (ScannedLine::Line(Line::Dec(_) | Line::Ext(_)), Some(open)) => open.lines.push(line),
             _ => {
                 self.close();
                 self.revision = revision(&line).unwrap_or(self.revision);
@@ -93,11 +93,11 @@ impl Ordered {
     }
 }
 
-fn revision(line: &Glance) -> Option<u64> {
+fn revision(line: &ScannedLine) -> Option<u64> {
     let change = match line {
-        Glance::Report(report) => return report.revision,
-        Glance::Line(Line::Ev(change)) => change,
-        Glance::Line(_) => return None,
+        ScannedLine::EnginePatch(report) => return report.revision,
+        ScannedLine::Line(Line::Ev(change)) => change,
+        ScannedLine::Line(_) => return None,
     };
     if change.gone {
         return change.rev;

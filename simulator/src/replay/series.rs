@@ -1,14 +1,13 @@
-//! The state over time, looked at so many times between the beginning and the end.
+//! Samples the state over time.
 
+use super::cluster::ReplayCluster;
 use super::document::Sample;
-use super::stage::Stage;
 use conductor::engine::Stand;
 use conductor::model::{Kind, Lookup, Object, ObjectKey, Quantity};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The resources that are held, and all, by class, kept with every change: looking at all of them each time would
-/// take longer than what happens in between.
+/// Held and all resources by class, updated with every change: counting them for each sample would dominate the replay.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     known: Lookup<(Kind, ObjectKey), (String, bool)>,
@@ -16,7 +15,7 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
-    /// An object is there, new or changed.
+    /// Notes a new or changed object.
     pub fn see(&mut self, object: &Object) {
         let Kind::Resource(_) = object.kind else { return };
         let class = object.body.pointer("/spec/class").and_then(Value::as_str).unwrap_or_default();
@@ -30,7 +29,7 @@ impl Holdings {
         self.known.insert((object.kind, key), (class.to_owned(), is_held));
     }
 
-    /// A resource that is there is held, or no longer.
+    /// Notes that a resource is held, or no longer.
     pub fn hold(&mut self, kind: Kind, key: &ObjectKey, is_held: bool) {
         let Some((class, was_held)) = self.known.get_mut(&(kind, key.clone())) else { return };
         if let Some(figures) = self.classes.get_mut(class) {
@@ -40,7 +39,7 @@ impl Holdings {
         *was_held = is_held;
     }
 
-    /// An object is gone.
+    /// Notes a deletion.
     pub fn forget(&mut self, kind: Kind, key: &ObjectKey) {
         let Kind::Resource(_) = kind else { return };
         let Some((class, was_held)) = self.known.remove(&(kind, key.clone())) else { return };
@@ -54,10 +53,10 @@ impl Holdings {
     }
 }
 
-/// The state now.
-pub(super) fn sample(stage: &Stage, at: u64) -> Sample {
-    let mut sample = Sample { at, classes: stage.holdings.classes.clone(), ..Sample::default() };
-    for (stand, count) in stage.engine.count_claims() {
+/// Samples the state.
+pub(super) fn sample(cluster: &ReplayCluster, at: u64) -> Sample {
+    let mut sample = Sample { at, classes: cluster.holdings.classes.clone(), ..Sample::default() };
+    for (stand, count) in cluster.engine.count_claims() {
         match stand {
             Stand::Bound | Stand::Unmanaged => sample.bound += count,
             Stand::Provisioning => sample.provisioning += count,
@@ -69,13 +68,13 @@ pub(super) fn sample(stage: &Stage, at: u64) -> Sample {
             Stand::Leaving => {}
         }
     }
-    for quota in [Kind::Quota, Kind::ClusterQuota].into_iter().flat_map(|kind| stage.world.of(kind)) {
+    for quota in [Kind::Quota, Kind::ClusterQuota].into_iter().flat_map(|kind| cluster.world.of(kind)) {
         sample.quotas.insert(crate::world::key_of(quota).to_string(), used(quota));
     }
     sample
 }
 
-/// How far a quota is used, in per cent of its tightest limit, by what the engine wrote in its status.
+/// Use of a quota in per cent of its tightest limit, from the status that the engine wrote.
 fn used(quota: &Object) -> u64 {
     let list = |pointer: &str| quota.body.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     let shares = list("/spec/limits").zip(list("/status/used")).flat_map(|(limit, used)| {

@@ -1,8 +1,8 @@
-//! What is left out of a replay to make it fast changes nothing of it.
+//! The fast mode of a replay gives the same result as the thorough one.
 
-use super::{Care, Options, Replay, play};
-use crate::lab::Lab;
-use crate::record::{Line, Reader, Recorder, Redaction, Subject, Verdict, Writer};
+use super::{Mode, Options, Replay};
+use crate::harness::Harness;
+use crate::record::{Line, Reader, Recorder, RecordingInfo, Redaction, Verdict, Writer};
 use crate::world::World;
 use conductor::engine::Config;
 use conductor::model::{Kind, Object, ObjectKey, Time, TypeId};
@@ -16,7 +16,7 @@ const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 const SYSTEM: &str = "conductor-system";
 const BEGAN: i64 = 1_704_300_000_000;
 
-/// What happens to the cluster that is recorded.
+/// A step in the history of the recorded cluster.
 #[derive(Clone, Debug)]
 enum Step {
     Claim { name: u8, gib: u8, names: Option<u8> },
@@ -65,17 +65,17 @@ fn database_key(name: u8) -> ObjectKey {
     ObjectKey::new(SYSTEM, format!("db-{name}"))
 }
 
-fn make(lab: &mut Lab, step: &Step) {
+fn make(harness: &mut Harness, step: &Step) {
     let (claims, databases) = (Kind::Claim(TYPE), Kind::Resource(TYPE));
     match step {
-        Step::Claim { name, .. } if lab.world.get(claims, &claim_key(*name)).is_some() => {}
+        Step::Claim { name, .. } if harness.world.get(claims, &claim_key(*name)).is_some() => {}
         Step::Claim { name, gib, names } => {
             let mut spec =
                 json!({"engine": "postgresql", "resources": {"requests": {"storage": format!("{gib}Gi")}}});
             if let Some(names) = names {
                 spec["resourceName"] = json!(format!("db-{names}"));
             }
-            lab.put(object(claims, "team", &claim_key(*name).name, json!({"spec": spec})));
+            harness.put(object(claims, "team", &claim_key(*name).name, json!({"spec": spec})));
         }
         Step::Database { name, gib, slots, keeps_for, policy } => {
             let refs: Vec<Value> = keeps_for
@@ -87,18 +87,18 @@ fn make(lab: &mut Lab, step: &Step) {
                 "engine": "postgresql", "version": "16.2", "capacity": {"storage": format!("{gib}Gi")},
                 "sharing": {"maxClaims": slots}, "claimRefs": refs, "reclaimPolicy": policy,
             });
-            if lab.world.get(databases, &database_key(*name)).is_none() {
-                lab.put(object(databases, SYSTEM, &database_key(*name).name, json!({"spec": spec})));
+            if harness.world.get(databases, &database_key(*name)).is_none() {
+                harness.put(object(databases, SYSTEM, &database_key(*name).name, json!({"spec": spec})));
             }
         }
-        Step::DeleteClaim(name) => lab.delete(claims, &claim_key(*name)),
-        Step::DeleteDatabase(name) => lab.delete(databases, &database_key(*name)),
-        Step::Label { name } => lab.edit(claims, &claim_key(*name), |claim| {
+        Step::DeleteClaim(name) => harness.delete(claims, &claim_key(*name)),
+        Step::DeleteDatabase(name) => harness.delete(databases, &database_key(*name)),
+        Step::Label { name } => harness.edit(claims, &claim_key(*name), |claim| {
             claim.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
         }),
         Step::Quota(most) => {
             let body = json!({"spec": {"limits": [{"claims": most}]}});
-            lab.put(object(Kind::Quota, "team", "quota", body));
+            harness.put(object(Kind::Quota, "team", "quota", body));
         }
         Step::Class { gib } => {
             let mut class = object(
@@ -111,17 +111,17 @@ fn make(lab: &mut Lab, step: &Step) {
             );
             let is_default = ("conductor.io/is-default-class".to_owned(), "true".to_owned());
             class.metadata.annotations = Some([is_default].into());
-            lab.put(class);
+            harness.put(class);
         }
-        Step::Pass(ms) => lab.advance(i64::from(*ms)),
+        Step::Pass(ms) => harness.advance(i64::from(*ms)),
     }
 }
 
-/// A history that was played by a live engine, as a recorder of its watch would have it.
+/// Records a history as a live engine handles it.
 fn record(path: &Path, steps: &[Step]) {
     let config = Config { makes_parts: false, ..Config::default() };
-    let mut lab = Lab::start(World::new(), config, Time(BEGAN));
-    let subject = Subject {
+    let mut harness = Harness::start(World::new(), config, Time(BEGAN));
+    let subject = RecordingInfo {
         began: BEGAN,
         system_namespace: SYSTEM.to_owned(),
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
@@ -130,16 +130,16 @@ fn record(path: &Path, steps: &[Step]) {
     let mut recorder = Recorder::new(file, subject, Redaction::fields_only());
     recorder.begin().expect("it is written");
     for step in steps {
-        make(&mut lab, step);
-        let at = u64::try_from(lab.now().0 - BEGAN).expect("time goes on");
-        for event in lab.take_shown() {
+        make(&mut harness, step);
+        let at = u64::try_from(harness.now().0 - BEGAN).expect("time goes on");
+        for event in harness.take_shown() {
             recorder.take(event, at).expect("it is written");
         }
     }
     recorder.finish(1_000_000).expect("it is written");
 }
 
-/// The recording with other decisions, so that the replay must set itself right.
+/// Falsifies the decisions of a recording, so that the replay must correct itself.
 fn falsify(from: &Path, to: &Path) {
     let mut reader = Reader::open(from).expect("our own");
     let mut writer = Writer::new(File::create(to).expect("a file can be made"));
@@ -158,28 +158,28 @@ fn falsify(from: &Path, to: &Path) {
     }
 }
 
-fn played(path: &Path, closed: bool, care: Care) -> (Replay, Vec<String>) {
+fn played(path: &Path, closed: bool, mode: Mode) -> (Replay, Vec<String>) {
     let options = Options { closed, ..Options::default() };
-    let mut told = Vec::new();
-    let replay = play(path, &options, care, |progress, sample| {
-        told.push(format!("{} {} {} {:?}", progress.at, progress.what, progress.agrees, sample()));
+    let mut steps = Vec::new();
+    let player = super::played(path, &options, mode, |progress, sample| {
+        steps.push(format!("{} {} {} {:?}", progress.at, progress.what, progress.agrees, sample()));
     });
-    (replay.expect("our own recording"), told)
+    (player.expect("our own recording").finish(None), steps)
 }
 
 #[test]
-fn whoever_looks_on_is_told_of_everything_that_happens_from_the_first_on() {
+fn an_observer_sees_every_change_from_the_first_on() {
     let (path, _) = paths("first");
     let claim = |name| Step::Claim { name, gib: 1, names: None };
     record(&path, &[claim(0), Step::Pass(1_000), claim(1)]);
-    let (replay, _) = played(&path, false, Care::Least);
-    let mut told = Vec::new();
+    let (replay, _) = played(&path, false, Mode::Fast);
+    let mut changes = Vec::new();
     let look = |progress: &super::Progress<'_>, _: &dyn Fn() -> super::Sample| {
-        told.extend(Some(progress.what.to_owned()).filter(|what| !what.is_empty()));
+        changes.extend(Some(progress.what.to_owned()).filter(|what| !what.is_empty()));
     };
-    play(&path, &Options::default(), Care::Least, look).expect("our own recording");
-    let comes = |name: u8| format!("RelationalDatabaseClaim {} comes", claim_key(name));
-    assert_eq!(told, [comes(0), comes(1)]);
+    super::replay_with(&path, &Options::default(), look).expect("our own recording");
+    let created = |name: u8| format!("RelationalDatabaseClaim {} is created", claim_key(name));
+    assert_eq!(changes, [created(0), created(1)]);
     assert_eq!(replay.inputs, 2);
 }
 
@@ -193,15 +193,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn a_fast_replay_is_the_same_as_a_careful_one(steps in steps(), closed in any::<bool>()) {
+    fn a_fast_replay_equals_a_thorough_one(steps in steps(), closed in any::<bool>()) {
         let (path, falsified) = paths("replay");
         record(&path, &steps);
         falsify(&path, &falsified);
         for path in [&path, &falsified] {
-            let (fast, told) = played(path, closed, Care::Least);
-            let (careful, told_carefully) = played(path, closed, Care::Most);
-            prop_assert_eq!(told, told_carefully);
-            prop_assert_eq!(fast, careful);
+            let (fast, steps) = played(path, closed, Mode::Fast);
+            let (thorough, all_steps) = played(path, closed, Mode::Thorough);
+            prop_assert_eq!(steps, all_steps);
+            prop_assert_eq!(fast, thorough);
         }
     }
 }

@@ -1,58 +1,58 @@
-//! The live engine's decisions held against the replay's: which agree, and what explains those that do not.
+//! Compares the live engine's decisions with the replay's, and explains the differences.
 
-use super::causes::{Case, InFlight, RACE_MS, SLOW_MS, Wish, contradiction};
+use super::causes::{Case, InFlight, RACE_MS, SLOW_MS, UserChange, contradiction};
+use super::cluster::ReplayCluster;
 use super::document::{Agreement, Divergence, Explanation};
-use super::stage::Stage;
-use super::trial::Trial;
-use crate::record::{Decision, Recorded, Verdict};
+use super::preference::PreferenceCheck;
+use crate::record::{Decision, RecordedObjects, Verdict};
 use conductor::model::{Claim, Lookup, Name, ObjectKey, Time, TypeId, Uid};
 use conductor::scheduler::{lacks, prepare};
 use std::collections::BTreeMap;
 
-/// The live engine's writes of so late in a recording may not be in it.
+/// Writes of the live engine this close to the end may be missing from the recording.
 const UNFINISHED_MS: u64 = 5_000;
-/// Divergences beyond this are counted and not kept.
-const TOLD_MAX: usize = 10_000;
+/// Maximum number of divergences listed; the rest is counted.
+const DIVERGENCES_MAX: usize = 10_000;
 
-/// Keeps count.
+/// Compares and counts decisions.
 #[derive(Default)]
 pub(super) struct Verifier {
     pub agreement: Agreement,
     pub divergences: Vec<Divergence>,
-    /// How many of the replay's decisions about each claim have been matched.
+    /// Number of the replay's decisions matched so far, by claim.
     matched: Lookup<Uid, usize>,
     flight: InFlight,
-    /// Divergences that are explained where another claim turns out to have taken the resource.
+    /// Divergences that a later binding may still explain.
     open: Vec<Open>,
-    /// Watches that are lost: since when, by kind.
+    /// Lost watches by kind, with their start.
     lost: BTreeMap<String, u64>,
-    /// Stretches that a lost watch of a kind leaves in the dark.
+    /// Start, end and kind of past gaps.
     gaps: Vec<(u64, u64, String)>,
     /// Whether another version recorded.
     other_version: bool,
-    /// When the recording began, in milliseconds since the Unix epoch.
+    /// Start of the recording, in milliseconds since the Unix epoch.
     began: i64,
 }
 
-/// What a decision is held against.
+/// What decisions are compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Played<'a> {
-    pub stage: &'a Stage,
-    pub truth: &'a Recorded,
-    /// When each claim came.
-    pub came: &'a Lookup<Uid, u64>,
+    pub cluster: &'a ReplayCluster,
+    pub truth: &'a RecordedObjects,
+    /// When each claim was created.
+    pub created: &'a Lookup<Uid, u64>,
 }
 
-/// A divergence that nothing explains yet.
+/// A divergence without explanation so far.
 struct Open {
-    /// Where it is among the divergences; absent where it was only counted.
+    /// Its index among the divergences, if it is listed.
     index: Option<usize>,
     at: u64,
     claim: Claim,
-    /// What the replay's engine gave the claim.
+    /// The resource that the replay's engine bound.
     resource: String,
-    /// Asks the rules again, where the live engine gave the claim another.
-    trial: Option<Trial>,
+    /// Compares it with the live engine's choice.
+    preference: Option<PreferenceCheck>,
 }
 
 impl Verifier {
@@ -60,13 +60,13 @@ impl Verifier {
         Verifier { other_version, began, ..Verifier::default() }
     }
 
-    /// Something changed that the engine does not decide.
-    pub fn wished(&mut self, wish: Wish) {
-        self.flight.wished(wish);
+    /// Notes a change that the engine did not make.
+    pub fn changed(&mut self, change: UserChange) {
+        self.flight.changed(change);
     }
 
-    /// A watch was lost, or, where it is not `open`, is there again. What a list after it brings came in an order that
-    /// nobody knows, as in a race; everything later is decided from what the recording has too, and no longer excused.
+    /// Notes that a watch was lost (`open`) or resumed. The order of the missed events is unknown, as in a race; later
+    /// decisions are based on recorded events again and not excused.
     pub fn gap(&mut self, at: u64, kind: &str, open: bool) {
         match open {
             true => drop(self.lost.entry(kind.to_owned()).or_insert(at)),
@@ -77,9 +77,9 @@ impl Verifier {
         }
     }
 
-    /// Since when a watch was lost at that time, if one was whose objects a decision about this claim could depend on.
-    fn lost_at(&self, at: u64, about: &About<'_>, stage: &Stage) -> Option<u64> {
-        let has_quota = !stage.engine.state().ledger.keys_for(&about.key.namespace).is_empty();
+    /// When a watch was lost that was still lost at `at` and could matter to a decision about this claim.
+    fn lost_at(&self, at: u64, about: &About<'_>, cluster: &ReplayCluster) -> Option<u64> {
+        let has_quota = !cluster.engine.state().ledger.keys_for(&about.key.namespace).is_empty();
         let matters = |kind: &String| {
             let of_other = |ty: TypeId| {
                 let rules = ty.rules();
@@ -95,59 +95,62 @@ impl Verifier {
         open.or(over.map(|(since, ..)| *since))
     }
 
-    /// Holds a decision of the live engine against the replay. Says whether they agree.
+    /// Compares a decision of the live engine with the replay. Returns whether they agree.
     pub fn check(&mut self, live: &Decision, played: Played<'_>) -> bool {
-        let stage = played.stage;
+        let cluster = played.cluster;
         let uid = Uid::from(live.uid.as_str());
-        self.agreement.verdicts.entry(word(&live.verdict).to_owned()).or_default().0 += 1;
+        self.agreement.verdicts.entry(live.verdict.name().to_owned()).or_default().0 += 1;
         self.agreement.decisions += 1;
         let from = self.matched.get(&uid).copied().unwrap_or(0);
-        let decided = stage.decided.get(&uid).map(|d| d.get(from..).unwrap_or_default()).unwrap_or_default();
+        let decided =
+            cluster.decided.get(&uid).map(|d| d.get(from..).unwrap_or_default()).unwrap_or_default();
         let found = decided.iter().position(|(verdict, _)| *verdict == live.verdict);
-        // What held before the recording began, or holds without having been written, counts as well.
-        let holds =
-            stage.verdict(&uid).as_ref() == Some(&live.verdict) || self.was_made(stage, &uid, &live.verdict);
+        // A verdict from before the recording, or one that needed no write, counts as well.
+        let holds = cluster.verdict(&uid).as_ref() == Some(&live.verdict)
+            || self.was_made(cluster, &uid, &live.verdict);
         if let Some(at) = found {
             self.matched.insert(uid.clone(), from + at + 1);
         }
         let agrees = found.is_some() || holds;
         if agrees {
-            self.agreement.verdicts.entry(word(&live.verdict).to_owned()).or_default().1 += 1;
+            self.agreement.verdicts.entry(live.verdict.name().to_owned()).or_default().1 += 1;
             self.agreement.agreed += 1;
         } else {
             let key = ObjectKey::new(live.ns.as_str(), live.name.as_str());
             let ty = TypeId::all().find(|ty| ty.rules().claim == live.kind);
             let about = About { at: live.at, ty: ty.unwrap_or(TypeId::RELATIONAL_DATABASE), key, uid: &uid };
             let wrong = match ty {
-                Some(ty) => contradiction(played.truth, ty, &about.key, &uid, stage.system(), &live.verdict),
-                None => Some(format!("{} is no claim", live.kind)),
+                Some(ty) => {
+                    contradiction(played.truth, ty, &about.key, &uid, cluster.system(), &live.verdict)
+                }
+                None => Some(format!("{} is not a kind of claim", live.kind)),
             };
-            self.diverge(about, Some(&live.verdict), stage.verdict(&uid), played, wrong);
+            self.diverge(about, Some(&live.verdict), cluster.verdict(&uid), played, wrong);
         }
         self.flight.decided(live.at, &live.uid, &live.verdict);
         self.close(live, played);
         agrees
     }
 
-    /// Explains what was open until another claim got the resource in question: the two competed for it.
+    /// Explains open divergences by a later binding of the live engine: both claims competed for the resource.
     fn close(&mut self, live: &Decision, played: Played<'_>) {
         let Verdict::Bind { resource } = &live.verdict else { return };
-        let came = played.came.get(live.uid.as_str()).copied().unwrap_or(0);
+        let created = played.created.get(live.uid.as_str()).copied().unwrap_or(0);
         let (flight, began) = (&self.flight, self.began);
         let mut closed = Vec::new();
         self.open.retain(|open| {
             if open.at + SLOW_MS < live.at {
                 return false;
             }
-            if *open.claim.meta.uid == *live.uid || came > open.at {
+            if *open.claim.meta.uid == *live.uid || created > open.at {
                 return true;
             }
-            let Played { stage, truth, came } = played;
-            let case = Case { flight, stage, truth, came, claim: &open.claim, at: open.at, began };
+            let Played { cluster, truth, created } = played;
+            let case = Case { flight, cluster, truth, created, claim: &open.claim, at: open.at, began };
             let is_rival = open.resource == *resource;
             let taken = is_rival.then(|| case.taken_by(resource, &live.uid)).flatten();
-            let trial = open.trial.as_ref().filter(|trial| trial.concerns(resource));
-            match taken.or_else(|| trial?.explain(case.seen())) {
+            let preference = open.preference.as_ref().filter(|preference| preference.concerns(resource));
+            match taken.or_else(|| preference?.explain(case.evidence())) {
                 Some(why) => {
                     closed.push((open.index, why));
                     false
@@ -173,36 +176,36 @@ impl Verifier {
         }
     }
 
-    /// A resource that was made for the claim and holds it by now was a provision too.
-    fn was_made(&self, stage: &Stage, uid: &Uid, live: &Verdict) -> bool {
+    /// Whether the claim's resource was provisioned for it, even if it is bound by now.
+    fn was_made(&self, cluster: &ReplayCluster, uid: &Uid, live: &Verdict) -> bool {
         let Verdict::Provision { .. } = live else { return false };
-        let all = stage.decided.get(uid).map(Vec::as_slice).unwrap_or_default();
+        let all = cluster.decided.get(uid).map(Vec::as_slice).unwrap_or_default();
         all.iter().any(|(verdict, _)| verdict == live)
     }
 
-    /// A claim that the replay serves and the live engine left waiting to the end.
+    /// Counts a claim that the replay serves and the live engine left pending to the end.
     pub fn check_end(&mut self, claim: &Claim, live: Option<&Verdict>, played: Played<'_>, end: u64) {
-        let (uid, stage) = (&claim.meta.uid, played.stage);
-        let simulated = stage.verdict(uid);
+        let (uid, cluster) = (&claim.meta.uid, played.cluster);
+        let simulated = cluster.verdict(uid);
         let served = matches!(simulated, Some(Verdict::Bind { .. } | Verdict::Provision { .. }));
         let waits = !matches!(live, Some(Verdict::Bind { .. } | Verdict::Provision { .. }));
         if !served || !waits {
             return;
         }
         let since =
-            stage.decided.get(uid).and_then(|d| d.last()).map_or(0, |(_, at)| elapsed(*at, self.began));
+            cluster.decided.get(uid).and_then(|d| d.last()).map_or(0, |(_, at)| elapsed(*at, self.began));
         if since + UNFINISHED_MS < end {
             self.agreement.decisions += 1;
             let mut about = About { at: end, ty: claim.ty, key: claim.meta.key.clone(), uid };
-            // What the replay decided while a watch was lost the live engine may have had reasons against.
-            if self.lost_at(since, &about, stage).is_some() {
+            // The live engine may have had reasons that the lost watch missed.
+            if self.lost_at(since, &about, cluster).is_some() {
                 about.at = since;
             }
             self.diverge(about, live, simulated, played, None);
         }
     }
 
-    /// Notes a divergence. `wrong` is what the recording itself says against the live engine's decision.
+    /// Notes a divergence. `wrong`: how the recording contradicts its own decision.
     fn diverge(
         &mut self,
         about: About<'_>,
@@ -217,24 +220,25 @@ impl Verifier {
             None => self.explain(&about, live, simulated.as_ref(), played),
         };
         self.count(explanation, true);
-        let index = (self.divergences.len() < TOLD_MAX).then_some(self.divergences.len());
-        let claim = played.stage.engine.state().claim(about.uid);
+        let index = (self.divergences.len() < DIVERGENCES_MAX).then_some(self.divergences.len());
+        let claim = played.cluster.engine.state().claim(about.uid);
         if let (Explanation::Rule, false, Some(Verdict::Bind { resource }), Some(claim)) =
             (explanation, is_wrong, &simulated, claim)
             && !matches!(live, Some(Verdict::Lost { .. }))
         {
-            let trial = match live {
+            let preference = match live {
                 Some(Verdict::Bind { resource: chosen })
-                    if rule_against(played.stage, about.uid, chosen).is_none() =>
+                    if rule_against(played.cluster, about.uid, chosen).is_none() =>
                 {
-                    let Played { stage, truth, came } = played;
+                    let Played { cluster, truth, created } = played;
                     let (flight, began) = (&self.flight, self.began);
-                    Case { flight, stage, truth, came, claim, at: about.at, began }.trial(chosen, resource)
+                    Case { flight, cluster, truth, created, claim, at: about.at, began }
+                        .preference(chosen, resource)
                 }
                 _ => None,
             };
             let (claim, resource) = ((**claim).clone(), resource.clone());
-            self.open.push(Open { index, at: about.at, claim, resource, trial });
+            self.open.push(Open { index, at: about.at, claim, resource, preference });
         }
         if index.is_some() {
             let About { at, key, .. } = about;
@@ -248,34 +252,34 @@ impl Verifier {
         about: &About<'_>,
         live: Option<&Verdict>,
         simulated: Option<&Verdict>,
-        Played { stage, truth, came }: Played<'_>,
+        Played { cluster, truth, created }: Played<'_>,
     ) -> (Explanation, String) {
         let (at, uid) = (about.at, about.uid);
-        if let Some(since) = self.lost_at(at, about, stage) {
+        if let Some(since) = self.lost_at(at, about, cluster) {
             return (Explanation::Gap, format!("a watch was lost at {since} ms"));
         }
-        let Some(claim) = stage.engine.state().claim(uid) else {
-            return (Explanation::Gap, "the claim itself is not in the recording by then".to_owned());
+        let Some(claim) = cluster.engine.state().claim(uid) else {
+            return (Explanation::Gap, "the claim itself is not in the recording at that time".to_owned());
         };
-        let case = Case { flight: &self.flight, stage, truth, came, claim, at, began: self.began };
+        let case = Case { flight: &self.flight, cluster, truth, created, claim, at, began: self.began };
         if let Some(why) = case.race(live, simulated) {
             return (Explanation::Race, why);
         }
         let refused = live.and_then(|live| match live {
-            Verdict::Bind { resource } => rule_against(stage, uid, resource),
+            Verdict::Bind { resource } => rule_against(cluster, uid, resource),
             Verdict::Provision { .. } | Verdict::Refuse { .. } | Verdict::Lost { .. } => None,
         });
         match refused {
             Some((rule, why)) => (Explanation::Rule, format!("{rule}: {why}")),
             None if self.other_version => (
                 Explanation::Version,
-                "another version recorded, and may have preferred otherwise".to_owned(),
+                "another version recorded it, which may have other preferences".to_owned(),
             ),
-            None => (Explanation::Rule, "the rules prefer otherwise".to_owned()),
+            None => (Explanation::Rule, "the rules prefer another".to_owned()),
         }
     }
 
-    /// The figures, once everything is counted.
+    /// Returns the figures.
     pub fn finish(mut self) -> (Agreement, Vec<Divergence>) {
         let Agreement { decisions, agreed, .. } = self.agreement;
         let percent = |of: u64| (agreed as f64 * 10_000.0 / of as f64).round() / 100.0;
@@ -284,7 +288,7 @@ impl Verifier {
     }
 }
 
-/// What a divergence is about.
+/// The claim and time of a divergence.
 struct About<'a> {
     at: u64,
     ty: TypeId,
@@ -297,21 +301,12 @@ pub(super) fn elapsed(at: Time, began: i64) -> u64 {
     u64::try_from(at.0.saturating_sub(began)).unwrap_or(0)
 }
 
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Bind { .. } => "Bind",
-        Verdict::Provision { .. } => "Provision",
-        Verdict::Refuse { .. } => "Refuse",
-        Verdict::Lost { .. } => "Lost",
-    }
-}
-
-/// What the rules say against a resource that the live engine chose.
-pub(super) fn rule_against(stage: &Stage, uid: &Uid, resource: &str) -> Option<(String, String)> {
-    let state = stage.engine.state();
+/// The rule by which the replay's engine refuses a resource that the live engine chose.
+pub(super) fn rule_against(cluster: &ReplayCluster, uid: &Uid, resource: &str) -> Option<(String, String)> {
+    let state = cluster.engine.state();
     let request = prepare(state, state.claim(uid)?).ok()?;
     match lacks(state, &request, &Name::from(resource)) {
-        None => Some(("Gone".to_owned(), format!("{resource} is not there"))),
+        None => Some(("Gone".to_owned(), format!("{resource} does not exist"))),
         Some(lacks) => lacks.into_iter().next().map(|(predicate, why)| (predicate.name().to_owned(), why)),
     }
 }

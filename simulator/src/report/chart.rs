@@ -1,4 +1,4 @@
-//! Charts as inline SVG: areas over time, and bars. Colours are the page's own, so that they follow its dark mode.
+//! Charts as inline SVG: lines over time, and bars. They use the page's colours, so that dark mode applies.
 
 use std::fmt::Write;
 
@@ -6,9 +6,9 @@ const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 22.0;
-/// Where bars begin: names stand before.
+/// Where bars begin, after their names.
 const NAMES: f64 = 160.0;
-/// Classes of colour, in the order in which they are used.
+/// Colour variables in order of use.
 const TONES: [&str; 6] = ["--good", "--cool", "--warn", "--bad", "--accent", "--mute"];
 
 /// One line of a chart.
@@ -17,12 +17,12 @@ pub(super) struct Series {
     pub values: Vec<f64>,
 }
 
-/// Lines over time, filled below where there is one; `at` in milliseconds.
+/// A line chart over time; `at` in milliseconds.
 pub(super) fn lines(at: &[u64], series: &[Series]) -> String {
     let top = series.iter().flat_map(|s| s.values.iter().copied()).fold(1.0, f64::max);
     let last = at.last().copied().unwrap_or(1).max(1) as f64;
     let marks = [0.0, 0.5, 1.0].map(|part| (top * part, grouped(top * part)));
-    // The axis stands where its widest figure leaves off.
+    // The axis is to the right of its widest figure.
     let left = marks.iter().map(|(_, mark)| width_of(mark)).fold(LEFT, |most, one| most.max(one + 12.0));
     let x = |ms: u64| left + (WIDTH - left - 8.0) * ms as f64 / last;
     let y = |value: f64| 8.0 + (HEIGHT - BOTTOM - 8.0) * (1.0 - value / top);
@@ -66,7 +66,7 @@ pub(super) fn lines(at: &[u64], series: &[Series]) -> String {
     svg
 }
 
-/// One bar with its name; `of` is what it is a part of, where it is.
+/// One bar with its name; `of`: the total that it is a part of.
 pub(super) struct Bar {
     pub name: String,
     pub value: f64,
@@ -74,7 +74,7 @@ pub(super) struct Bar {
     pub tone: &'static str,
 }
 
-/// Bars side by side, the longest first line by line. What stands behind each is given its room first.
+/// A bar chart. Reserves room for the figures after the bars.
 pub(super) fn bars(bars: &[Bar]) -> String {
     let top = bars.iter().map(|b| b.of.unwrap_or(b.value)).fold(1.0, f64::max);
     let figure = |bar: &Bar| match bar.of {
@@ -109,12 +109,12 @@ pub(super) fn bars(bars: &[Bar]) -> String {
     svg
 }
 
-/// About how wide a text is: a generous guess, since the font is the reader's.
+/// Estimated width of a text, on the generous side because the font is unknown.
 fn width_of(text: &str) -> f64 {
     text.chars().map(|c| if matches!(c, ',' | '.' | ' ') { 5.0 } else { 8.5 }).sum()
 }
 
-/// A name where there is so much room; one that is longer ends in an ellipsis and is whole in its title.
+/// A name cut to the room with an ellipsis, whole in its title.
 fn label(x: f64, y: f64, name: &str, room: f64) -> String {
     let most = (room / 8.5) as usize;
     let shown = match name.chars().count() > most {
@@ -130,7 +130,7 @@ fn open(height: f64, what: &str) -> String {
     )
 }
 
-/// A figure with all its digits, by thousands.
+/// A number with thousands separators.
 pub(super) fn grouped(value: f64) -> String {
     let text = if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
@@ -145,7 +145,7 @@ pub(super) fn grouped(value: f64) -> String {
     grouped
 }
 
-/// Milliseconds as people say them; figure and unit stay on one line.
+/// A duration with its unit, not broken across lines.
 pub(super) fn duration(ms: u64) -> String {
     match ms {
         0..=999 => format!("{ms}\u{a0}ms"),
@@ -163,7 +163,7 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Every text of a chart with where it begins; one that ends at its place is not in it.
+    /// Texts of a chart with their start, without those anchored at their end.
     fn texts(svg: &str) -> Vec<(f64, String)> {
         let parts = svg.split("<text x=\"").skip(1).filter(|part| !part.contains("text-anchor=\"end\""));
         let text = |part: &str| {

@@ -1,5 +1,5 @@
-//! Reports: one self-contained HTML page, no network, dark where the reader is, readable on a phone. Everything in it
-//! comes from documents that are printed elsewhere as JSON; nothing is computed here but the charts.
+//! Reports: self-contained HTML pages without network access, with dark mode, readable on a phone. They show documents
+//! that are also printed as JSON; only the charts are computed here.
 
 mod chart;
 mod pages;
@@ -11,30 +11,30 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
 
-/// Most rows of a table; a browser shows no more without complaint.
+/// Maximum rows of a table that browsers show without trouble.
 const ROWS_MAX: usize = 5_000;
 
-/// What a page was made from, and by what. The caller says when its files were last changed: the same files give the same
-/// page.
+/// The sources of a page. Contains when files last changed instead of the current time, so that the same files give the
+/// same page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// What was read.
+    /// The inputs.
     pub sources: Vec<Source>,
-    /// The version of the program.
+    /// The program's version.
     pub version: String,
 }
 
-/// Something that was read.
+/// An input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Its path, or what it is otherwise.
+    /// Its path or description.
     pub name: String,
-    /// When it was last changed, in milliseconds since the Unix epoch; absent where that is not known.
+    /// When it last changed, in milliseconds since the Unix epoch, if known.
     pub changed: Option<i64>,
 }
 
 impl Provenance {
-    /// In sentences, the most that a page says of itself.
+    /// One sentence per input, and one for the program.
     fn lines(&self) -> Vec<String> {
         let source = |source: &Source| {
             let changed = source.changed.and_then(|ms| Timestamp::from_millisecond(ms).ok());
@@ -43,31 +43,31 @@ impl Provenance {
                 None => source.name.clone(),
             }
         };
-        let read = self.sources.iter().map(|one| format!("Read: {}", source(one)));
+        let read = self.sources.iter().map(|one| format!("Source: {}", source(one)));
         let by = Some(&self.version).filter(|version| !version.is_empty());
-        read.chain(by.map(|version| format!("Made by conductor {version}"))).collect()
+        read.chain(by.map(|version| format!("Created by conductor {version}"))).collect()
     }
 }
 
-/// What a page shows. What is empty is not shown.
+/// The parts of a page. Empty ones are left out.
 #[derive(Default, Serialize)]
-struct Page {
+pub struct Page {
     title: String,
     subtitle: String,
-    verdict: Option<Told>,
+    verdict: Option<Headline>,
     tiles: Vec<Tile>,
     #[serde(skip)]
     charts: Vec<(String, String)>,
     edits: Vec<String>,
-    judged: Vec<JudgedRow>,
+    judged: Vec<CheckRow>,
     tables: Vec<Table>,
     made: Vec<String>,
     footer: String,
 }
 
 #[derive(Serialize)]
-struct Told {
-    words: String,
+struct Headline {
+    text: String,
     tone: &'static str,
 }
 
@@ -80,15 +80,15 @@ struct Tile {
 }
 
 #[derive(Serialize)]
-struct JudgedRow {
+struct CheckRow {
     name: String,
-    word: &'static str,
+    result: &'static str,
     tone: &'static str,
     matched: usize,
     failures: Vec<String>,
 }
 
-/// A table with a search field and a button for each word.
+/// A table with a search field and a filter button for each label.
 #[derive(Serialize)]
 struct Table {
     id: &'static str,
@@ -96,19 +96,19 @@ struct Table {
     head: Vec<&'static str>,
     filters: Vec<Filter>,
     rows: Vec<Row>,
-    /// How many rows there are, where not all are shown.
+    /// Number of rows, if not all are shown.
     of: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Filter {
-    word: String,
+    label: String,
     count: String,
 }
 
 #[derive(Serialize)]
 struct Row {
-    word: String,
+    label: String,
     cells: Vec<Cell>,
 }
 
@@ -136,45 +136,44 @@ impl Cell {
 
 impl Table {
     fn new(id: &'static str, title: &'static str, head: &[&'static str], rows: Vec<Row>) -> Table {
-        let mut words: Vec<(String, usize, usize)> = Vec::new();
+        let mut labels: Vec<(String, usize, usize)> = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let shown = usize::from(at < ROWS_MAX);
-            match words.iter_mut().find(|(word, ..)| *word == row.word) {
+            match labels.iter_mut().find(|(label, ..)| *label == row.label) {
                 Some((_, all, of_shown)) => (*all, *of_shown) = (*all + 1, *of_shown + shown),
-                None => words.push((row.word.clone(), 1, shown)),
+                None => labels.push((row.label.clone(), 1, shown)),
             }
         }
         let of = (rows.len() > ROWS_MAX).then(|| chart::grouped(rows.len() as f64));
         let rows: Vec<Row> = rows.into_iter().take(ROWS_MAX).collect();
-        let filter = |(word, all, shown): (String, usize, usize)| Filter {
-            word,
+        let filter = |(label, all, shown): (String, usize, usize)| Filter {
+            label,
             count: match all == shown {
                 true => chart::grouped(all as f64),
                 false => format!("{} of {}", chart::grouped(shown as f64), chart::grouped(all as f64)),
             },
         };
-        // With one word there is nothing to choose.
-        let filters = if words.len() > 1 { words.into_iter().map(filter).collect() } else { Vec::new() };
+        // A single label filters nothing.
+        let filters = if labels.len() > 1 { labels.into_iter().map(filter).collect() } else { Vec::new() };
         Table { id, title, head: head.to_vec(), filters, rows, of }
     }
 }
 
-/// A page as HTML.
-///
-/// # Errors
-/// The template's, which is ours and tested.
-fn render(page: Page, made: &Provenance) -> Result<String, String> {
-    let page = &Page { made: made.lines(), ..page };
-    let mut environment = Environment::new();
-    // The name's ending switches escaping on.
-    environment.add_template("page.html", include_str!("page.html")).map_err(|e| e.to_string())?;
-    let charts: Vec<Value> = page
-        .charts
-        .iter()
-        .map(|(title, svg)| context! { title => title, svg => Value::from_safe_string(svg.clone()) })
-        .collect();
-    let template = environment.get_template("page.html").map_err(|e| e.to_string())?;
-    template.render(context! { charts => charts, ..Value::from(Serde(page)) }).map_err(|e| e.to_string())
+impl Page {
+    /// Renders the page as HTML.
+    ///
+    /// # Errors
+    /// The template fails, which is a bug.
+    pub fn html(self, made: &Provenance) -> Result<String, String> {
+        let page = &Page { made: made.lines(), ..self };
+        let mut environment = Environment::new();
+        // The extension enables escaping.
+        environment.add_template("page.html", include_str!("page.html")).map_err(|e| e.to_string())?;
+        let chart = |(title, svg): &(String, String)| context! { title => title, svg => Value::from_safe_string(svg.clone()) };
+        let charts: Vec<Value> = page.charts.iter().map(chart).collect();
+        let template = environment.get_template("page.html").map_err(|e| e.to_string())?;
+        template.render(context! { charts => charts, ..Value::from(Serde(page)) }).map_err(|e| e.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -183,7 +182,7 @@ mod tests {
 
     fn rows(count: usize) -> Vec<Row> {
         let row = |at: usize| Row {
-            word: if at.is_multiple_of(2) { "even" } else { "odd" }.to_owned(),
+            label: if at.is_multiple_of(2) { "even" } else { "odd" }.to_owned(),
             cells: vec![Cell::new(format!("row-{at}"))],
         };
         (0..count).map(row).collect()
@@ -191,7 +190,7 @@ mod tests {
 
     fn page_of(count: usize) -> String {
         let page = Page { tables: vec![Table::new("t", "Rows", &["Row"], rows(count))], ..Page::default() };
-        render(page, &Provenance::default()).expect("our own template")
+        page.html(&Provenance::default()).expect("our own template")
     }
 
     #[test]
@@ -199,24 +198,24 @@ mod tests {
         let whole = page_of(ROWS_MAX);
         assert!(!whole.contains("of 5,000") && !whole.contains("-o json"), "all of them are shown");
         let cut = page_of(7_312);
-        let note = cut.find("The first 5,000 of 7,312 rows").expect("what is left out is said");
+        let note = cut.find("The first 5,000 of 7,312 rows").expect("the number of rows is shown");
         assert!(note < cut.find("row-0<").expect("there are rows"), "before the rows");
-        assert!(cut.contains("2,500 of 3,656"), "a filter says of how many it chooses");
+        assert!(cut.contains("2,500 of 3,656"), "a filter counts all rows");
         assert!(cut.contains("Nothing matches among the rows shown."));
     }
 
     #[test]
-    fn a_page_says_what_it_was_made_from_and_by_what() {
+    fn a_page_names_its_sources_and_the_program() {
         let source = |name: &str, changed| Source { name: name.to_owned(), changed };
         let made = Provenance {
             sources: vec![source("prod.rec", Some(1_704_300_000_000)), source("standard input", None)],
             version: "1.2.3".to_owned(),
         };
-        let page = render(Page::default(), &made).expect("our own template");
+        let page = Page::default().html(&made).expect("our own template");
         for line in [
-            "Read: prod.rec, last changed 2024-01-03 16:40:00 UTC",
-            "Read: standard input",
-            "Made by conductor 1.2.3",
+            "Source: prod.rec, last changed 2024-01-03 16:40:00 UTC",
+            "Source: standard input",
+            "Created by conductor 1.2.3",
         ] {
             assert!(page.contains(line), "{line}: {page}");
         }

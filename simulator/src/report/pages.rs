@@ -1,9 +1,9 @@
-//! Which document becomes which page.
+//! The page of each document.
 
 use super::chart::{Bar, Series, bars, duration, grouped, lines};
-use super::{Cell, JudgedRow, Page, Provenance, Row, Table, Tile, Told, render};
+use super::{Cell, CheckRow, Headline, Page, Row, Table, Tile};
 use crate::compare::{Comparison, Figures};
-use crate::diff::{ChangedClaim, ClaimChange, Difference, Fate, ResourceChange};
+use crate::diff::{ChangedClaim, ClaimChange, ClaimResult, Difference, ResourceChange};
 use crate::gate::Verdict as GateVerdict;
 use crate::plan::{Outcome, Plan, PlannedClaim, Summary};
 use crate::record::Verdict;
@@ -11,73 +11,52 @@ use crate::replay::{Explanation, Replay, Sample};
 use crate::whatif::{ClassImpact, WhatIf};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A plan.
-///
-/// # Errors
-/// The page cannot be made; that is a bug.
-pub fn plan(plan: &Plan, made: &Provenance) -> Result<String, String> {
-    render(
-        Page {
-            title: "Plan".to_owned(),
-            subtitle: "What every claim would get".to_owned(),
-            verdict: Some(summary_verdict(plan.summary)),
-            tiles: tiles(plan.summary, None),
-            charts: plan_charts(plan),
-            tables: vec![claims_table(plan), resources_table(plan)],
-            footer: plan.digest.clone(),
-            ..Page::default()
-        },
-        made,
-    )
+/// The page of a plan.
+pub fn plan(plan: &Plan) -> Page {
+    Page {
+        title: "Plan".to_owned(),
+        subtitle: "The outcome of every claim".to_owned(),
+        verdict: Some(summary_verdict(plan.summary)),
+        tiles: tiles(plan.summary, None),
+        charts: plan_charts(plan),
+        tables: vec![claims_table(plan), resources_table(plan)],
+        footer: plan.digest.clone(),
+        ..Page::default()
+    }
 }
 
-/// What would change.
-///
-/// # Errors
-/// As [`plan`].
-pub fn what_if(document: &WhatIf, made: &Provenance) -> Result<String, String> {
+/// The page of a what-if.
+pub fn what_if(document: &WhatIf) -> Page {
     let WhatIf { edits, before, after, difference, .. } = document;
-    render(
-        Page {
-            title: "What if".to_owned(),
-            subtitle: "What would change, and only that".to_owned(),
-            verdict: Some(difference_verdict(difference, before.summary, after.summary)),
-            tiles: tiles(after.summary, Some(before.summary)),
-            edits: edits.clone(),
-            tables: difference_tables(difference, "changes", "Claims that change"),
-            footer: format!("before {} · after {}", before.digest, after.digest),
-            ..Page::default()
-        },
-        made,
-    )
+    Page {
+        title: "What if".to_owned(),
+        subtitle: "Only what changes".to_owned(),
+        verdict: Some(difference_verdict(difference, before.summary, after.summary)),
+        tiles: tiles(after.summary, Some(before.summary)),
+        edits: edits.clone(),
+        tables: difference_tables(difference, "changes", "Claims that change"),
+        footer: format!("before {} · after {}", before.digest, after.digest),
+        ..Page::default()
+    }
 }
 
-/// What an edited class would do.
-///
-/// # Errors
-/// As [`plan`].
-pub fn class_impact(document: &ClassImpact, made: &Provenance) -> Result<String, String> {
-    let mut tables = difference_tables(&document.now, "changes", "As soon as it is applied");
-    tables.extend(difference_tables(&document.anew, "anew", "If its claims were served anew"));
-    render(
-        Page {
-            title: format!("Class {}", document.class),
-            subtitle: format!("{} claims count under it", document.claims),
-            verdict: Some(difference_verdict(&document.now, document.before.summary, document.after.summary)),
-            tiles: tiles(document.after.summary, Some(document.before.summary)),
-            tables,
-            footer: format!("before {} · after {}", document.before.digest, document.after.digest),
-            ..Page::default()
-        },
-        made,
-    )
+/// The page of an edited class.
+pub fn class_impact(document: &ClassImpact) -> Page {
+    let mut tables = difference_tables(&document.now, "changes", "Changes when the class is applied");
+    tables.extend(difference_tables(&document.anew, "anew", "Changes if its claims were bound again"));
+    Page {
+        title: format!("Class {}", document.class),
+        subtitle: format!("{} claims count under it", document.claims),
+        verdict: Some(difference_verdict(&document.now, document.before.summary, document.after.summary)),
+        tiles: tiles(document.after.summary, Some(document.before.summary)),
+        tables,
+        footer: format!("before {} · after {}", document.before.digest, document.after.digest),
+        ..Page::default()
+    }
 }
 
-/// Two ways side by side.
-///
-/// # Errors
-/// As [`plan`].
-pub fn comparison(document: &Comparison, made: &Provenance) -> Result<String, String> {
+/// The page of a comparison.
+pub fn comparison(document: &Comparison) -> Page {
     let Comparison { a, b, difference, moved, .. } = document;
     let mut all = tiles(b.summary, Some(a.summary));
     all.push(tile("moved", moved.to_string(), "warn", None));
@@ -101,39 +80,33 @@ pub fn comparison(document: &Comparison, made: &Provenance) -> Result<String, St
         capacities.into_iter().map(|name| (format!("waste of {name}"), waste(a, name), waste(b, name))),
     );
     rows.push(("waited, median".to_owned(), waited(a, 50), waited(b, 50)));
-    rows.push(("waited, 95 of 100".to_owned(), waited(a, 95), waited(b, 95)));
+    rows.push(("waited, 95th percentile".to_owned(), waited(a, 95), waited(b, 95)));
     let row = |(name, a, b): (String, String, String)| Row {
-        word: if a == b { "same" } else { "different" }.to_owned(),
+        label: if a == b { "same" } else { "different" }.to_owned(),
         cells: vec![Cell::new(name), Cell::toned(a, "figure"), Cell::toned(b, "figure")],
     };
     let figures =
         Table::new("figures", "Figures", &["Figure", "A", "B"], rows.into_iter().map(row).collect());
     let mut tables = vec![figures];
     tables.extend(difference_tables(difference, "changes", "Claims that differ"));
-    render(
-        Page {
-            title: "Comparison".to_owned(),
-            subtitle: format!("A: {} · B: {}", a.name, b.name),
-            verdict: Some(difference_verdict(difference, a.summary, b.summary)),
-            tiles: all,
-            tables,
-            footer: format!("A {} · B {}", a.digest, b.digest),
-            ..Page::default()
-        },
-        made,
-    )
+    Page {
+        title: "Comparison".to_owned(),
+        subtitle: format!("A: {} · B: {}", a.name, b.name),
+        verdict: Some(difference_verdict(difference, a.summary, b.summary)),
+        tiles: all,
+        tables,
+        footer: format!("A {} · B {}", a.digest, b.digest),
+        ..Page::default()
+    }
 }
 
 fn waited(figures: &Figures, percent: u32) -> String {
-    let told = figures.waiting.as_ref().map(|w| duration(if percent == 50 { w.p50 } else { w.p95 }));
-    told.unwrap_or_else(|| "not a recording".to_owned())
+    let waited = figures.waiting.as_ref().map(|w| duration(if percent == 50 { w.p50 } else { w.p95 }));
+    waited.unwrap_or_else(|| "not a recording".to_owned())
 }
 
-/// A replay.
-///
-/// # Errors
-/// As [`plan`].
-pub fn replay(document: &Replay, made: &Provenance) -> Result<String, String> {
+/// The page of a replay.
+pub fn replay(document: &Replay) -> Page {
     let Replay { agreement, divergences, series, waiting, .. } = document;
     let all_agree = agreement.agreed == agreement.decisions;
     let agreed =
@@ -148,69 +121,62 @@ pub fn replay(document: &Replay, made: &Provenance) -> Result<String, String> {
         "",
         Some(format!("live {}", duration(waiting.live.p50))),
     ));
-    all.push(tile("events", document.events.to_string(), "", Some(format!("{} wishes", document.inputs))));
+    all.push(tile("events", document.events.to_string(), "", Some(format!("{} by users", document.inputs))));
     let rows = divergences.iter().map(|d| {
-        let word = |v: &Option<Verdict>| v.as_ref().map_or("nothing".to_owned(), verdict_words);
+        let text = |v: &Option<Verdict>| v.as_ref().map_or("no decision".to_owned(), verdict_text);
         let tone = if d.explanation == Explanation::Rule { "bad" } else { "warn" };
         Row {
-            word: d.explanation.name().to_owned(),
+            label: d.explanation.name().to_owned(),
             cells: vec![
                 Cell::new(d.claim.clone()),
                 Cell::toned(duration(d.at), "figure"),
-                Cell::new(word(&d.live)),
-                Cell::new(word(&d.simulated)),
+                Cell::new(text(&d.live)),
+                Cell::new(text(&d.simulated)),
                 Cell { tone, ..Cell::rule(d.explanation.name()) },
                 Cell::new(d.message.clone()),
             ],
         }
     });
-    let head = ["Claim", "At", "Live", "Replayed", "Explained by", "How"];
+    let head = ["Claim", "At", "Live", "Replayed", "Explanation", "Why"];
     let divergence = Table::new("divergences", "Divergences", &head, rows.collect());
-    render(
-        Page {
-            title: "Replay".to_owned(),
-            subtitle: format!(
-                "{} of history, recorded by version {}",
-                duration(document.duration_ms),
-                document.recorder
-            ),
-            verdict: Some(Told {
-                words: format!("{} of {} decisions agree", agreement.agreed, agreement.decisions),
-                tone,
-            }),
-            tiles: all,
-            charts: replay_charts(series),
-            tables: if divergence.rows.is_empty() { Vec::new() } else { vec![divergence] },
-            footer: document.digest.clone(),
-            ..Page::default()
-        },
-        made,
-    )
+    Page {
+        title: "Replay".to_owned(),
+        subtitle: format!(
+            "{} of history, recorded by version {}",
+            duration(document.duration_ms),
+            document.recorder
+        ),
+        verdict: Some(Headline {
+            text: format!("{} of {} decisions agree", agreement.agreed, agreement.decisions),
+            tone,
+        }),
+        tiles: all,
+        charts: replay_charts(series),
+        tables: if divergence.rows.is_empty() { Vec::new() } else { vec![divergence] },
+        footer: document.digest.clone(),
+        ..Page::default()
+    }
 }
 
-/// What was decided, in a few words.
-pub(super) fn verdict_words(verdict: &Verdict) -> String {
+fn verdict_text(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Bind { resource } => format!("bound to {resource}"),
-        Verdict::Provision { class } => format!("made from {class}"),
+        Verdict::Provision { class } => format!("provisioned from {class}"),
         Verdict::Refuse { reason } => format!("waits: {reason}"),
         Verdict::Lost { reason } => format!("lost: {reason}"),
     }
 }
 
-/// A gate's verdict.
-///
-/// # Errors
-/// As [`plan`].
-pub fn gate(document: &GateVerdict, made: &Provenance) -> Result<String, String> {
-    let (words, tone) = match (document.passed, document.inconclusive) {
+/// The page of a gate's verdict.
+pub fn gate(document: &GateVerdict) -> Page {
+    let (text, tone) = match (document.passed, document.inconclusive) {
         (true, _) => ("passed", "good"),
         (false, true) => ("inconclusive: there is no baseline yet", "warn"),
         (false, false) => ("failed", "bad"),
     };
-    let judged = document.judged.iter().map(|j| JudgedRow {
+    let judged = document.judged.iter().map(|j| CheckRow {
         name: j.name.clone(),
-        word: if j.passed { "passed" } else { "failed" },
+        result: if j.passed { "passed" } else { "failed" },
         tone: if j.passed { "good" } else { "bad" },
         matched: j.matched,
         failures: match j.more {
@@ -221,29 +187,26 @@ pub fn gate(document: &GateVerdict, made: &Provenance) -> Result<String, String>
     let changes = document.difference.iter().flat_map(|d| d.claims.iter().chain(&d.resources));
     let rows: Vec<Row> = changes
         .map(|c| Row {
-            word: "changed".to_owned(),
+            label: "changed".to_owned(),
             cells: vec![
                 Cell::new(c.name.clone()),
-                Cell::toned(c.before.clone().unwrap_or_else(|| "not there".to_owned()), "from"),
-                Cell::toned(c.after.clone().unwrap_or_else(|| "not there".to_owned()), "to"),
+                Cell::toned(c.before.clone().unwrap_or_else(|| "none".to_owned()), "from"),
+                Cell::toned(c.after.clone().unwrap_or_else(|| "none".to_owned()), "to"),
                 Cell::new(c.cause.clone().unwrap_or_default()),
             ],
         })
         .collect();
     let table = Table::new("changes", "Changes from the baseline", &["What", "Before", "After", "Why"], rows);
-    render(
-        Page {
-            title: if document.suite.is_empty() { "Gate".to_owned() } else { document.suite.clone() },
-            subtitle: "Expectations held against the plan".to_owned(),
-            verdict: Some(Told { words: words.to_owned(), tone }),
-            tiles: tiles(document.summary, None),
-            judged: judged.collect(),
-            tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
-            footer: document.digest.clone(),
-            ..Page::default()
-        },
-        made,
-    )
+    Page {
+        title: if document.suite.is_empty() { "Gate".to_owned() } else { document.suite.clone() },
+        subtitle: "Expectations checked against the plan".to_owned(),
+        verdict: Some(Headline { text: text.to_owned(), tone }),
+        tiles: tiles(document.summary, None),
+        judged: judged.collect(),
+        tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
+        footer: document.digest.clone(),
+        ..Page::default()
+    }
 }
 
 fn tile(label: &'static str, value: String, tone: &'static str, note: Option<String>) -> Tile {
@@ -254,7 +217,7 @@ fn tiles(now: Summary, before: Option<Summary>) -> Vec<Tile> {
     let note = |was: fn(&Summary) -> usize| {
         before.as_ref().filter(|b| was(b) != was(&now)).map(|b| format!("was {}", grouped(was(b) as f64)))
     };
-    // Fewer that wait or are lost is an improvement, however many are left.
+    // Fewer waiting or lost claims are an improvement, however many are left.
     let fewer_is_better = |of: fn(&Summary) -> usize, else_tone| match before.map(|before| of(&before)) {
         Some(before) if of(&now) < before => "good",
         Some(before) if of(&now) > before => "bad",
@@ -271,16 +234,16 @@ fn tiles(now: Summary, before: Option<Summary>) -> Vec<Tile> {
     ]
 }
 
-fn summary_verdict(summary: Summary) -> Told {
+fn summary_verdict(summary: Summary) -> Headline {
     match (summary.lost, summary.pending) {
-        (0, 0) => Told { words: "every claim is served".to_owned(), tone: "good" },
-        (0, n) => Told { words: format!("{n} of {} wait", summary.claims), tone: "warn" },
-        (n, _) => Told { words: format!("{n} lost"), tone: "bad" },
+        (0, 0) => Headline { text: "every claim is served".to_owned(), tone: "good" },
+        (0, n) => Headline { text: format!("{n} of {} claims wait", summary.claims), tone: "warn" },
+        (n, _) => Headline { text: format!("{n} claims lost"), tone: "bad" },
     }
 }
 
-/// What changes in one line: red where claims fare worse and no more are served for it, green where none fares worse.
-fn difference_verdict(difference: &Difference, before: Summary, after: Summary) -> Told {
+/// Summarises a difference. Red if claims lose their resource and no more claims are served for it, green if none does.
+fn difference_verdict(difference: &Difference, before: Summary, after: Summary) -> Headline {
     let worse = difference.claims.iter().any(|c| matches!(c.change, ClaimChange::Lost | ClaimChange::Waits));
     let destroys = difference
         .resources
@@ -295,10 +258,10 @@ fn difference_verdict(difference: &Difference, before: Summary, after: Summary) 
         (false, _) => "warn",
     };
     match (difference.claims.len(), difference.resources.len()) {
-        (0, 0) => Told { words: "nothing changes".to_owned(), tone: "good" },
+        (0, 0) => Headline { text: "nothing changes".to_owned(), tone: "good" },
         (c, r) => {
-            let words = format!("{} claims and {} resources change", grouped(c as f64), grouped(r as f64));
-            Told { words, tone }
+            let text = format!("{} claims and {} resources change", grouped(c as f64), grouped(r as f64));
+            Headline { text, tone }
         }
     }
 }
@@ -312,10 +275,10 @@ fn difference_tables(difference: &Difference, id: &'static str, title: &'static 
             ResourceChange::Spared | ResourceChange::Added => "good",
         };
         Row {
-            word: r.change.words().to_owned(),
+            label: r.change.label().to_owned(),
             cells: vec![
                 Cell::new(r.name.to_string()),
-                Cell::toned(r.change.words(), tone),
+                Cell::toned(r.change.label(), tone),
                 Cell::new(r.held.join(", ")),
             ],
         }
@@ -330,7 +293,7 @@ fn difference_tables(difference: &Difference, id: &'static str, title: &'static 
         tables.push(Table::new(
             id,
             "Resources that change",
-            &["Resource", "Change", "Was held by"],
+            &["Resource", "Change", "Held before by"],
             resources,
         ));
     }
@@ -344,10 +307,10 @@ fn changed_claim(claim: &ChangedClaim) -> Row {
         ClaimChange::NewlyBound | ClaimChange::Provisioned | ClaimChange::Added => "good",
     };
     Row {
-        word: claim.change.words().to_owned(),
+        label: claim.change.label().to_owned(),
         cells: vec![
             Cell::new(format!("{}/{}", claim.namespace, claim.name)),
-            Cell::toned(claim.change.words(), tone),
+            Cell::toned(claim.change.label(), tone),
             Cell::toned(fate(claim.before.as_ref()), "from"),
             Cell::toned(fate(claim.after.as_ref()), "to"),
             Cell::rule(claim.cause.rule.clone()),
@@ -356,8 +319,8 @@ fn changed_claim(claim: &ChangedClaim) -> Row {
     }
 }
 
-fn fate(fate: Option<&Fate>) -> String {
-    let Some(fate) = fate else { return "not there".to_owned() };
+fn fate(fate: Option<&ClaimResult>) -> String {
+    let Some(fate) = fate else { return "none".to_owned() };
     gets(fate.resource.as_ref().map(|r| &*r.name), fate.outcome, fate.class.as_deref())
 }
 
@@ -380,17 +343,17 @@ fn tone(outcome: Outcome) -> &'static str {
 
 fn claims_table(plan: &Plan) -> Table {
     let mut claims: Vec<&PlannedClaim> = plan.claims.iter().collect();
-    // What needs attention first.
+    // Claims that need attention first.
     claims.sort_by_key(|c| std::cmp::Reverse(c.outcome));
     let rows = claims.iter().map(|c| {
         let reasons = c.reasons.iter().chain(c.class_reasons.iter());
         let reasons = reasons.map(|r| format!("{} × {}: {}", r.count, r.predicate, r.message));
         let nearest = c.nearest.iter().map(|n| match &n.binds {
             Some(binds) => format!("to get {binds}: {}", n.change),
-            None => format!("to get a new one: {}", n.change),
+            None => format!("to get a new resource: {}", n.change),
         });
         Row {
-            word: c.outcome.name().to_owned(),
+            label: c.outcome.name().to_owned(),
             cells: vec![
                 Cell::new(format!("{}/{}", c.namespace, c.name)),
                 Cell::toned(c.outcome.name(), tone(c.outcome)),
@@ -404,7 +367,7 @@ fn claims_table(plan: &Plan) -> Table {
 
 fn resources_table(plan: &Plan) -> Table {
     let rows = plan.resources.iter().map(|r| Row {
-        word: r.phase.to_owned(),
+        label: r.phase.to_owned(),
         cells: vec![
             Cell::new(r.name.to_string()),
             Cell::new(r.phase),
@@ -453,7 +416,7 @@ fn plan_charts(plan: &Plan) -> Vec<(String, String)> {
             .take(8)
             .map(|(name, count)| Bar { name: name.to_owned(), value: count as f64, of: None, tone: "--warn" })
             .collect();
-        charts.push(("Why claims wait: the rule that refused most".to_owned(), bars(&drawn)));
+        charts.push(("Why claims wait: the predicate that refuses most".to_owned(), bars(&drawn)));
     }
     charts.push(("In use".to_owned(), bars(&[use_bar])));
     charts
@@ -469,46 +432,34 @@ fn replay_charts(series: &[Sample]) -> Vec<(String, String)> {
         values: series.iter().map(|s| value(s) as f64).collect(),
     };
     let claims =
-        [of("bound", |s| s.bound), of("being made", |s| s.provisioning), of("waiting", |s| s.waiting)];
+        [of("bound", |s| s.bound), of("provisioning", |s| s.provisioning), of("waiting", |s| s.waiting)];
     let mut charts = vec![("Claims over time".to_owned(), lines(&at, &claims))];
-    let classes: BTreeSet<&String> = series.iter().flat_map(|s| s.classes.keys()).collect();
-    let used: Vec<Series> = classes
-        .iter()
-        .take(6)
-        .map(|class| Series {
-            name: if class.is_empty() { "classless".to_owned() } else { (*class).clone() },
-            values: series
-                .iter()
-                .map(|s| s.classes.get(*class).map_or(0.0, |(held, _)| *held as f64))
-                .collect(),
-        })
-        .collect();
-    charts.push(("Resources in use, by class".to_owned(), lines(&at, &used)));
-    let quotas: BTreeSet<&String> = series.iter().flat_map(|s| s.quotas.keys()).collect();
-    if !quotas.is_empty() {
-        let used: Vec<Series> = quotas
-            .iter()
-            .take(6)
-            .map(|quota| Series {
-                name: (*quota).clone(),
-                values: series.iter().map(|s| s.quotas.get(*quota).copied().unwrap_or(0) as f64).collect(),
-            })
-            .collect();
-        charts.push(("Use of quotas, in per cent".to_owned(), lines(&at, &used)));
-    }
-    let reasons: BTreeSet<&String> = series.iter().flat_map(|s| s.reasons.keys()).collect();
-    if !reasons.is_empty() {
-        let waits: Vec<Series> = reasons
-            .iter()
-            .take(6)
-            .map(|reason| Series {
-                name: (*reason).clone(),
-                values: series.iter().map(|s| s.reasons.get(*reason).map_or(0.0, |n| *n as f64)).collect(),
-            })
-            .collect();
-        charts.push(("Why claims wait".to_owned(), lines(&at, &waits)));
-    }
+    let mut add = |title: &str, drawn: Vec<Series>| {
+        if !drawn.is_empty() {
+            charts.push((title.to_owned(), lines(&at, &drawn)));
+        }
+    };
+    let held =
+        |s: &Sample| s.classes.iter().map(|(class, (held, _))| (class.clone(), *held as f64)).collect();
+    let mut classes = by_name(series, held);
+    classes.iter_mut().filter(|s| s.name.is_empty()).for_each(|s| "classless".clone_into(&mut s.name));
+    add("Resources in use, by class", classes);
+    let used = |s: &Sample| s.quotas.iter().map(|(quota, used)| (quota.clone(), *used as f64)).collect();
+    add("Quota usage in per cent", by_name(series, used));
+    let waiting = |s: &Sample| s.reasons.iter().map(|(reason, n)| (reason.clone(), *n as f64)).collect();
+    add("Why claims wait", by_name(series, waiting));
     charts
+}
+
+/// The first six named values of the samples over time; a sample without the name counts as zero.
+fn by_name(samples: &[Sample], values: impl Fn(&Sample) -> BTreeMap<String, f64>) -> Vec<Series> {
+    let values: Vec<BTreeMap<String, f64>> = samples.iter().map(values).collect();
+    let names: BTreeSet<&String> = values.iter().flat_map(BTreeMap::keys).collect();
+    let series = |name: &&String| Series {
+        name: (*name).clone(),
+        values: values.iter().map(|values| values.get(*name).copied().unwrap_or(0.0)).collect(),
+    };
+    names.iter().take(6).map(series).collect()
 }
 
 #[cfg(test)]
@@ -534,10 +485,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_many_digits_are_told_whole() {
+    fn figures_show_all_their_digits() {
         let tiles = tiles(summary(12_345, 1_000, 0), Some(summary(999, 0, 0)));
-        let told: Vec<_> = tiles.iter().map(|tile| (tile.value.as_str(), tile.note.as_deref())).collect();
-        assert_eq!(told[0], ("13,345", Some("was 999")));
-        assert_eq!(told[3], ("1,000", Some("was 0")));
+        let shown: Vec<_> = tiles.iter().map(|tile| (tile.value.as_str(), tile.note.as_deref())).collect();
+        assert_eq!(shown[0], ("13,345", Some("was 999")));
+        assert_eq!(shown[3], ("1,000", Some("was 0")));
     }
 }

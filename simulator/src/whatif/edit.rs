@@ -1,7 +1,6 @@
-//! Edits of a recorded state: what an administrator or an outage would do to the objects, before anything is
-//! decided about them. What follows from an edit is the engine's to say.
+//! Edits of a state, as an administrator or an outage would make them. The engine decides what follows from them.
 
-use super::copies::{COPIES_MAX, copy};
+use super::copy::{COPIES_MAX, copy};
 use super::target::{FieldPath, Target};
 use crate::load::{UnknownField, unknown_fields};
 use crate::plan::unreadable;
@@ -12,122 +11,86 @@ use serde_json::Value;
 use std::fmt;
 use thiserror::Error;
 
-/// One thing that is done to the state.
+/// A change of the state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {
-    /// A manifest is applied. Of an object that is there, what the cluster wrote stays: UID, times, finalizers,
-    /// status, and who holds it.
+    /// Applies a manifest. An existing object keeps what the cluster wrote: UID, times, finalizers, status, references.
     Apply(Box<Object>),
-    /// A field is set, or removed where the value is null.
+    /// Sets a field, or removes it if the value is null.
     Set {
-        /// Whose field.
+        /// The object.
         target: Target,
-        /// Which field.
+        /// The field.
         path: FieldPath,
-        /// What it becomes.
+        /// Its new value.
         value: Value,
     },
-    /// The object is there no longer, and nobody asked it to leave. A namespace takes along what is in it.
+    /// Removes an object at once, as if it was lost. A namespace takes everything in it with it.
     Lose(Target),
-    /// Its deletion is asked for: what is protected waits, what is held is reclaimed by its policy. With a namespace
-    /// goes everything that is in it.
+    /// Deletes an object: finalizers hold it, and what it holds is reclaimed by policy. A namespace takes everything in it
+    /// with it.
     Delete(Target),
-    /// So many more claims like one that is there, or resources like one. They come after all that wait.
+    /// Adds copies of a claim or a resource, scheduled after all waiting claims.
     Copies {
-        /// Like this one.
+        /// The object to copy.
         like: Target,
-        /// How many.
+        /// The number of copies.
         count: usize,
     },
 }
 
-/// Why an edit cannot be made. Every one is the caller's to mend.
+/// Why an edit fails. The caller can correct each of these.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum EditError {
     /// Not a target.
-    #[error("{text:?} names no object: write KIND/NAME or KIND/NAMESPACE/NAME, such as claim/team-a/orders")]
-    NoTarget {
-        /// As written.
-        text: String,
-    },
+    #[error("{0:?} names no object: write KIND/NAME or KIND/NAMESPACE/NAME, such as claim/team-a/orders")]
+    NoTarget(String),
     /// Not a kind.
     #[error(
-        "{word:?} is no kind: write claim, resource, class, quota, clusterquota, limits, profile or namespace"
+        "{0:?} is not a kind: write claim, resource, class, quota, clusterquota, limits, profile or namespace"
     )]
-    NoKind {
-        /// As written.
-        word: String,
-    },
-    /// Not a path.
-    #[error("field {path:?}: {why}; write a path such as spec.capacity.storage or metadata.labels['a/b']")]
-    NoPath {
-        /// As written.
-        path: String,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// Not an edit.
+    NoKind(String),
+    /// A field path that is invalid or leads nowhere, and why.
+    #[error("field {0:?}: {1}; write a path such as spec.capacity.storage or metadata.labels['a/b']")]
+    NoPath(String, &'static str),
+    /// Not an assignment.
     #[error(
-        "{text:?} sets nothing: write KIND/[NAMESPACE/]NAME:FIELD=VALUE, such as resource/db-1:spec.version=16"
+        "{0:?} sets nothing: write KIND/[NAMESPACE/]NAME:FIELD=VALUE, such as resource/db-1:spec.version=16"
     )]
-    NoSet {
-        /// As written.
-        text: String,
-    },
-    /// Not a value.
-    #[error("the value of {path} cannot be read: {why}")]
-    NoValue {
-        /// Which field.
-        path: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// No such object.
+    NoSet(String),
+    /// A value of a field that cannot be parsed, and why.
+    #[error("the value of {0} cannot be read: {1}")]
+    NoValue(FieldPath, String),
+    /// An object that does not exist.
     #[error("there is no {target} in the state; of that kind there is: {there}")]
     Missing {
-        /// What was meant.
+        /// The missing object.
         target: String,
-        /// What there is.
+        /// Objects of its kind.
         there: String,
     },
-    /// A field that says which object it is.
-    #[error("{path} says which object it is, and cannot be set: apply another object with -f instead")]
-    Identity {
-        /// Which field.
-        path: String,
-    },
-    /// A field that no schema names: setting it would change nothing, and say so.
-    #[error("{target}: {field}")]
-    NoField {
-        /// Whose field.
-        target: String,
-        /// Which field, and which was most likely meant.
-        field: UnknownField,
-    },
-    /// The engine cannot read the object after the edit: it would drop out, and the answer be about another state.
+    /// A field that identifies the object.
+    #[error("{0} identifies the object and cannot be set: apply another object with -f instead")]
+    Identity(FieldPath),
+    /// A field that is in no schema: setting it would change nothing.
+    #[error("{0}: {1}")]
+    NoField(Target, UnknownField),
+    /// The engine cannot read the object after the edit and would ignore it.
     #[error("{edit}: then {object} cannot be read: {why}")]
     Broken {
-        /// What was tried.
+        /// The edit.
         edit: String,
-        /// Which object.
+        /// The object.
         object: String,
-        /// Which field, what is wrong with it, what to write instead.
+        /// The invalid field, and what to write instead.
         why: String,
     },
-    /// More than fit into memory.
-    #[error("{count} more like {target} are too many: ask for at most {COPIES_MAX}")]
-    TooMany {
-        /// How many were asked for.
-        count: usize,
-        /// Like which.
-        target: String,
-    },
+    /// More copies than fit into memory.
+    #[error("{0} copies of {1} are too many: request at most {COPIES_MAX}")]
+    TooMany(usize, Target),
     /// Only claims and resources can be copied.
-    #[error("{target} cannot be copied: name a claim or a resource")]
-    NoCopies {
-        /// What was meant.
-        target: String,
-    },
+    #[error("{0} cannot be copied: name a claim or a resource")]
+    NoCopies(Target),
 }
 
 impl fmt::Display for Edit {
@@ -146,28 +109,27 @@ impl fmt::Display for Edit {
 }
 
 impl Edit {
-    /// Reads `KIND/[NAMESPACE/]NAME:FIELD=VALUE`; what a value is, [`read_value`] says.
+    /// Parses `KIND/[NAMESPACE/]NAME:FIELD=VALUE`; [`read_value`] parses the value.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text, the field or the value is invalid.
     pub fn read_set(text: &str, namespace: &str, system_namespace: &str) -> Result<Edit, EditError> {
-        let wrong = || EditError::NoSet { text: text.to_owned() };
+        let wrong = || EditError::NoSet(text.to_owned());
         let (target, rest) = text.split_once(':').ok_or_else(wrong)?;
         let (path, value) = rest.split_once('=').ok_or_else(wrong)?;
         let target = Target::read(target, namespace, system_namespace)?;
         let path = FieldPath::read(path)?;
         if path.is_identity() {
-            return Err(EditError::Identity { path: path.to_string() });
+            return Err(EditError::Identity(path));
         }
-        let value = read_value(value, path.is_text())
-            .map_err(|why| EditError::NoValue { path: path.to_string(), why })?;
+        let value = read_value(value, path.is_text()).map_err(|why| EditError::NoValue(path.clone(), why))?;
         if let Some(field) = unknown_fields(target.kind, &path.around(&value)).into_iter().next() {
-            return Err(EditError::NoField { target: target.to_string(), field });
+            return Err(EditError::NoField(target, field));
         }
         Ok(Edit::Set { target, path, value })
     }
 
-    /// Where the object is that it speaks of.
+    /// Kind and key of the edited object.
     pub(super) fn place(&self) -> (Kind, ObjectKey) {
         match self {
             Edit::Apply(object) => (object.kind, crate::world::key_of(object)),
@@ -178,7 +140,7 @@ impl Edit {
         }
     }
 
-    /// The namespace that goes, and everything in it.
+    /// The namespace that the edit removes with everything in it.
     pub(super) fn namespace(&self) -> Option<&Name> {
         match self {
             Edit::Lose(target) | Edit::Delete(target) if target.kind == Kind::Namespace => {
@@ -188,10 +150,10 @@ impl Edit {
         }
     }
 
-    /// Makes the edit.
+    /// Applies the edit.
     ///
     /// # Errors
-    /// Why it cannot be made; `objects` are then as they were.
+    /// Why it fails; `objects` are then unchanged.
     pub fn make(&self, objects: &mut Vec<Object>) -> Result<(), EditError> {
         match self {
             Edit::Apply(object) => {
@@ -204,7 +166,7 @@ impl Edit {
                     SetError::Path(error) => error,
                     SetError::Metadata(why) => self.broken(&objects[at], why),
                 })?;
-                // What could not be read before is not the edit's doing.
+                // If it was unreadable before, the edit is not to blame.
                 if unreadable(&objects[at]).is_none() {
                     self.require_readable(&edited)?;
                 }
@@ -227,9 +189,9 @@ impl Edit {
     }
 }
 
-/// The value that a text on the command line means: JSON where it is a list, a mapping, a quoted text, a whole number,
-/// `true`, `false` or `null`; nothing at all is `null` too. Lists and mappings may be written as YAML writes them in one
-/// line. Everything else is text as it stands: `>= 16`, `*` and `!=15.6` are ranges, and `9.10` is not 9.1.
+/// Parses a value from the command line. JSON lists, mappings, quoted strings, integers, `true`, `false` and `null` are
+/// themselves, and empty text is `null`. Lists and mappings may also be YAML in flow style. All else is text: `>= 16`, `*`
+/// and `!=15.6` are ranges, and `9.10` is not 9.1.
 fn read_value(text: &str, is_text: bool) -> Result<Value, String> {
     if text.starts_with(['{', '[']) {
         let as_yaml = || serde_saphyr::from_str(text).map_err(|e| first_line(&e.to_string()));
@@ -277,7 +239,7 @@ fn apply(objects: &mut Vec<Object>, new: &Object) {
     *old = merged;
 }
 
-/// Takes a field over that the manifest does not speak of.
+/// Keeps a field that the manifest does not set.
 fn keep(old: &Value, new: &mut Value, pointer: &str) {
     let (Some(value), None) = (old.pointer(pointer), new.pointer(pointer)) else { return };
     let (parent, field) = pointer.rsplit_once('/').unwrap_or(("", pointer));
@@ -298,17 +260,17 @@ fn set(object: &Object, path: &FieldPath, value: &Value) -> Result<Object, SetEr
     Ok(Object { kind: object.kind, metadata, body: Value::Object(fields) })
 }
 
-/// Takes away the objects at these places, which are in order.
+/// Removes the objects at these sorted positions.
 fn lose(objects: &mut Vec<Object>, places: &[usize]) {
     let mut at = 0..;
     objects.retain(|_| at.next().is_some_and(|at: usize| places.binary_search(&at).is_err()));
 }
 
-/// Asks for the deletion of the objects at these places, which are in order.
+/// Requests the deletion of the objects at these sorted positions.
 fn delete(objects: &mut Vec<Object>, places: &[usize]) {
     let is_protected =
         |at: &usize| matches!(objects[*at].kind, Kind::Claim(_) | Kind::Resource(_) | Kind::Class(_));
-    // Nothing protects the others: they are gone at once.
+    // The others have no finalizers and are deleted at once.
     let (protected, others): (Vec<usize>, Vec<usize>) = places.iter().partition(|at| is_protected(at));
     protected.into_iter().for_each(|at| doom(&mut objects[at]));
     lose(objects, &others);

@@ -1,6 +1,6 @@
-//! How many more of this claim: copies of it are planned after every claim of their priority that waits, and those that
-//! are served are counted. Copies ask the same, so the first that is refused is refused for all after it. A claim of lower
-//! priority that would be served without them and is not with them is named: its place is not free.
+//! How many more claims like this one fit: plans copies of it, after all waiting claims of the same priority, and counts
+//! those that are served. Copies have equal requests, so when one is refused, so are all after it. Claims of lower
+//! priority that lose their resource to copies are listed as displaced.
 
 use super::{Edit, EditError, Target};
 use crate::plan::{API_VERSION, Options, Outcome, Plan, Planned, PlannedClaim, PlannedReason};
@@ -10,75 +10,73 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How many more of a claim would be served.
+/// How many more claims like one would be served.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fit {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Fit`.
     pub kind: &'static str,
-    /// The claim, as `namespace/name`.
     pub claim: String,
-    /// How many were tried.
+    /// Number of copies tried.
     pub tried: usize,
     /// How many of them would be served.
     pub fits: usize,
-    /// How many of them would be served if no other claim had to wait for it.
+    /// How many of them would be served without displacing another claim.
     pub free: usize,
-    /// Claims that would be served without them, and wait with them.
+    /// Claims that are served without the copies and wait with them.
     pub displaced: Vec<Displaced>,
-    /// Whether all that were tried would be, so that there may be room for more.
+    /// Whether all copies would be served, so that even more may fit.
     pub at_least: bool,
-    /// How many existing resources would take them.
+    /// How many of them get existing resources.
     pub bound: usize,
-    /// How many resources would be made for them.
+    /// For how many of them a class provisions a resource.
     pub provision: usize,
-    /// Where they would go, by resource, and by class where one would be made.
+    /// Where they go, by resource or class.
     pub places: Vec<FitPlace>,
-    /// What the first that is not served is told.
+    /// Why the first of the others is refused.
     pub limit: Option<Limit>,
 }
 
-/// One place that takes copies.
+/// A resource or class that serves copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FitPlace {
-    /// The resource that exists.
+    /// The existing resource.
     pub resource: Option<Arc<str>>,
-    /// The class that resources would be made from.
+    /// The class that provisions resources.
     pub class: Option<Arc<str>>,
-    /// How many it takes.
+    /// How many copies it serves.
     pub claims: usize,
 }
 
-/// A claim that waits for the sake of copies, which come before it.
+/// A claim that waits because copies come before it.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Displaced {
-    /// The claim, as `namespace/name`.
     pub claim: String,
-    /// The resource that it would have got.
+    /// The resource that it loses.
     pub resource: Option<Arc<str>>,
-    /// The class from which one would have been made for it.
+    /// The class that would have provisioned one for it.
     pub class: Option<Arc<str>>,
 }
 
-/// What stands in the way of one more.
+/// Why no further copy is served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Limit {
-    /// In one sentence.
+    /// The refusal in a sentence.
     pub message: Arc<str>,
-    /// Predicate by predicate.
+    /// The refusal by predicate.
     pub reasons: Arc<[PlannedReason]>,
 }
 
-/// Tries `tried` more claims like `like`.
+/// Plans `tried` copies of a claim.
 ///
 /// # Errors
-/// There is no such claim.
+/// There is no such claim, or there are too many copies.
 pub fn fit(objects: Vec<Object>, like: &Target, tried: usize, options: &Options) -> Result<Fit, EditError> {
     let known = objects.len();
     let lowest = lowest_priority(&objects);
-    // Copies of the lowest priority come after every other claim, and take nothing from one.
+    // Copies of the lowest priority come last and displace no claim.
     let comes_last = priority(&objects[like.find(&objects)?]) <= lowest;
     let before = (!comes_last).then(|| objects.clone());
     let mut with_copies = objects;
@@ -143,7 +141,7 @@ fn is_served(claim: &PlannedClaim) -> bool {
     matches!(claim.outcome, Outcome::Bound | Outcome::Provision)
 }
 
-/// Claims that are served in one plan and not in the other.
+/// Claims that are served in one plan but not in the other.
 fn displaced(without: &Plan, with: &Plan) -> Vec<Displaced> {
     let place = |claim: &PlannedClaim| (claim.kind, claim.namespace.clone(), claim.name.clone());
     let waiting: BTreeSet<_> = with.claims.iter().filter(|c| !is_served(c)).map(place).collect();
@@ -160,7 +158,6 @@ fn priority(claim: &Object) -> i64 {
     claim.body.pointer("/spec/priority").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The lowest priority of all claims.
 fn lowest_priority(objects: &[Object]) -> i64 {
     objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_))).map(priority).min().unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! An edited class against every claim: what changes now, and what would change for the claims that the class
-//! has served already if each had to be served anew. Resources that exist keep what they were made from.
+//! What an edited class changes: at once, and if all claims that it has served were served again. Existing resources keep
+//! the definition that they were provisioned with.
 
-use super::{Edit, EditError, PlanFigures, Questions};
+use super::{Edit, EditError, PlanFigures, WhatIfSession};
 use crate::diff::Difference;
 use crate::plan::{API_VERSION, Options, Plan};
 use conductor::model::{Kind, Object, TypeId};
@@ -9,57 +9,53 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What an edited class would do.
+/// The effect of an edited class.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassImpact {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ClassImpact`.
     pub kind: &'static str,
-    /// The class.
     pub class: String,
-    /// How many claims count under it in the state as it is.
+    /// Number of claims that count under it now.
     pub claims: usize,
-    /// What changes as soon as the class is applied.
+    /// Changes at once.
     pub now: Difference,
-    /// What would change for its claims if all of them had to be served anew.
+    /// Changes if all its claims were served again.
     pub anew: Difference,
-    /// The plan before the class is applied.
     pub before: PlanFigures,
-    /// The plan after it.
     pub after: PlanFigures,
 }
 
 impl ClassImpact {
-    /// Whether nothing changes, neither now nor later.
+    /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.now.is_empty() && self.anew.is_empty()
     }
 }
 
-/// Applies an edited class, and asks twice.
+/// Plans the effect of an edited class.
 ///
 /// # Errors
-/// `class` is no class.
+/// `class` is not a class.
 pub fn class_impact(
     objects: Vec<Object>,
     class: &Object,
     options: &Options,
 ) -> Result<ClassImpact, EditError> {
     let Kind::Class(ty) = class.kind else {
-        return Err(EditError::NoTarget { text: class.kind.name().to_owned() });
+        return Err(EditError::NoTarget(class.kind.name().to_owned()));
     };
     let name = class.metadata.name.clone().unwrap_or_default();
     let edit = [Edit::Apply(Box::new(class.clone()))];
-    let as_is = Questions::new(objects.clone(), options);
+    let as_is = WhatIfSession::new(objects.clone(), options);
     let mine = claims_of(as_is.plan(), &name);
     let applied = as_is.edited(&edit)?;
     let (before, after) = (PlanFigures::from(as_is.plan()), PlanFigures::from(&applied.plan));
     let now = as_is.differs(&applied);
-    // One state makes room for the other.
+    // Free memory for the next state.
     drop((as_is, applied));
-    let unserved = Questions::new(served_anew(&objects, ty, &name, &mine), options);
+    let unserved = WhatIfSession::new(served_anew(&objects, ty, &name, &mine), options);
     let anew = unserved.differs(&unserved.edited(&edit)?);
     Ok(ClassImpact {
         api_version: API_VERSION,
@@ -73,13 +69,13 @@ pub fn class_impact(
     })
 }
 
-/// The claims that count under a class, by namespace and name.
+/// Namespace and name of the claims that count under a class.
 fn claims_of(plan: &Plan, class: &str) -> BTreeSet<(String, String)> {
     let mine = plan.claims.iter().filter(|c| c.class.as_deref() == Some(class) && !c.leaving);
     mine.map(|c| (c.namespace.to_string(), c.name.to_string())).collect()
 }
 
-/// The state in which the claims of a class have nothing yet, and nothing of the class is left to be had.
+/// The state without the class's resources, its claims unbound.
 fn served_anew(
     objects: &[Object],
     ty: TypeId,

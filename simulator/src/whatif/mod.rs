@@ -1,5 +1,5 @@
-//! What if: the state is edited, planned again, and only what changes is told, with the rule that flipped it.
-//! Both plans are the production engine's; nothing is guessed from the edit itself.
+//! What-if: edits a state, plans it again, and returns what changes, with the rule that causes it. The production engine
+//! makes both plans; nothing is inferred from the edit itself.
 //!
 //! ```text
 //! state -> plan ----------------+
@@ -7,23 +7,21 @@
 //!   +-> edits -> state' -> plan-+
 //! ```
 //!
-//! [`Questions`] plans the state once for any number of edits.
-//!
-//! Not here: reading files, tables. Time does not pass; that is replay's.
+//! [`WhatIfSession`] plans the state once for any number of edits. Not here: reading files, tables, time (see `replay`).
 
-mod copies;
+mod copy;
 mod edit;
 mod fit;
 mod impact;
-mod questions;
+mod session;
 mod size;
 mod target;
 
-pub use copies::COPIES_MAX;
+pub use copy::COPIES_MAX;
 pub use edit::{Edit, EditError};
 pub use fit::{Displaced, Fit, FitPlace, fit};
 pub use impact::{ClassImpact, class_impact};
-pub use questions::{Edited, Questions};
+pub use session::{Edited, WhatIfSession};
 pub use size::{Size, size};
 pub use target::{FieldPath, Target};
 
@@ -33,29 +31,25 @@ use conductor::model::{Kind, Name, Object, ObjectKey};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What would change, and nothing else.
+/// The changes of a plan.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIf {
-    /// [`crate::plan::API_VERSION`].
     pub api_version: &'static str,
-    /// `WhatIf`.
     pub kind: &'static str,
-    /// What was done to the state, in words.
+    /// The edits as sentences.
     pub edits: Vec<String>,
-    /// The plan of the state as it is.
     pub before: PlanFigures,
-    /// The plan of the edited state.
     pub after: PlanFigures,
-    /// What differs.
     #[serde(flatten)]
     pub difference: Difference,
 }
 
-/// A plan in figures.
+/// Figures of a plan.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanFigures {
-    /// The plan's digest.
     pub digest: String,
     /// Claims counted by outcome.
     #[serde(flatten)]
@@ -68,16 +62,16 @@ impl From<&Plan> for PlanFigures {
     }
 }
 
-/// Plans `objects` as they are and as they are after `edits`, in order, and tells what differs.
+/// Plans `objects` before and after `edits`, applied in order, and returns what changes.
 ///
 /// # Errors
-/// The first edit that cannot be made.
+/// The first edit that fails.
 pub fn what_if(objects: Vec<Object>, edits: &[Edit], options: &Options) -> Result<WhatIf, EditError> {
     require_makeable(&objects, edits)?;
-    Questions::new(objects, options).what_if(edits)
+    WhatIfSession::new(objects, options).what_if(edits)
 }
 
-/// Tells of an edit that cannot be made before anything is planned.
+/// Reports an edit that fails before anything is planned.
 fn require_makeable(objects: &[Object], edits: &[Edit]) -> Result<(), EditError> {
     let named: BTreeSet<(Kind, ObjectKey)> = edits.iter().map(Edit::place).collect();
     let namespaces: BTreeSet<&Name> = edits.iter().filter_map(Edit::namespace).collect();
@@ -89,7 +83,7 @@ fn require_makeable(objects: &[Object], edits: &[Edit]) -> Result<(), EditError>
     if edits.iter().try_for_each(|edit| edit.make(&mut concerned)).is_ok() {
         return Ok(());
     }
-    // Which others there are is told, too.
+    // Again with all objects: the error lists some of them.
     let mut all = objects.to_vec();
     edits.iter().try_for_each(|edit| edit.make(&mut all))
 }

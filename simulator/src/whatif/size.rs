@@ -1,48 +1,47 @@
-//! How many resources more, so that nothing waits for one: copies of a resource are added until no more claims
-//! would be served by another. The answer is searched for by halving: more resources never serve fewer claims.
+//! How many more resources to add until more of them would serve no further claim. Searches by bisection: more resources
+//! never serve fewer claims.
 
-use super::{Edit, EditError, Questions, Target};
+use super::{Edit, EditError, Target, WhatIfSession};
 use crate::plan::{API_VERSION, Options, Outcome, Plan};
 use conductor::model::Object;
 use serde::Serialize;
 
-/// How many resources more.
+/// How many resources to add.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Size {
-    /// [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Size`.
     pub kind: &'static str,
-    /// The resource that the new ones are like.
+    /// The resource to copy.
     pub like: String,
-    /// How many more of it; none where no claim waits for one.
+    /// How many copies to add; 0 if no claim waits for one.
     pub resources: usize,
-    /// How many claims wait now.
+    /// Number of claims that wait now.
     pub waiting_before: usize,
-    /// How many would wait with that many more: those whom no number of them helps.
+    /// Number of claims that still wait with the copies.
     pub waiting_after: usize,
-    /// Claims that the new ones would serve, as `namespace/name`.
+    /// Claims that the copies serve, as `namespace/name`.
     pub served: Vec<String>,
-    /// Claims that wait for something else, as `namespace/name`, with the reason.
+    /// Claims that still wait, with the reason.
     pub waiting: Vec<Waiting>,
 }
 
-/// A claim whom no number of resources like this helps.
+/// A claim that copies of this resource do not help.
+#[allow(missing_docs, reason = "the fields are named as in the printed document")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// As `namespace/name`.
     pub claim: String,
-    /// In one sentence.
+    /// Why it waits.
     pub message: String,
 }
 
-/// The least number of resources like `like` with which as few claims wait as with any number.
+/// Returns the least number of copies with which as few claims wait as with any number.
 ///
 /// # Errors
 /// There is no such resource.
 pub fn size(objects: &[Object], like: &Target, options: &Options) -> Result<Size, EditError> {
-    let questions = Questions::new(objects.to_vec(), options);
+    let questions = WhatIfSession::new(objects.to_vec(), options);
     let with = |count: usize| -> Result<Plan, EditError> {
         Ok(questions.edited(&[Edit::Copies { like: like.clone(), count }])?.plan)
     };

@@ -1,20 +1,20 @@
-//! Which object is meant: `claim/NS/NAME`, `resource/NAME`, `class/NAME`, and how a field of it is named.
-//! Whether there is such an object is asked where it is changed.
+//! Names of objects and fields on the command line: `claim/NS/NAME`, `resource/NAME`, `class/NAME` and field paths.
+//! Whether they exist is checked when they are edited.
 
 use super::EditError;
 use conductor::model::{Kind, Object, ObjectKey, TypeId};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Items are told by their number up to this one.
+/// Larger indices are not filled up to.
 const BEFORE_MAX: usize = 1_000;
 
-/// One object, by kind and place.
+/// An object by kind and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its kind.
+    /// The object's kind.
     pub kind: Kind,
-    /// Where it is.
+    /// The object's key.
     pub key: ObjectKey,
 }
 
@@ -25,20 +25,20 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Reads `KIND/NAME` or `KIND/NAMESPACE/NAME`.
+    /// Parses `KIND/NAME` or `KIND/NAMESPACE/NAME`.
     ///
     /// # Errors
-    /// A kind that there is not, or no name.
+    /// The kind is unknown, or the name is missing.
     pub fn read(text: &str, namespace: &str, system_namespace: &str) -> Result<Target, EditError> {
         let parts: Vec<&str> = text.split('/').collect();
-        let (word, place) = match parts[..] {
-            [word, name] if !name.is_empty() => (word, (None, name)),
-            [word, namespace, name] if !namespace.is_empty() && !name.is_empty() => {
-                (word, (Some(namespace), name))
+        let (kind, place) = match parts[..] {
+            [kind, name] if !name.is_empty() => (kind, (None, name)),
+            [kind, namespace, name] if !namespace.is_empty() && !name.is_empty() => {
+                (kind, (Some(namespace), name))
             }
-            _ => return Err(EditError::NoTarget { text: text.to_owned() }),
+            _ => return Err(EditError::NoTarget(text.to_owned())),
         };
-        let kind = find_kind(word).ok_or_else(|| EditError::NoKind { word: word.to_owned() })?;
+        let kind = find_kind(kind).ok_or_else(|| EditError::NoKind(kind.to_owned()))?;
         let home = match kind {
             Kind::Claim(_) | Kind::Quota | Kind::Limits => place.0.unwrap_or(namespace),
             Kind::Resource(_) | Kind::Class(_) => place.0.unwrap_or(system_namespace),
@@ -47,7 +47,7 @@ impl Target {
         Ok(Target { kind, key: ObjectKey::new(home, place.1) })
     }
 
-    /// Where the object stands among `objects`.
+    /// The object's position.
     pub(super) fn find(&self, objects: &[Object]) -> Result<usize, EditError> {
         let is_meant = |o: &Object| o.kind == self.kind && crate::world::key_of(o) == self.key;
         objects.iter().position(is_meant).ok_or_else(|| {
@@ -58,8 +58,8 @@ impl Target {
         })
     }
 
-    /// Where everything stands among `objects` that goes with the object, in order: what is in a namespace, too. That
-    /// there is one is told by what is in it as well as by its own object.
+    /// Sorted positions of the object and everything that is removed with it: of a namespace, all its objects. A namespace
+    /// may exist only through its objects.
     pub(super) fn find_all(&self, objects: &[Object]) -> Result<Vec<usize>, EditError> {
         let Kind::Namespace = self.kind else { return Ok(vec![self.find(objects)?]) };
         let goes = |o: &Object| {
@@ -72,10 +72,10 @@ impl Target {
     }
 }
 
-/// A kind by the word that people say, by its short name or by its whole one.
-fn find_kind(word: &str) -> Option<Kind> {
-    let word = word.to_ascii_lowercase();
-    let fixed = match word.as_str() {
+/// Finds a kind by its common, short or full name.
+fn find_kind(name: &str) -> Option<Kind> {
+    let name = name.to_ascii_lowercase();
+    let fixed = match name.as_str() {
         "quota" | "claimquota" => Some(Kind::Quota),
         "clusterquota" | "clusterclaimquota" => Some(Kind::ClusterQuota),
         "limits" | "claimlimits" => Some(Kind::Limits),
@@ -90,7 +90,7 @@ fn find_kind(word: &str) -> Option<Kind> {
         TypeId::all().find_map(|ty| {
             let rules = ty.rules();
             let is = |kind: &str, short: &str| {
-                word == kind.to_ascii_lowercase() || word == format!("{}{short}", rules.short)
+                name == kind.to_ascii_lowercase() || name == format!("{}{short}", rules.short)
             };
             let kinds = [
                 (Kind::Claim(ty), rules.claim, "c"),
@@ -102,7 +102,7 @@ fn find_kind(word: &str) -> Option<Kind> {
     })
 }
 
-/// The way to a field: `spec.capacity.storage`, `metadata.labels['a.b/c']`, `spec.limits[0].claims`.
+/// A path to a field: `spec.capacity.storage`, `metadata.labels['a.b/c']`, `spec.limits[0].claims`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
     text: String,
@@ -122,12 +122,12 @@ impl fmt::Display for FieldPath {
 }
 
 impl FieldPath {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// An empty step, or a bracket that is not closed.
+    /// A step is empty, or a bracket is not closed.
     pub fn read(text: &str) -> Result<FieldPath, EditError> {
-        let wrong = |why: &'static str| EditError::NoPath { path: text.to_owned(), why };
+        let wrong = |why: &'static str| EditError::NoPath(text.to_owned(), why);
         let mut steps = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -151,7 +151,7 @@ impl FieldPath {
         }
     }
 
-    /// Whether the path leads to what an object is, which no edit changes.
+    /// Whether the path leads to a field that identifies the object.
     pub(super) fn is_identity(&self) -> bool {
         let key = |at: usize| match self.steps.get(at) {
             Some(Step::Key(key)) => key.as_str(),
@@ -164,17 +164,17 @@ impl FieldPath {
         }
     }
 
-    /// Whether whatever stands there is text: a label or an annotation.
+    /// Whether the field is always text: a label or an annotation.
     pub(super) fn is_text(&self) -> bool {
-        let key = |at: usize, word: &str| matches!(self.steps.get(at), Some(Step::Key(key)) if key == word);
+        let key = |at: usize, name: &str| matches!(self.steps.get(at), Some(Step::Key(key)) if key == name);
         self.steps.len() == 3 && key(0, "metadata") && (key(1, "labels") || key(1, "annotations"))
     }
 
-    /// An object that holds nothing but `value` at the end of the path.
+    /// Wraps `value` in an object that contains only this path.
     pub(super) fn around(&self, value: &Value) -> Map<String, Value> {
         let whole = self.steps.iter().rev().fold(value.clone(), |inner, step| match step {
             Step::Key(key) => Value::Object(Map::from_iter([(key.clone(), inner)])),
-            // What is before the item matters to nobody, and there may be no end of it.
+            // Items before it do not matter; do not create arbitrarily many.
             Step::Item(at) => {
                 let before = std::iter::repeat_n(Value::Null, (*at).min(BEFORE_MAX));
                 before.chain([inner]).collect()
@@ -186,37 +186,22 @@ impl FieldPath {
         }
     }
 
-    /// Writes `value` at the path; null removes what is there. Mappings on the way are made.
+    /// Writes `value` at the path; null removes the field. Creates missing mappings.
     pub(super) fn write(&self, target: &mut Value, value: Value) -> Result<(), EditError> {
-        let wrong = |why: &'static str| EditError::NoPath { path: self.text.clone(), why };
+        let wrong = |why: &'static str| EditError::NoPath(self.text.clone(), why);
         let (last, way) = self.steps.split_last().ok_or_else(|| wrong("it is empty"))?;
         let mut here = target;
         for step in way {
             here = match step {
-                Step::Key(key) => {
-                    if here.is_null() {
-                        *here = Value::Object(Map::new());
-                    }
-                    let map = here.as_object_mut().ok_or_else(|| wrong("it leads through a value"))?;
-                    map.entry(key.clone()).or_insert(Value::Null)
-                }
+                Step::Key(key) => fields(here).map_err(wrong)?.entry(key.clone()).or_insert(Value::Null),
                 Step::Item(at) => here.get_mut(*at).ok_or_else(|| wrong("there is no such item"))?,
             };
         }
         match last {
-            Step::Key(key) => {
-                if here.is_null() {
-                    *here = Value::Object(Map::new());
-                }
-                let map = here.as_object_mut().ok_or_else(|| wrong("it leads through a value"))?;
-                if value.is_null() {
-                    map.remove(key);
-                } else {
-                    map.insert(key.clone(), value);
-                }
-            }
+            Step::Key(key) if value.is_null() => drop(fields(here).map_err(wrong)?.remove(key)),
+            Step::Key(key) => drop(fields(here).map_err(wrong)?.insert(key.clone(), value)),
             Step::Item(at) => {
-                let items = here.as_array_mut().ok_or_else(|| wrong("it is no list"))?;
+                let items = here.as_array_mut().ok_or_else(|| wrong("it is not a list"))?;
                 match (*at < items.len(), value.is_null()) {
                     (true, true) => drop(items.remove(*at)),
                     (true, false) => items[*at] = value,
@@ -229,7 +214,15 @@ impl FieldPath {
     }
 }
 
-/// What stands in a bracket that has just been opened, and what comes after it.
+/// The fields of a mapping, created if missing.
+fn fields(here: &mut Value) -> Result<&mut Map<String, Value>, &'static str> {
+    if here.is_null() {
+        *here = Value::Object(Map::new());
+    }
+    here.as_object_mut().ok_or("it leads through a value")
+}
+
+/// Parses a bracket after its opening; returns the step and the rest.
 fn bracket(inner: &str) -> Option<(Step, &str)> {
     let quote = inner.chars().next().filter(|c| matches!(c, '\'' | '"'));
     if let Some(quote) = quote {
@@ -270,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_told() {
+    fn a_path_that_leads_nowhere_is_an_error() {
         for path in ["", ".a", "a..b", "[0]", "a['b", "a[b"] {
             assert!(FieldPath::read(path).is_err(), "{path}");
         }

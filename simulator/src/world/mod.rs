@@ -1,13 +1,14 @@
 //! A cluster in memory: objects with revisions, UIDs, finalizers and preconditions, as the API server keeps them.
-//! It stores and answers; it never decides. Faults are the caller's: what is not delivered is not delivered.
+//! It stores and answers; it never decides. Callers inject faults by not delivering what it returns.
 
-mod later;
 mod parts;
+mod pending_writes;
 mod publish;
 mod stored;
 
 pub(crate) use stored::Stored;
 
+use crate::merge_patch::merge;
 use conductor::action::{Action, PartAction, Write};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
 use conductor::model::{Kind, Lookup, Object, ObjectKey, Part, PartKey, PartKind, Revision, Slot, WriteId};
@@ -17,20 +18,20 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// A thrifty world keeps about so many objects as they are, and folds the others.
+/// A compact world keeps about this many objects unpacked.
 const OPEN_MAX: usize = 1_024;
 
-/// All objects, by kind and place.
+/// A cluster in memory.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     objects: BTreeMap<Kind, Lookup<ObjectKey, Stored>>,
-    /// What was stored last, where what was not is folded.
+    /// Compact worlds: the objects written last; all others are packed.
     recent: Option<VecDeque<(Kind, ObjectKey)>>,
     parts: BTreeMap<PartKey, Part>,
     part_kinds: BTreeSet<PartKind>,
-    /// Why kinds that are not served are not, where it is not that they are not installed.
+    /// Why a kind is unavailable, if not because it is not installed.
     missing_kinds: BTreeMap<PartKind, WhyMissing>,
-    /// Secrets, and what is published from them.
+    /// Secrets and published objects.
     side: BTreeMap<(Slot, ObjectKey), Value>,
     revision: u64,
     uids: u64,
@@ -38,19 +39,19 @@ pub struct World {
 
 /// Whether a watch repeats what the answer to a write has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
-    /// It does, as a cluster's does.
-    Twice,
-    /// It does not: the author of all writes learns nothing from it.
-    Once,
+pub enum WatchEcho {
+    /// It does, as on a cluster.
+    On,
+    /// It does not: the only writer learns nothing from it.
+    Off,
 }
 
-/// What a write did to the world: the answer to its author, and what a watch would show.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The answer.
+    /// The answer to the writer.
     pub answer: Answer,
-    /// The watch event, where anything changed.
+    /// The watch event, if anything changed.
     pub seen: Option<Event>,
 }
 
@@ -60,24 +61,24 @@ impl World {
         World::default()
     }
 
-    /// An empty world that keeps objects which nobody has touched for a while folded: for as many as a cluster has. What
-    /// comes of it has UIDs that no other world gives: it is shown objects that one of those made.
-    pub fn thrifty() -> World {
+    /// An empty world that packs objects which were not touched for a while, to hold a whole cluster. Its UIDs differ from
+    /// those of other worlds, because it may hold objects that were created there.
+    pub fn compact() -> World {
         World { recent: Some(VecDeque::new()), uids: 1 << 32, ..World::default() }
     }
 
-    /// An empty world that counts revisions from one on.
+    /// An empty world that counts revisions up from `revision`.
     pub fn starting_at(revision: u64) -> World {
         World { revision, ..World::default() }
     }
 
-    /// Counts a revision, as if something had changed.
+    /// Increments the revision as if something had changed.
     pub fn advance(&mut self) -> u64 {
         self.revision = self.revision.saturating_add(1);
         self.revision
     }
 
-    /// Forgets an object without a word to anybody.
+    /// Removes an object without an event.
     pub fn forget(&mut self, kind: Kind, key: &ObjectKey) {
         self.take(kind, key);
     }
@@ -94,8 +95,7 @@ impl World {
         self.objects.get_mut(&kind)?.remove(key)
     }
 
-    /// Puts an object in, new or in place of another, as a user's apply would. Keeps the UID of an
-    /// object that is there. Returns what a watch would show.
+    /// Creates or replaces an object, as a user's apply would; an existing object keeps its UID. Returns the watch event.
     pub fn put(&mut self, mut object: Object) -> Event {
         let key = key_of(&object);
         if object.metadata.uid.is_none() {
@@ -111,17 +111,17 @@ impl World {
     fn store(&mut self, key: ObjectKey, mut object: Object) -> Event {
         self.advance();
         object.metadata.resource_version = Some(self.revision.to_string());
-        // Most are never looked at again, only written to.
+        // Most are never read again, only written to.
         let stored = match self.recent {
-            Some(_) => Stored::folded(&object),
+            Some(_) => Stored::packed(&object),
             None => Stored::new(object.clone()),
         };
         self.objects.entry(object.kind).or_default().insert(key, stored);
         Event::Seen(object)
     }
 
-    /// Folds what was stored longest ago, where that is wanted. One that was stored again since is opened again when
-    /// it is needed.
+    /// Packs the object that was stored longest ago, in a compact world. One that was stored again since is unpacked again on
+    /// its next use.
     fn note_recent(&mut self, place: (Kind, ObjectKey)) {
         let Some(recent) = &mut self.recent else { return };
         recent.push_back(place);
@@ -130,39 +130,39 @@ impl World {
             && let Some(stored) =
                 self.objects.get_mut(&oldest.0).and_then(|of_kind| of_kind.get_mut(&oldest.1))
         {
-            stored.fold();
+            stored.pack();
         }
     }
 
-    /// Folds everything that was opened only to be looked at, where that is wanted.
-    pub fn fold(&mut self) {
+    /// Packs all objects of a compact world, such as those unpacked only for reading.
+    pub fn pack(&mut self) {
         if let Some(recent) = &mut self.recent {
             recent.clear();
-            self.objects.values_mut().for_each(|of_kind| of_kind.each_mut(Stored::fold));
+            self.objects.values_mut().for_each(|of_kind| of_kind.each_mut(Stored::pack));
         }
     }
 
-    /// The object at a place.
+    /// Finds an object.
     pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<&Object> {
         self.find(kind, key).map(Stored::open)
     }
 
-    /// Every object, in order.
+    /// All objects, sorted.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.values().flat_map(Lookup::sorted).map(|(_, stored)| stored.open())
     }
 
-    /// Every object of a kind, in order.
+    /// All objects of a kind, sorted.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         self.objects.get(&kind).into_iter().flat_map(Lookup::sorted).map(|(_, stored)| stored.open())
     }
 
-    /// How many there are of a kind.
+    /// Number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.objects.get(&kind).map_or(0, Lookup::len)
     }
 
-    /// Every object, in order, when the world is needed no more.
+    /// Consumes the world and returns all objects, sorted.
     pub fn into_objects(self) -> impl Iterator<Item = Object> {
         self.into_stored().map(Stored::into_object)
     }
@@ -171,7 +171,7 @@ impl World {
         self.objects.into_values().flat_map(Lookup::into_sorted).map(|(_, stored)| stored)
     }
 
-    /// As [`World::into_objects`], on two threads: a cluster's worth of folded objects takes a while to open.
+    /// As [`World::into_objects`], on two threads: unpacking a whole cluster takes a while.
     pub fn into_objects_side_by_side(self) -> Vec<Object> {
         let mut first: Vec<Stored> = self.into_stored().collect();
         let second = first.split_off(first.len() / 2);
@@ -179,7 +179,7 @@ impl World {
         std::thread::scope(|scope| {
             let second = scope.spawn(|| open(second));
             let mut objects = open(first);
-            // A panic there is a panic here.
+            // Propagate a panic.
             objects.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             objects
         })
@@ -190,7 +190,7 @@ impl World {
         self.revision
     }
 
-    /// Changes an object by hand, as an administrator would. Nothing where it is not there.
+    /// Edits an object as an administrator would. Returns `None` if it does not exist.
     pub fn edit(&mut self, kind: Kind, key: &ObjectKey, edit: impl FnOnce(&mut Object)) -> Option<Event> {
         let before = self.get(kind, key)?.clone();
         let mut object = before.clone();
@@ -199,14 +199,14 @@ impl World {
         Some(self.settle(key.clone(), object))
     }
 
-    /// Asks for an object's deletion: it is gone at once, or once its finalizers are.
+    /// Deletes an object: at once, or when its finalizers are removed.
     pub fn delete(&mut self, kind: Kind, key: &ObjectKey) -> Option<Event> {
         let mut object = self.get(kind, key)?.clone();
         object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::UNIX_EPOCH));
         Some(self.settle(key.clone(), object))
     }
 
-    /// Stores a changed object, or lets it go if it is being deleted and nothing holds it.
+    /// Stores a changed object, or removes it if it is being deleted and has no finalizers.
     fn settle(&mut self, key: ObjectKey, object: Object) -> Event {
         if is_let_go(&object) {
             self.advance();
@@ -218,14 +218,13 @@ impl World {
         self.store(key, object)
     }
 
-    /// Carries out what was asked for, and tells what its author and a watch would hear of it. Notes and alarms
-    /// are not the world's business.
+    /// Executes an action and returns the answer and the watch events. Events for users and wake-ups are the caller's.
     pub fn carry_out(&mut self, action: &Action) -> Vec<Event> {
-        self.carry_out_telling(action, Telling::Twice)
+        self.carry_out_with(action, WatchEcho::On)
     }
 
-    /// As [`World::carry_out`], where `telling` says whether a watch repeats what an answer has shown.
-    pub fn carry_out_telling(&mut self, action: &Action, telling: Telling) -> Vec<Event> {
+    /// As [`World::carry_out`], with or without watch events that repeat an answer.
+    pub fn carry_out_with(&mut self, action: &Action, echo: WatchEcho) -> Vec<Event> {
         match action {
             Action::Read { kind, key } => {
                 let (kind, key) = (*kind, key.clone());
@@ -246,20 +245,20 @@ impl World {
             | Action::Withdraw { .. }
             | Action::Tell(_)
             | Action::WakeAt(_) => {
-                let Some((id, outcome)) = self.land(action, telling) else { return Vec::new() };
+                let Some((id, outcome)) = self.land(action, echo) else { return Vec::new() };
                 std::iter::once(Event::Answered { id, answer: outcome.answer }).chain(outcome.seen).collect()
             }
         }
     }
 
-    /// Carries out a write, create or delete. Other actions change nothing and have no answer here.
+    /// Executes a write, create or delete; returns `None` for other actions.
     pub fn apply(&mut self, action: &Action) -> Option<(WriteId, Outcome)> {
-        self.land(action, Telling::Twice)
+        self.land(action, WatchEcho::On)
     }
 
-    fn land(&mut self, action: &Action, telling: Telling) -> Option<(WriteId, Outcome)> {
+    fn land(&mut self, action: &Action, echo: WatchEcho) -> Option<(WriteId, Outcome)> {
         match action {
-            Action::Write(write) => Some((write.id, self.write(write, telling))),
+            Action::Write(write) => Some((write.id, self.write(write, echo))),
             Action::Create { id, object } => Some((*id, self.create(object))),
             Action::Delete { id, kind, key, uid, revision } => {
                 let found = self.get(*kind, key);
@@ -294,19 +293,19 @@ impl World {
         }
     }
 
-    /// Takes in a write without a look at the object: whoever asked for it knows what becomes of that, and whether it
-    /// `declares` a new generation. Says which revision it made; nothing where it was not taken in.
-    pub fn write_unseen(&mut self, write: &Write, declares: bool) -> Option<Revision> {
+    /// Accepts a write without unpacking the object, for a caller that predicts its result. `bumps_generation`: the write
+    /// changes the spec. Returns the new revision, or `None` if the write must be executed normally.
+    pub fn write_unseen(&mut self, write: &Write, bumps_generation: bool) -> Option<Revision> {
         let revision = Revision(self.revision.saturating_add(1));
         let stored = self.find_mut(write.kind, &write.key)?;
-        let is_taken = stored.write_unseen(write, revision, declares);
+        let is_taken = stored.write_unseen(write, revision, bumps_generation);
         is_taken.then(|| {
             self.revision = revision.0;
             revision
         })
     }
 
-    fn write(&mut self, write: &Write, telling: Telling) -> Outcome {
+    fn write(&mut self, write: &Write, echo: WatchEcho) -> Outcome {
         let place = (write.kind, write.key.clone());
         let of_kind = self.objects.get_mut(&write.kind);
         let Some(stored) = of_kind.and_then(|of_kind| of_kind.get_mut(&write.key)) else {
@@ -333,7 +332,7 @@ impl World {
             return Outcome { answer: Answer::Deleted, seen: Some(seen) };
         }
         object.metadata.resource_version = Some(self.revision.to_string());
-        let seen = matches!(telling, Telling::Twice).then(|| Event::Seen(object.clone()));
+        let seen = matches!(echo, WatchEcho::On).then(|| Event::Seen(object.clone()));
         let answer = Answer::Written(stored.share());
         self.note_recent(place);
         Outcome { answer, seen }
@@ -359,19 +358,19 @@ impl Outcome {
     }
 }
 
-/// Where an object is.
+/// The key of an object.
 pub fn key_of(object: &Object) -> ObjectKey {
     let text = |t: &Option<String>| t.clone().unwrap_or_default();
     ObjectKey::new(text(&object.metadata.namespace), text(&object.metadata.name))
 }
 
-/// Whether an object is being deleted and nothing holds it.
+/// Whether an object is being deleted and has no finalizers.
 fn is_let_go(object: &Object) -> bool {
     let finalized = object.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
     object.metadata.deletion_timestamp.is_some() && finalized
 }
 
-/// Everything but metadata and status counts as a new generation, as with an API server.
+/// Increments the generation if anything but metadata and status changed, as an API server does.
 fn count_generation(before: &Object, object: &mut Object) {
     let declared = |object: &Object| {
         let mut body = object.body.clone();
@@ -387,16 +386,16 @@ fn revision_of(object: &Object) -> String {
     object.metadata.resource_version.clone().unwrap_or_default()
 }
 
-/// What a patch has changed.
+/// What a patch changed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touched {
-    /// Anything at all.
+    /// Anything.
     any: bool,
     /// Anything but metadata and status.
     declared: bool,
 }
 
-/// Applies a merge patch to metadata's finalizers and to the body, the only parts that changes touch.
+/// Applies a merge patch to the finalizers and the body, the only parts that the engine's changes touch.
 fn patch(object: &mut Object, patch: Value) -> Touched {
     let mut touched = Touched::default();
     let Value::Object(patch) = patch else { return touched };
@@ -421,31 +420,4 @@ fn patch(object: &mut Object, patch: Value) -> Touched {
         }
     }
     touched
-}
-
-/// RFC 7396: objects are merged, null removes, everything else replaces. Says whether anything changed.
-fn merge(target: &mut Value, patch: Value) -> bool {
-    let Value::Object(patch) = patch else {
-        let changed = *target != patch;
-        *target = patch;
-        return changed;
-    };
-    let mut changed = !target.is_object();
-    if changed {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    if let Value::Object(target) = target {
-        for (key, value) in patch {
-            changed |= match (value, target.get_mut(&key)) {
-                (Value::Null, None) => false,
-                (Value::Null, Some(_)) => target.remove(&key).is_some(),
-                (value, Some(known)) => merge(known, value),
-                (value, None) => {
-                    merge(target.entry(key).or_insert(Value::Null), value);
-                    true
-                }
-            };
-        }
-    }
-    changed
 }

@@ -1,5 +1,5 @@
-//! Parts in the cluster in memory: objects of kinds that are installed or not, followed by label, as the API
-//! server serves them. What a part becomes is for whoever plays its controller to say.
+//! Parts of the cluster in memory: objects of installed or missing kinds, watched by label as an API server serves them.
+//! The caller plays the controllers that implement them.
 
 use super::{Outcome, World};
 use conductor::action::PartAction;
@@ -11,15 +11,14 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 impl World {
-    /// Installs a kind of parts. Returns what a follower would be told.
+    /// Installs a kind of parts. Returns the watch event.
     pub fn install(&mut self, kind: &PartKind) -> Event {
         self.missing_kinds.remove(kind);
         self.part_kinds.insert(kind.clone());
         self.follow(kind)
     }
 
-    /// Takes a kind away, and its objects with it where it is no longer installed. Returns what a follower
-    /// would be told.
+    /// Makes a kind unavailable, and deletes its objects if it is no longer installed. Returns the watch event.
     pub fn uninstall(&mut self, kind: &PartKind, why: WhyMissing) -> Event {
         if why == WhyMissing::NotInstalled {
             self.parts.retain(|key, _| key.kind != *kind);
@@ -29,7 +28,7 @@ impl World {
         self.follow(kind)
     }
 
-    /// What a follower of a kind is told first.
+    /// The first event for a watcher of a kind: the list, or why the kind is missing.
     pub fn follow(&self, kind: &PartKind) -> Event {
         let kind = kind.clone();
         if !self.part_kinds.contains(&kind) {
@@ -41,17 +40,17 @@ impl World {
         Event::Part(PartEvent::Listed { kind, parts, revision })
     }
 
-    /// The part at a place.
+    /// Finds a part.
     pub fn part(&self, key: &PartKey) -> Option<&Part> {
         self.parts.get(key)
     }
 
-    /// Every part, in order.
+    /// All parts, sorted.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         self.parts.values()
     }
 
-    /// Puts a part in, as a user would. Returns what a watch would show.
+    /// Creates or replaces a part, as a user would. Returns the watch event.
     pub fn put_part(&mut self, part: Part) -> Option<Event> {
         let known = self.parts.get(&part.key()).and_then(|p| p.metadata.uid.clone());
         self.store_part(part, known)
@@ -76,19 +75,19 @@ impl World {
         }
     }
 
-    /// Changes a part by hand, as its controller or an administrator would.
+    /// Edits a part, as its controller or an administrator would.
     pub fn edit_part(&mut self, key: &PartKey, edit: impl FnOnce(&mut Part)) -> Option<Event> {
         let mut part = self.part(key)?.clone();
         edit(&mut part);
         self.settle_part(part)
     }
 
-    /// Lets a part say something of itself.
+    /// Sets a part's status.
     pub fn set_part_status(&mut self, key: &PartKey, status: Value) -> Option<Event> {
         self.edit_part(key, |part| part.body["status"] = status)
     }
 
-    /// Asks for a part's deletion: it is gone at once, or once its finalizers are.
+    /// Deletes a part: at once, or when its finalizers are removed.
     pub fn delete_part(&mut self, key: &PartKey) -> Option<Event> {
         let mut part = self.part(key)?.clone();
         part.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::UNIX_EPOCH));
@@ -106,14 +105,14 @@ impl World {
         self.store_part(part, None)
     }
 
-    /// What a live read of a part answers; nothing where its kind is not served.
+    /// Answers a live read of a part; `None` if its kind is not served.
     pub fn read_part(&self, key: &PartKey) -> Option<Event> {
         let found = self.part(key).cloned().map(Box::new);
         let served = self.part_kinds.contains(&key.kind);
         served.then(|| Event::Part(PartEvent::Read { key: key.clone(), found }))
     }
 
-    /// Carries out a write of a part.
+    /// Executes a write of a part.
     pub(super) fn apply_part(&mut self, action: &PartAction) -> Option<(WriteId, Outcome)> {
         match action {
             PartAction::Create { id, part } => Some((*id, self.create_part(part))),
@@ -133,7 +132,7 @@ impl World {
         }
     }
 
-    /// Why a write that means one life of a part, as it was last seen, is refused; nothing where it is not.
+    /// Refuses a write whose UID or resource version is out of date.
     fn refuse(&self, key: &PartKey, uid: &str, revision: Revision) -> Option<Outcome> {
         let Some(part) = self.part(key) else { return Some(Outcome::refused(Answer::Missing)) };
         let is_meant = part.metadata.uid.as_deref() == Some(uid)
@@ -141,7 +140,7 @@ impl World {
         (!is_meant).then(|| Outcome::refused(Answer::Conflict))
     }
 
-    /// Everything in a part's body but its status is ours here: nobody else writes specs in this world.
+    /// Replaces a part's body but for its status; only the engine writes specs of parts here.
     fn update_part(&mut self, wanted: &Part) -> Outcome {
         let seen = self.edit_part(&wanted.key(), |part| {
             let status = part.body.get("status").cloned();

@@ -1,5 +1,4 @@
-//! Secrets in the cluster in memory, and what is published from them: the same objects that the live hands write,
-//! made by the same function. Whoever reads one here reads it as an application would.
+//! Secrets and published connections of the cluster in memory, composed by the same function as the controller's.
 
 use super::{Outcome, World};
 use conductor::event::{Answer, Event, PublishEvent};
@@ -7,11 +6,11 @@ use conductor::lifecycle::{Meeting, compose, decode, meet};
 use conductor::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView, Uid};
 use serde_json::Value;
 
-/// Where connections come from.
+/// Namespace of the Secrets that connections are read from.
 const SYSTEM: &str = "conductor-system";
 
 impl World {
-    /// Puts a Secret, a ConfigMap or a Service in, as a user or an operator would. Returns what a watch would show.
+    /// Creates or replaces a Secret, ConfigMap or Service, as a user or an operator would. Returns the watch event.
     pub fn put_side(&mut self, slot: Slot, mut object: Value) -> Event {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = Value::from(self.revision.to_string());
@@ -24,24 +23,24 @@ impl World {
         self.news_of(slot, &object, false)
     }
 
-    /// Takes one out. Returns what a watch would show.
+    /// Deletes one. Returns the watch event.
     pub fn remove_side(&mut self, slot: Slot, key: &ObjectKey) -> Option<Event> {
         let object = self.side.remove(&(slot, key.clone()))?;
         self.revision += 1;
         Some(self.news_of(slot, &object, true))
     }
 
-    /// What is at a place.
+    /// Finds one.
     pub fn side(&self, slot: Slot, key: &ObjectKey) -> Option<&Value> {
         self.side.get(&(slot, key.clone()))
     }
 
-    /// Everything of a kind, in order.
+    /// All of them, sorted.
     pub fn sides(&self) -> impl Iterator<Item = (&(Slot, ObjectKey), &Value)> {
         self.side.iter()
     }
 
-    /// What a watch shows of an object; nothing of interest is a tick. Secrets are watched in one namespace only.
+    /// The watch event for an object; a tick if the controller does not watch it. Secrets are watched in one namespace.
     fn news_of(&self, slot: Slot, object: &Value, gone: bool) -> Event {
         if let Some(view) = PublishedView::read(slot, object).filter(|_| slot != Slot::Secret) {
             return Event::Publish(if gone { PublishEvent::Gone(view) } else { PublishEvent::Seen(view) });
@@ -55,7 +54,7 @@ impl World {
         }
     }
 
-    /// What a follower of everything published, and of what it comes from, is told first.
+    /// The first events for a watcher: lists of everything published and of the Secrets that connections are read from.
     pub fn published(&self) -> Vec<Event> {
         let revision = Revision(self.revision);
         let of =
@@ -69,13 +68,13 @@ impl World {
         Slot::LISTED.map(listed).into_iter().chain([Event::Publish(sources)]).collect()
     }
 
-    /// What is read of a Secret that may be published for a claim.
+    /// Answers a live read of a Secret that may be published for a claim.
     pub(super) fn read_secret(&self, claim: &Uid, key: &ObjectKey) -> Event {
         let found = self.side(Slot::Secret, key).and_then(|secret| PublishedView::read(Slot::Secret, secret));
         Event::Publish(PublishEvent::SecretRead { claim: claim.clone(), key: key.clone(), found })
     }
 
-    /// Publishes a connection, as the live hands do.
+    /// Publishes a connection, as the controller does.
     pub(super) fn publish(&mut self, publication: &Publication) -> (Answer, Vec<Event>) {
         let source = match &publication.source {
             None => None,
@@ -134,7 +133,7 @@ impl World {
     }
 }
 
-/// The field that the API does not let anybody change, where a write would.
+/// The immutable field that a write would change.
 fn unchangeable(old: &Value, new: &Value) -> Option<&'static str> {
     let locked = old["immutable"] == true && old.get("data") != new.get("data");
     let fixed = ["type", "addressType"].into_iter().find(|field| old.get(*field) != new.get(*field));

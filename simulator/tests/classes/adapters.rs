@@ -1,12 +1,12 @@
-//! Every adapter that comes with Conductor, on an object as its operator writes it: what is told while it is not
-//! ready, when it is, and what an application then finds.
+//! Every adapter that comes with Conductor, on an object as its operator writes it: messages while it is not ready,
+//! when it is, and the connection that an application finds.
 
 use crate::operators::Recorded;
 use crate::stage::{RESOURCE, SYSTEM, Stage, operators, part_kind};
 use conductor::template::Adapters;
 use serde_json::{Value, json};
 
-/// A database that is made by the recorded object, and somebody who wants it.
+/// A database whose implementation is the recorded object, and a claim for it.
 fn staged(recorded: &Recorded) -> Stage {
     let mut stage = Stage::new(&[part_kind(recorded.kind())]);
     let object = recorded.at("object");
@@ -44,7 +44,7 @@ fn every_adapter_has_a_recorded_object() {
         kinds.into_iter().any(|(k, adapter)| &*k.kind == kind && adapter.name == name)
     };
     for ((group, kind), adapter) in adapters.all() {
-        // Our own servers are not recorded: tests/databases asks real ones.
+        // Our own servers are not recorded: tests/databases uses real ones.
         if *group == *conductor::api::database::GROUP {
             continue;
         }
@@ -62,16 +62,16 @@ fn an_object_is_ready_when_its_operator_means_it() {
         assert_eq!(stages.last().map(|(_, says)| says.as_str()), Some("ready"), "{file}");
         for (status, says) in stages {
             stage.says(&part.key(), status);
-            let told = stage.resources().remove(0);
+            let reported = stage.resources().remove(0);
             match says.strip_prefix("not ready: ") {
                 Some(why) => {
                     let expected = format!("Creating: False ImplementationNotReady: {}: {why}", part.key());
-                    assert_eq!(told, expected, "{file}");
+                    assert_eq!(reported, expected, "{file}");
                 }
                 None => assert_eq!(
                     (says.as_str(), phase(&stage)),
                     ("ready", json!("Available")),
-                    "{file}: {told}"
+                    "{file}: {reported}"
                 ),
             }
         }
@@ -79,7 +79,7 @@ fn an_object_is_ready_when_its_operator_means_it() {
 }
 
 #[test]
-fn an_object_that_has_failed_fails_its_resource_with_the_operators_words() {
+fn a_failed_object_fails_its_resource_with_the_operators_message() {
     let mut failures = 0;
     for (file, recorded) in operators().all() {
         let mut stage = staged(recorded);
@@ -91,7 +91,7 @@ fn an_object_that_has_failed_fails_its_resource_with_the_operators_words() {
         let expected = format!("Failed: False ImplementationFailed: {}: {why}", part.key());
         assert_eq!(stage.resources(), [expected], "{file}");
     }
-    assert_eq!(failures, 6, "Percona's four operators have no such word");
+    assert_eq!(failures, 6, "Percona's four operators report no failure");
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn an_operator_that_says_too_much_is_repeated_in_part() {
     let mut stage = staged(recorded);
     let part = stage.part(recorded.kind());
     stage.says(&part.key(), json!({"phase": "Creating", "message": "x".repeat(100_000)}));
-    let told = stage.resources().remove(0);
-    assert!(told.contains("Creating: xxx") && told.len() < 500, "{} characters", told.len());
+    let reported = stage.resources().remove(0);
+    assert!(reported.contains("Creating: xxx") && reported.len() < 500, "{} characters", reported.len());
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn an_application_finds_what_the_operator_made() {
 }
 
 #[test]
-fn what_an_operator_has_not_told_yet_is_named() {
+fn missing_outputs_of_an_operator_are_named() {
     for (file, recorded) in operators().all() {
         let mut stage = staged(recorded);
         claimed(&mut stage);
@@ -133,11 +133,11 @@ fn what_an_operator_has_not_told_yet_is_named() {
         // A database that was ready and has forgotten how it is reached, as an operator's restart may leave it.
         stage.says(&part.key(), recorded.of(&part.to_json()).ready());
         stage.says(&part.key(), json!({}));
-        let told = stage.claim_says("app", "shop", "Ready");
+        let reported = stage.claim_says("app", "shop", "Ready");
         for key in recorded.at("waits").as_array().into_iter().flatten().filter_map(Value::as_str) {
             assert!(
-                told.contains(&format!("{key} (")) && told.contains("not known yet"),
-                "{file}: {key}: {told}"
+                reported.contains(&format!("{key} (")) && reported.contains("not known yet"),
+                "{file}: {key}: {reported}"
             );
         }
     }
@@ -156,10 +156,10 @@ fn a_secret_that_is_not_the_objects_is_not_handed_out() {
         metadata.remove("labels");
         metadata.remove("ownerReferences");
         stage.apply(foreign);
-        let told = stage.claim_says("app", "shop", "Ready");
+        let reported = stage.claim_says("app", "shop", "Ready");
         // Named after the part, a Secret is the part's: its operator's, or an administrator's who means it.
         let secret = recorded.at("secret")["metadata"]["name"].as_str().unwrap_or_default();
         let is_named = secret.starts_with(&format!("{}-", part.key().name));
-        assert_eq!(told.starts_with("False SecretNotAllowed"), !is_named, "{file}: {told}");
+        assert_eq!(reported.starts_with("False SecretNotAllowed"), !is_named, "{file}: {reported}");
     }
 }

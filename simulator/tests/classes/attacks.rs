@@ -1,5 +1,5 @@
-//! Attacks on classes, claims and connections, one line each: what is tried, and what is told, or why it does no
-//! harm. Nothing of an attack is ever made or published but what its outcome says.
+//! Attacks on classes, claims and connections, one line each: the attempt, and its message or why it is harmless. Nothing of an
+//! attack is provisioned or published but what its outcome says.
 
 mod claims;
 mod connections;
@@ -47,11 +47,11 @@ fn applied(class: Value, claim: Value, metadata: Value) -> Stage {
     applied_after(|_| {}, class, claim, metadata)
 }
 
-/// A class and a claim of it, in a cluster to which somebody came before.
+/// A class and a claim of it, in a cluster with an earlier object.
 fn applied_after(before: impl FnOnce(&mut Stage), class: Value, claim: Value, metadata: Value) -> Stage {
     let mut stage = Stage::new(&[part_kind(INSTANCE)]);
     before(&mut stage);
-    stage.lab.touch_parts(|world| [world.uninstall(&part_kind(SCOPED), WhyMissing::NotNamespaced)]);
+    stage.harness.touch_parts(|world| [world.uninstall(&part_kind(SCOPED), WhyMissing::NotNamespaced)]);
     let mut class = class;
     class["apiVersion"] = json!("storage.conductor.io/v1alpha1");
     class["kind"] = json!("RelationalDatabaseClass");
@@ -67,8 +67,8 @@ fn applied_after(before: impl FnOnce(&mut Stage), class: Value, claim: Value, me
     stage
 }
 
-/// Everything that anybody is told.
-fn told(stage: &Stage) -> String {
+/// All messages of the claim, the resource and the events.
+fn reported(stage: &Stage) -> String {
     format!("{} | {}", stage.claim_says("app", "c", "Bound"), stage.resources().join(" | "))
 }
 

@@ -20,12 +20,12 @@ fn kinds() -> Vec<PartKind> {
     operators.all().map(|(_, recorded)| recorded.kind()).chain(more).map(part_kind).collect()
 }
 
-/// Applies an example; nobody says anything yet.
+/// Applies an example; its implementation has no status yet.
 fn apply(stage: &mut Stage, file: &str) {
     let path = root("examples/classes").join(file);
     let loaded = load(&[path], &LoadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
     for loaded in loaded.objects {
-        stage.lab.put(loaded.object);
+        stage.harness.put(loaded.object);
     }
 }
 
@@ -35,7 +35,7 @@ fn shown(stage: &Stage) -> String {
     for (key, part) in stage.parts() {
         let _ = writeln!(text, "{} {}", key.kind.kind, part["spec"]);
     }
-    for claim in stage.lab.world.objects().filter(|object| object.kind == CLAIM) {
+    for claim in stage.harness.world.objects().filter(|object| object.kind == CLAIM) {
         let of = |name: &Option<String>| name.clone().unwrap_or_default();
         let (namespace, name) = (of(&claim.metadata.namespace), of(&claim.metadata.name));
         let secret = claim.body["status"]["binding"]["name"].as_str().unwrap_or_default().to_owned();
@@ -54,7 +54,7 @@ fn check(files: &[&str], expected: Expect) {
         stage.play(&operators());
     }
     expected.assert_eq(&shown(&stage));
-    stage.lab.engine.audit().expect("the engine's books are in order");
+    stage.harness.engine.audit().expect("the engine's state is consistent");
 }
 
 #[test]
@@ -172,15 +172,15 @@ fn sizes() {
 }
 
 #[test]
-fn a_size_that_is_not_offered_is_told_before_anything_is_made() {
-    for (parameters, told) in [
+fn a_size_that_is_not_offered_is_reported_before_anything_is_made() {
+    for (parameters, reported) in [
         (json!({"size": "huge"}), r#"use one of "small", "medium", "large""#),
         (json!({"replicas": 9}), "spec.parameters.replicas"),
         (json!({"colour": "red"}), "colour"),
     ] {
         let mut stage = Stage::new(&kinds());
         apply(&mut stage, "sizes.yaml");
-        stage.lab.delete(CLAIM, &ObjectKey::new("shop", "search-db"));
+        stage.harness.delete(CLAIM, &ObjectKey::new("shop", "search-db"));
         let before = stage.parts().len();
         stage.apply(json!({
             "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
@@ -188,12 +188,12 @@ fn a_size_that_is_not_offered_is_told_before_anything_is_made() {
             "spec": {"class": "sized-postgres", "engine": "postgresql", "parameters": parameters},
         }));
         let says = stage.claim_says("shop", "other-db", "Bound");
-        assert!(says.contains(told), "{says}");
+        assert!(says.contains(reported), "{says}");
         assert_eq!(stage.parts().len(), before, "{says}");
     }
 }
 
-/// The Secret that the example's first class asks an administrator for.
+/// The Secret that an administrator creates for the example's first class.
 fn master() -> Value {
     json!({
         "kind": "Secret", "type": "Opaque", "stringData": {"password": "m"},
@@ -222,7 +222,7 @@ fn fallback_to_the_second_class_once_the_first_has_failed_for_good() {
     let (key, part) = stage.parts().remove(0);
     let (status, _) = operators().find(&part).and_then(|recorded| recorded.failed()).expect("it can fail");
     stage.says(&key, status);
-    stage.lab.advance(60_000);
+    stage.harness.advance(60_000);
     stage.play(&operators());
     expect![[r#"
         Cluster {"bootstrap":{"initdb":{"database":"app","owner":"app"}},"imageName":"ghcr.io/cloudnative-pg/postgresql:17","instances":2,"storage":{"size":"20Gi"}}

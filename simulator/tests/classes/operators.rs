@@ -30,7 +30,7 @@ impl Recorded {
         &self.0[field]
     }
 
-    /// What the object says through time, and what is told of it.
+    /// The object's states over time, and what is reported of each.
     pub fn stages(&self) -> Vec<(Value, String)> {
         self.0["stages"].as_array().into_iter().flatten().map(stage).collect()
     }
@@ -40,7 +40,7 @@ impl Recorded {
         self.stages().pop().map(|(status, _)| status).unwrap_or_default()
     }
 
-    /// What the object says when it has failed, where its operator has such a word.
+    /// The object's failed state, if its operator reports failures.
     pub fn failed(&self) -> Option<(Value, String)> {
         self.0.get("failed").map(stage)
     }
@@ -100,7 +100,7 @@ impl Operators {
         match (kind_of(object).1, self.find(object)) {
             ("ExternalSecret", _) => Answer { status: Some(ready), secret: Some(generated(object)) },
             ("Pooler", _) => Answer { status: Some(json!({"instances": 1})), secret: None },
-            // Whoever wrote the object has made the Secret.
+            // The object's author has created the Secret.
             ("DBInstance", Some(recorded)) => Answer { status: Some(recorded.ready()), secret: None },
             (_, Some(recorded)) => {
                 let mut secret = recorded.at("secret").clone();

@@ -26,8 +26,8 @@ fn yaml(text: &str) -> Value {
 fn rows(page: &str) -> Vec<(&str, Value)> {
     let cells =
         page.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix("` |")?.split_once("` | `"));
-    let told = cells.filter(|(expression, _)| expression.contains("${"));
-    told.map(|(expression, gives)| (expression, serde_json::from_str(gives).expect(gives))).collect()
+    let reported = cells.filter(|(expression, _)| expression.contains("${"));
+    reported.map(|(expression, gives)| (expression, serde_json::from_str(gives).expect(gives))).collect()
 }
 
 #[test]

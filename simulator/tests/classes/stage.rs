@@ -5,7 +5,7 @@ use crate::operators::Operators;
 use conductor::engine::Config;
 use conductor::lifecycle::decode;
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Slot, Time, TypeId};
-use conductor_simulator::lab::Lab;
+use conductor_simulator::harness::Harness;
 use conductor_simulator::world::World;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn encoded(mut secret: Value) -> Value {
 
 /// A cluster, its controller, its operators.
 pub struct Stage {
-    pub lab: Lab,
+    pub harness: Harness,
 }
 
 impl Stage {
@@ -64,23 +64,25 @@ impl Stage {
     pub fn new(kinds: &[PartKind]) -> Stage {
         let mut world = World::new();
         kinds.iter().for_each(|kind| drop(world.install(kind)));
-        Stage { lab: Lab::start(world, Config::default(), Time(1_800_000_000_000)) }
+        Stage { harness: Harness::start(world, Config::default(), Time(1_800_000_000_000)) }
     }
 
     /// Applies a manifest: an object of ours, or a Secret.
     pub fn apply(&mut self, manifest: Value) {
         match manifest["kind"].as_str() {
-            Some("Secret") => self.lab.touch_parts(|world| [world.put_side(Slot::Secret, encoded(manifest))]),
-            _ => self.lab.put(object(manifest)),
+            Some("Secret") => {
+                self.harness.touch_parts(|world| [world.put_side(Slot::Secret, encoded(manifest))])
+            }
+            _ => self.harness.put(object(manifest)),
         }
     }
 
     /// Every part as the API has it.
     pub fn parts(&self) -> Vec<(PartKey, Value)> {
-        self.lab.world.parts().map(|part| (part.key(), part.to_json())).collect()
+        self.harness.world.parts().map(|part| (part.key(), part.to_json())).collect()
     }
 
-    /// Lets the operators of all parts speak, until nobody has anything to say.
+    /// Runs the operators of all parts until none changes anything.
     pub fn play(&mut self, operators: &Operators) {
         let mut heard = BTreeSet::new();
         while let Some((key, part)) = self.parts().into_iter().find(|(key, _)| !heard.contains(key)) {
@@ -93,23 +95,24 @@ impl Stage {
 
     /// The only part of a kind.
     pub fn part(&self, kind: (&str, &str)) -> Part {
-        let found: Vec<&Part> = self.lab.world.parts().filter(|part| part.kind == part_kind(kind)).collect();
+        let found: Vec<&Part> =
+            self.harness.world.parts().filter(|part| part.kind == part_kind(kind)).collect();
         assert_eq!(found.len(), 1, "{kind:?}: {:?}", self.resources());
         found[0].clone()
     }
 
     pub fn says(&mut self, part: &PartKey, status: Value) {
-        self.lab.touch_parts(|world| world.set_part_status(part, status));
+        self.harness.touch_parts(|world| world.set_part_status(part, status));
     }
 
     pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Value {
-        let found = self.lab.world.get(kind, &ObjectKey::new(namespace, name));
+        let found = self.harness.world.get(kind, &ObjectKey::new(namespace, name));
         found.map(|object| object.body.clone()).unwrap_or_default()
     }
 
     /// Every resource, with its phase and what it says of its readiness.
     pub fn resources(&self) -> Vec<String> {
-        let own = self.lab.world.objects().filter(|object| object.kind == RESOURCE);
+        let own = self.harness.world.objects().filter(|object| object.kind == RESOURCE);
         let shown = |object: &Object| {
             let phase = object.body["status"]["phase"].as_str().unwrap_or("no phase");
             format!("{phase}: {}", condition(&object.body, "Ready"))
@@ -124,7 +127,7 @@ impl Stage {
 
     /// What an application finds.
     pub fn published(&self, namespace: &str, secret: &str) -> BTreeMap<String, String> {
-        let found = self.lab.world.side(Slot::Secret, &ObjectKey::new(namespace, secret));
+        let found = self.harness.world.side(Slot::Secret, &ObjectKey::new(namespace, secret));
         found.map(decode).unwrap_or_default()
     }
 }

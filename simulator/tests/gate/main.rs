@@ -65,33 +65,37 @@ fn cases_hold_or_say_why_not() {
             false,
             "selects no claim",
         ),
-        ("cases: [{name: n, expect: {count: {min: 3}}}]", false, "at least 3 are expected"),
+        ("cases: [{name: n, expect: {count: {min: 3}}}]", false, "expected at least 3"),
         (
             "cases: [{name: n, expect: {every: \"claim.outcome == 'Bound' || spec.engine == 'mysql'\"}}]",
             true,
             "",
         ),
-        ("cases: [{name: n, expect: {every: \"claim.outcome == 'Bound'\"}}]", false, "a/c2 does not hold"),
-        ("cases: [{name: n, expect: {any: \"claim.outcome == 'Lost'\"}}]", false, "holds of no claim"),
+        (
+            "cases: [{name: n, expect: {every: \"claim.outcome == 'Bound'\"}}]",
+            false,
+            "a/c2: `every` is false",
+        ),
+        (
+            "cases: [{name: n, expect: {any: \"claim.outcome == 'Lost'\"}}]",
+            false,
+            "`any` is false for every claim",
+        ),
         (
             "cases: [{name: n, select: {cel: \"labels.team == 'red'\"}, expect: {any: \"claim.outcome == 'Bound'\"}}]",
             true,
             "",
         ),
         ("cases: [{name: n, expect: {plan: 'plan.summary.pending <= 1'}}]", true, ""),
-        (
-            "cases: [{name: n, expect: {plan: 'plan.summary.pending == 0'}}]",
-            false,
-            "does not hold of the plan",
-        ),
+        ("cases: [{name: n, expect: {plan: 'plan.summary.pending == 0'}}]", false, "`plan` is false"),
         ("thresholds: {pending: 1, lost: 0}", true, ""),
-        ("thresholds: {pending: 0}", false, "1, at most 0 are allowed"),
+        ("thresholds: {pending: 0}", false, "1, limit 0"),
         ("thresholds: {pendingPercent: 10}", false, "50.0 % of 2"),
     ] {
         let verdict = judge("cases", rest, None, Vec::new()).expect(rest);
         assert_eq!(verdict.passed, passed, "{rest}: {:?}", verdict.judged);
-        let told: Vec<&String> = verdict.judged.iter().flat_map(|j| &j.failures).collect();
-        assert!(why.is_empty() || told.iter().any(|t| t.contains(why)), "{rest}: {told:?}");
+        let reported: Vec<&String> = verdict.judged.iter().flat_map(|j| &j.failures).collect();
+        assert!(why.is_empty() || reported.iter().any(|t| t.contains(why)), "{rest}: {reported:?}");
     }
 }
 
@@ -102,11 +106,11 @@ fn a_suite_that_nothing_could_meet_is_refused() {
         ("cases: [{name: n, expect: {}}]", "expects nothing"),
         ("cases: [{name: n, expect: {count: {min: 3, max: 1}}}]", "min above its max"),
         ("cases: [{name: n, expect: {outcome: Fine}}]", "none of Bound"),
-        ("cases: [{name: n, expect: {outcome: Pending, resources: [x]}}]", "nothing could meet it"),
+        ("cases: [{name: n, expect: {outcome: Pending, resources: [x]}}]", "an outcome other than Bound"),
         ("cases: [{name: n, expect: {count: {max: 0}, outcome: Bound}}]", "keep one of the two"),
         (
             "cases: [{name: n, expect: {outcome: Bound}}, {name: n, expect: {outcome: Bound}}]",
-            "two of that name",
+            "has the same name",
         ),
         (
             "cases: [{name: n, expect: {outcome: Bound}}, {name: m, expect: {outcome: Pending}}]",
@@ -122,8 +126,8 @@ fn a_suite_that_nothing_could_meet_is_refused() {
         ),
         ("thresholds: {moved: 0}", "against a baseline"),
         ("cases: [{name: n, expect: {outcom: Bound}}]", "outcom"),
-        ("cases: [{name: n, expect: {every: 'claim.'}}]", "cannot be read as CEL"),
-        ("cases: [{name: n, expect: {every: 'nobody.x'}}]", "cannot be answered"),
+        ("cases: [{name: n, expect: {every: 'claim.'}}]", "is not valid CEL"),
+        ("cases: [{name: n, expect: {every: 'unknown.x'}}]", "cannot be evaluated"),
         ("cases: [{name: n, expect: {every: '1 + 1'}}]", "other than true or false"),
         ("cases: [{name: n, expect: {", ""),
     ] {
@@ -155,7 +159,7 @@ fn a_case_is_found_on_its_line() {
 }
 
 #[test]
-fn a_baseline_is_kept_and_what_differs_is_told_with_its_cause() {
+fn a_baseline_is_kept_and_what_differs_is_reported_with_its_cause() {
     let rest = "baseline: b.json";
     let open = judge("baseline", rest, None, Vec::new()).expect("it is judged");
     assert!(open.inconclusive && !open.passed);
@@ -176,15 +180,15 @@ fn a_baseline_is_kept_and_what_differs_is_told_with_its_cause() {
     );
     let failed = judge("baseline", rest, Some(baseline.clone()), cordon.clone()).expect("judged");
     assert!(!failed.passed && !failed.inconclusive);
-    let told = &failed.judged.last().expect("the baseline").failures[0];
-    assert!(told.starts_with("a/c1: Bound db -> Pending (Cordoned"), "{told}");
+    let reported = &failed.judged.last().expect("the baseline").failures[0];
+    assert!(reported.starts_with("a/c1: Bound db -> Pending (Cordoned"), "{reported}");
     let some = judge("baseline", "baseline: b.json\nthresholds: {changed: 1}", Some(baseline), cordon)
         .expect("judged");
     assert!(some.passed, "one change is allowed: {:?}", some.judged);
 }
 
 #[test]
-fn every_form_tells_what_failed_and_where() {
+fn every_format_shows_what_failed_and_where() {
     let rest = "cases: [{name: 'all <bound> | *', expect: {outcome: Bound}}, {name: good, expect: {count: {min: 1}}}]";
     let verdict = judge("forms", rest, None, Vec::new()).expect("judged");
     let xml = junit(&verdict).expect("XML");

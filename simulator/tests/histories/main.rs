@@ -1,5 +1,5 @@
 //! Thousands of random histories: users, administrators and faults against one engine, the world checked after
-//! every write. `CONDUCTOR_HISTORIES` asks for more, `CONDUCTOR_SEED` replays one and prints it, shortened.
+//! every write. `CONDUCTOR_HISTORIES` sets a larger number, `CONDUCTOR_SEED` replays one and prints it, shortened.
 
 mod mutants;
 mod paths;

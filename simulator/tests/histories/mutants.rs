@@ -1,4 +1,4 @@
-//! The laws bite: every deliberately broken engine is caught, and its history shrinks to something that people read.
+//! The invariants bite: every deliberately broken engine is caught, and its history shrinks to something that people read.
 
 use conductor_simulator::fuzz::{Mutant, fuzz, shrink};
 
@@ -16,7 +16,7 @@ fn first_caught(mutant: Mutant) -> Option<(u64, String)> {
 
 #[test]
 fn every_mutant_is_caught() {
-    // A mutant may panic inside; the message is caught and told below.
+    // A mutant may panic; the panic is caught and reported below.
     std::panic::set_hook(Box::new(|_| {}));
     let mut alive = Vec::new();
     for mutant in Mutant::all() {
@@ -39,15 +39,18 @@ fn a_failing_history_shrinks_and_fails_the_same_way_again() {
     assert!(!small.history.is_empty());
     for line in &small.history {
         for code in ["TypeId(", "Some(", "None", "Claim(", "Resource(", "Written(", "Part(", "uid: "] {
-            assert!(!line.contains(code), "told in words: {line}");
+            assert!(!line.contains(code), "no code in the text: {line}");
         }
     }
     let names: Vec<&str> = small.state.iter().filter_map(|o| o["metadata"]["name"].as_str()).collect();
-    let listed = small.history.iter().filter(|line| line.contains("hears the list of")).take(8);
-    for line in listed {
-        let told = line.rsplit(": ").next().unwrap_or_default();
-        let is_there = |name: &str| names.contains(&name) || name == "there is none";
-        assert!(told.split(", ").all(is_there), "the history begins with the cluster that is shown: {line}");
+    let lists = small.history.iter().filter(|line| line.contains("receives list of")).take(8);
+    for line in lists {
+        let listed = line.rsplit(": ").next().unwrap_or_default();
+        let is_there = |name: &str| names.contains(&name) || name == "none";
+        assert!(
+            listed.split(", ").all(is_there),
+            "the history begins with the cluster that is shown: {line}"
+        );
     }
     assert_eq!(shrink(seed, Some(mutant)), Some(small), "the same again");
 }

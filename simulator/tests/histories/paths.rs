@@ -9,10 +9,10 @@
 use crate::seeds::seeds;
 use conductor::model::{Kind, Object};
 use conductor_simulator::fuzz::driver::{Fate, Run};
-use conductor_simulator::fuzz::finale::settle;
-use conductor_simulator::fuzz::laws::{claims, holders, resources};
+use conductor_simulator::fuzz::invariants::{claims, holders, resources};
+use conductor_simulator::fuzz::quiesce::settle;
 use conductor_simulator::fuzz::rng::Rng;
-use conductor_simulator::fuzz::{SYSTEM, TYPE, object, users};
+use conductor_simulator::fuzz::{SYSTEM, TYPE, actors, object};
 use conductor_simulator::world::key_of;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,16 +102,16 @@ fn check(seed: u64) -> Result<(), String> {
     let wanted = final_objects(&mut Rng::new(seed));
     let mut rng = Rng::new(seed ^ 0xA7);
     let mut at_once = Run::empty(false)?;
-    wanted.iter().for_each(|o| users::put(&mut at_once, o.clone()));
+    wanted.iter().for_each(|o| actors::put(&mut at_once, o.clone()));
     settle(&mut at_once)?;
     let mut run = Run::empty(false)?;
     for _ in 0..rng.between(5, 30) {
         let object = rng.pick(&wanted).clone();
         if rng.chance(20) {
-            users::delete(&mut run, object.kind, &key_of(&object));
+            actors::delete(&mut run, object.kind, &key_of(&object));
         } else {
             let draft = draft(&mut rng, &object);
-            users::put(&mut run, draft);
+            actors::put(&mut run, draft);
         }
         disturb(&mut run, &mut rng)?;
     }
@@ -120,7 +120,7 @@ fn check(seed: u64) -> Result<(), String> {
     // What is offered comes last: until then nothing can be bound.
     last.sort_by_key(|o| matches!(o.kind, Kind::Resource(_)));
     for object in last {
-        users::put(&mut run, object);
+        actors::put(&mut run, object);
         if run
             .world
             .objects()
@@ -133,7 +133,7 @@ fn check(seed: u64) -> Result<(), String> {
     }
     settle(&mut run)?;
     for run in [&mut at_once, &mut run] {
-        users::implement_all(run, &mut Rng::new(3), true);
+        actors::implement_all(run, &mut Rng::new(3), true);
         settle(run)?;
     }
     let (expected, got) = (state(&at_once), state(&run));
@@ -146,7 +146,7 @@ fn disturb(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
             0 | 1 => {
                 run.deliver(*rng.pick(&[Kind::Claim(TYPE), Kind::Resource(TYPE), Kind::Class(TYPE)]), 2)?
             }
-            2 if !run.sent.is_empty() => run.land(rng.below(run.sent.len()), Fate::Told)?,
+            2 if !run.sent.is_empty() => run.land(rng.below(run.sent.len()), Fate::Answered)?,
             3 if !run.sent.is_empty() => run.land(rng.below(run.sent.len()), Fate::Unknown)?,
             4 => run.answer_read(0)?,
             5 if rng.chance(10) => run.crash(rng)?,

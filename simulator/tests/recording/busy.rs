@@ -44,9 +44,9 @@ fn noise(at: usize) -> Object {
 fn honest(path: &Path) {
     let mut live = Live::start(databases(), path, Redaction::fields_only());
     for at in 0..CLAIMS {
-        live.happen_after(100, |lab| {
-            lab.put(noise(at));
-            lab.put(claim(&named(at), wants(1 + at)));
+        live.happen_after(100, |harness| {
+            harness.put(noise(at));
+            harness.put(claim(&named(at), wants(1 + at)));
         });
     }
     live.finish();
@@ -98,7 +98,7 @@ enum Step {
 fn by_hand(path: &Path, objects: Vec<Object>, steps: impl IntoIterator<Item = Vec<Step>>) {
     let mut world = World::new();
     objects.into_iter().for_each(|o| drop(world.put(o)));
-    let subject = Subject {
+    let subject = RecordingInfo {
         began: BEGAN,
         system_namespace: SYSTEM.to_owned(),
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
@@ -166,8 +166,8 @@ fn no_wrong_choice_is_excused_because_the_cluster_is_busy() {
 fn watches_apart(path: &Path) {
     let mut live = Live::start(vec![noise(0)], path, Redaction::fields_only());
     for at in 0..CLAIMS {
-        live.happen_after(100, |lab| {
-            lab.touch_parts(|world| {
+        live.happen_after(100, |harness| {
+            harness.touch_parts(|world| {
                 let shared =
                     json!({"engine": "mysql", "capacity": {"storage": "20Gi"}, "sharing": {"maxClaims": 2}});
                 let databases = [

@@ -30,11 +30,11 @@ fn deletes_a_free_one(path: &Path, more: impl FnOnce(&mut Live)) {
     let objects =
         vec![database("large", mysql("10Gi", json!({}))), database("small", mysql("2Gi", json!({})))];
     let mut live = Live::start(objects, path, Redaction::fields_only());
-    live.happen(|lab| lab.put(claim("c", claims_mysql())));
-    live.happen(|lab| lab.delete(Kind::Resource(TYPE), &key("large")));
+    live.happen(|harness| harness.put(claim("c", claims_mysql())));
+    live.happen(|harness| harness.delete(Kind::Resource(TYPE), &key("large")));
     more(&mut live);
-    let lab = live.finish();
-    let bound = lab.world.get(Kind::Claim(TYPE), &ObjectKey::new("team", "c")).expect("it is there");
+    let harness = live.finish();
+    let bound = harness.world.get(Kind::Claim(TYPE), &ObjectKey::new("team", "c")).expect("it is there");
     assert_eq!(bound.body["status"]["resourceRef"]["name"], "small", "the live engine chose the other one");
 }
 
@@ -51,17 +51,17 @@ fn what_a_replay_holds_outlives_its_recorded_deletion() {
     let (played, end) = replay_to_end(&path, &without_small()).expect("it plays");
     assert_eq!((played.end.bound, played.end.lost), (1, 0));
     let large = resource(&end, "large");
-    assert!(large.metadata.deletion_timestamp.is_some(), "its deletion was asked for: {large:?}");
+    assert!(large.metadata.deletion_timestamp.is_some(), "its deletion was requested: {large:?}");
 }
 
 #[test]
 fn a_name_is_taken_until_its_earlier_life_is_gone() {
     let path = folder("two-lives").join("x.rec");
     deletes_a_free_one(&path, |live| {
-        live.happen(|lab| {
+        live.happen(|harness| {
             let mut again = database("large", mysql("20Gi", json!({})));
             again.metadata.uid = Some("00000000-0000-4000-8000-00000000beef".to_owned());
-            lab.put(again);
+            harness.put(again);
         });
     });
     let (played, end) = replay_to_end(&path, &without_small()).expect("it plays");
@@ -73,17 +73,17 @@ fn a_name_is_taken_until_its_earlier_life_is_gone() {
 fn a_name_is_free_again_once_its_holder_has_left() {
     let path = folder("second-life").join("x.rec");
     deletes_a_free_one(&path, |live| {
-        live.happen(|lab| {
+        live.happen(|harness| {
             let mut again = database("large", mysql("20Gi", json!({})));
             again.metadata.uid = Some("00000000-0000-4000-8000-00000000beef".to_owned());
-            lab.put(again);
+            harness.put(again);
         });
-        live.happen(|lab| {
-            lab.edit(Kind::Resource(TYPE), &key("large"), |o| {
+        live.happen(|harness| {
+            harness.edit(Kind::Resource(TYPE), &key("large"), |o| {
                 o.body["spec"]["capacity"]["storage"] = json!("30Gi");
             });
         });
-        live.happen(|lab| lab.put(claim("later", claims_mysql())));
+        live.happen(|harness| harness.put(claim("later", claims_mysql())));
     });
     // The claim that the replay gave the first life to goes, and takes it along.
     let cut = path.with_extension("cut");
@@ -115,20 +115,20 @@ fn a_replay_does_not_repeat_what_the_live_engine_reclaimed() {
     let shared = json!({"sharing": {"maxClaims": 2}, "reclaimPolicy": "Delete"});
     let objects = vec![database("x", mysql("4Gi", shared)), database("y", mysql("2Gi", json!({})))];
     let mut live = Live::start(objects, &path, Redaction::fields_only());
-    live.happen(|lab| {
+    live.happen(|harness| {
         let mut named = claims_mysql();
         named["resourceName"] = json!("x");
-        lab.put(claim("a", named));
+        harness.put(claim("a", named));
     });
-    live.happen(|lab| lab.put(claim("b", claims_mysql())));
-    live.happen(|lab| lab.delete(Kind::Claim(TYPE), &ObjectKey::new("team", "a")));
-    let lab = live.finish();
-    assert!(lab.world.get(Kind::Resource(TYPE), &key("x")).is_none(), "the live engine destroyed it");
+    live.happen(|harness| harness.put(claim("b", claims_mysql())));
+    live.happen(|harness| harness.delete(Kind::Claim(TYPE), &ObjectKey::new("team", "a")));
+    let harness = live.finish();
+    assert!(harness.world.get(Kind::Resource(TYPE), &key("x")).is_none(), "the live engine destroyed it");
     let cordoned = database("y", mysql("2Gi", json!({"unschedulable": true})));
     let options = Options { closed: true, overlay: vec![cordoned], ..Options::default() };
     let (played, end) = replay_to_end(&path, &options).expect("it plays");
     assert_eq!((played.end.claims, played.end.bound, played.end.lost), (1, 1, 0));
-    assert_eq!(resource(&end, "x").metadata.deletion_timestamp, None, "no user asked for its deletion");
+    assert_eq!(resource(&end, "x").metadata.deletion_timestamp, None, "no user requested its deletion");
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn what_went_from_under_a_live_claim_is_lost_in_a_replay_too() {
     let path = folder("forced").join("x.rec");
     let objects = vec![database("db", mysql("4Gi", json!({})))];
     let mut live = Live::start(objects, &path, Redaction::fields_only());
-    live.happen(|lab| lab.put(claim("c", claims_mysql())));
-    live.happen(|lab| {
-        lab.touch_parts(|world| {
+    live.happen(|harness| harness.put(claim("c", claims_mysql())));
+    live.happen(|harness| {
+        harness.touch_parts(|world| {
             let _ = world.edit(Kind::Resource(TYPE), &key("db"), |o| o.metadata.finalizers = None);
             world.delete(Kind::Resource(TYPE), &key("db"))
         });

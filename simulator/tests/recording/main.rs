@@ -6,11 +6,11 @@ mod deletions;
 use conductor::engine::Config;
 use conductor::event::{Event, Gone};
 use conductor::model::{Kind, Object, ObjectKey, Revision, Time, TypeId};
-use conductor_simulator::lab::Lab;
+use conductor_simulator::harness::Harness;
 use conductor_simulator::plan::{Options as PlanOptions, plan};
 use conductor_simulator::record::{
-    Line, ReadError, Reader, Recorder, Redaction, Rewritten, Subject, Verdict, audit, inspect, moment,
-    rewrite, to_object,
+    Line, ReadError, Reader, Recorder, RecordingInfo, Redaction, Rewritten, Verdict, audit, inspect, rewrite,
+    snapshot_at, to_object,
 };
 use conductor_simulator::replay::{Options, replay};
 use conductor_simulator::world::World;
@@ -59,7 +59,7 @@ fn database(name: &str, spec: Value) -> Object {
 
 /// A live controller in memory that is recorded as a cluster would be: by what a watch of it shows.
 struct Live {
-    lab: Lab,
+    harness: Harness,
     recorder: Recorder<File>,
     at: u64,
 }
@@ -69,47 +69,48 @@ impl Live {
         let mut world = World::new();
         objects.into_iter().for_each(|o| drop(world.put(o)));
         let config = Config { makes_parts: false, ..Config::default() };
-        let lab = Lab::start(world, config, Time(BEGAN));
-        let subject = Subject {
+        let harness = Harness::start(world, config, Time(BEGAN));
+        let subject = RecordingInfo {
             began: BEGAN,
             system_namespace: SYSTEM.to_owned(),
             recorder: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let file = File::create(path).expect("a file can be made");
-        let mut live = Live { lab, recorder: Recorder::new(file, subject, redaction), at: 0 };
+        let mut live = Live { harness, recorder: Recorder::new(file, subject, redaction), at: 0 };
         for kind in [Kind::Claim(TYPE), Kind::Resource(TYPE), Kind::Class(TYPE), Kind::Quota, Kind::Profile] {
-            let objects: Vec<Object> = live.lab.world.objects().filter(|o| o.kind == kind).cloned().collect();
-            let revision = Revision(live.lab.world.revision());
+            let objects: Vec<Object> =
+                live.harness.world.objects().filter(|o| o.kind == kind).cloned().collect();
+            let revision = Revision(live.harness.world.revision());
             live.recorder.take(Event::Listed { kind, objects, revision }, 0).expect("it records");
         }
         live.recorder.begin().expect("it records");
-        live.lab.take_shown();
+        live.harness.take_shown();
         live
     }
 
     /// Something happens, and the watch shows what became of it.
-    fn happen(&mut self, happens: impl FnOnce(&mut Lab)) {
+    fn happen(&mut self, happens: impl FnOnce(&mut Harness)) {
         self.happen_after(10_000, happens);
     }
 
     /// As [`Live::happen`], so many milliseconds after the last.
-    fn happen_after(&mut self, ms: u64, happens: impl FnOnce(&mut Lab)) {
+    fn happen_after(&mut self, ms: u64, happens: impl FnOnce(&mut Harness)) {
         self.at += ms;
-        self.lab.advance(i64::try_from(ms).expect("a short time"));
-        happens(&mut self.lab);
-        for event in self.lab.take_shown() {
+        self.harness.advance(i64::try_from(ms).expect("a short time"));
+        happens(&mut self.harness);
+        for event in self.harness.take_shown() {
             self.recorder.take(event, self.at).expect("it records");
         }
     }
 
-    fn finish(self) -> Lab {
+    fn finish(self) -> Harness {
         self.recorder.finish(self.at + 60_000).expect("it records").flush().expect("it is written");
-        self.lab
+        self.harness
     }
 }
 
 /// A history with contention, quota edits, a lost database, deletions and provisioning.
-fn history(path: &Path, redaction: Redaction) -> Lab {
+fn history(path: &Path, redaction: Redaction) -> Harness {
     let quota = object(Kind::Quota, "team", "few", json!({}), json!({"spec": {"limits": [{"claims": 3}]}}));
     let class = object(
         Kind::Class(TYPE),
@@ -121,29 +122,31 @@ fn history(path: &Path, redaction: Redaction) -> Lab {
     let big = database("big", json!({"engine": "mysql", "version": "8.0", "capacity": {"storage": "10Gi"}}));
     let mut live = Live::start(vec![quota, class, big], path, redaction);
     let mysql = |storage: &str| json!({"engine": "mysql", "resources": {"requests": {"storage": storage}}});
-    live.happen(|lab| lab.put(claim("first", mysql("1Gi"))));
-    live.happen(|lab| lab.put(claim("second", mysql("2Gi"))));
-    live.happen(|lab| {
-        lab.put(database(
+    live.happen(|harness| harness.put(claim("first", mysql("1Gi"))));
+    live.happen(|harness| harness.put(claim("second", mysql("2Gi"))));
+    live.happen(|harness| {
+        harness.put(database(
             "small",
             json!({"engine": "mysql", "capacity": {"storage": "2Gi"}, "reclaimPolicy": "Delete"}),
         ))
     });
-    live.happen(|lab| lab.put(claim("made", json!({"engine": "postgres", "class": "made"}))));
-    live.happen(|lab| {
+    live.happen(|harness| harness.put(claim("made", json!({"engine": "postgres", "class": "made"}))));
+    live.happen(|harness| {
         let key = ObjectKey::new(SYSTEM, format!("rdb-{}", uid(Kind::Claim(TYPE), "team", "made")));
-        lab.edit(Kind::Resource(TYPE), &key, |o| o.body["status"]["phase"] = json!("Available"));
+        harness.edit(Kind::Resource(TYPE), &key, |o| o.body["status"]["phase"] = json!("Available"));
     });
-    live.happen(|lab| lab.put(claim("over", mysql("1Gi"))));
-    live.happen(|lab| {
-        lab.edit(Kind::Quota, &ObjectKey::new("team", "few"), |o| {
+    live.happen(|harness| harness.put(claim("over", mysql("1Gi"))));
+    live.happen(|harness| {
+        harness.edit(Kind::Quota, &ObjectKey::new("team", "few"), |o| {
             o.body["spec"]["limits"] = json!([{"claims": 9}])
         });
     });
-    live.happen(|lab| lab.delete(Kind::Claim(TYPE), &ObjectKey::new("team", "second")));
-    live.happen(|lab| lab.put(database("late", json!({"engine": "mysql", "capacity": {"storage": "4Gi"}}))));
-    live.happen(|lab| {
-        lab.edit(Kind::Claim(TYPE), &ObjectKey::new("team", "over"), |o| {
+    live.happen(|harness| harness.delete(Kind::Claim(TYPE), &ObjectKey::new("team", "second")));
+    live.happen(|harness| {
+        harness.put(database("late", json!({"engine": "mysql", "capacity": {"storage": "4Gi"}})))
+    });
+    live.happen(|harness| {
+        harness.edit(Kind::Claim(TYPE), &ObjectKey::new("team", "over"), |o| {
             o.body["spec"]["priority"] = json!(5)
         })
     });
@@ -158,13 +161,13 @@ fn lines(path: &Path) -> Vec<Line> {
 #[test]
 fn a_history_played_again_decides_alike() {
     let path = folder("replayed").join("x.rec");
-    let lab = history(&path, Redaction::fields_only());
+    let harness = history(&path, Redaction::fields_only());
     let found = replay(&path, &Options::default()).expect("it plays");
     assert_eq!(found.divergences, []);
     assert!(found.agreement.decisions >= 6, "{:?}", found.agreement);
     assert_eq!(found.agreement.percent, Some(100.0));
     assert!(found.inputs >= 9 && found.inputs < found.events, "{} of {}", found.inputs, found.events);
-    let bound = lab
+    let bound = harness
         .world
         .objects()
         .filter(|o| o.body["status"]["phase"] == "Bound" && matches!(o.kind, Kind::Claim(_)));
@@ -211,7 +214,7 @@ fn against_best_fit(folder: &Path, more: impl Fn(u64) -> Vec<Line>) -> PathBuf {
         &good,
         Redaction::fields_only(),
     );
-    live.happen(|lab| lab.put(claim("c", json!({"engine": "mysql"}))));
+    live.happen(|harness| harness.put(claim("c", json!({"engine": "mysql"}))));
     live.finish();
     rewritten(&good, &bad, |line| match line {
         Line::Obj { mut o } => {
@@ -251,7 +254,7 @@ fn a_gap_excuses_what_was_decided_in_it_and_nothing_later() {
         ("open", vec![gap(0, true)], "Gap"),
         ("relisted-now", vec![gap(10_000, false)], "Gap"),
         ("relisted-before", vec![gap(0, true), gap(5_000, false)], "Rule"),
-        ("told-at-its-end", vec![gap(5_000, false)], "Rule"),
+        ("reported-at-its-end", vec![gap(5_000, false)], "Rule"),
     ] {
         let path = against_best_fit(&folder(&format!("gap-{name}")), |_| lines.clone());
         assert_eq!(explanation(&path), expected, "{name}");
@@ -280,13 +283,13 @@ fn what_is_given_stays_though_something_else_is_recorded_of_it() {
         &path,
         Redaction::fields_only(),
     );
-    live.happen(|lab| lab.put(quota(9)));
-    live.happen(|lab| {
-        lab.edit(Kind::Quota, &ObjectKey::new("team", "few"), |o| {
+    live.happen(|harness| harness.put(quota(9)));
+    live.happen(|harness| {
+        harness.edit(Kind::Quota, &ObjectKey::new("team", "few"), |o| {
             o.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
         });
     });
-    live.happen(|lab| lab.put(claim("c", json!({"engine": "mysql"}))));
+    live.happen(|harness| harness.put(claim("c", json!({"engine": "mysql"}))));
     live.finish();
     let played = |overlay: Vec<Object>| {
         replay(&path, &Options { closed: true, overlay, ..Options::default() }).expect("it plays").end
@@ -311,14 +314,14 @@ fn until_ends_the_replay_there() {
 #[test]
 fn the_state_at_the_end_is_the_clusters() {
     let path = folder("state").join("x.rec");
-    let lab = history(&path, Redaction::fields_only());
-    let moment = moment(&path, None).expect("it is whole");
+    let harness = history(&path, Redaction::fields_only());
+    let moment = snapshot_at(&path, None).expect("it is whole");
     assert!(!moment.interrupted);
     let of = |objects: Vec<Object>| {
         let options = PlanOptions { absent_phase_is_available: false, ..PlanOptions::default() };
         plan(objects, &options).digest
     };
-    let live = lab.world.objects().cloned().collect();
+    let live = harness.world.objects().cloned().collect();
     assert_eq!(of(moment.objects.to_objects().expect("readable")), of(live), "redaction changes no decision");
 }
 
@@ -330,12 +333,12 @@ fn stand_ins_change_names_and_nothing_else() {
     history(&renamed, Redaction::with_key(b"0123456789abcdef", SYSTEM));
     let text =
         |path: &Path| lines(path).iter().map(|l| serde_json::to_string(l).unwrap()).collect::<String>();
-    let told = text(&renamed);
+    let reported = text(&renamed);
     for name in ["\"team\"", "first", "second", "\"big\"", "small", "\"gold\"", "tier", "few"] {
-        assert!(!told.contains(name), "{name} shows through");
+        assert!(!reported.contains(name), "{name} shows through");
     }
     // The plan of the plain recording is that of the other, name by name and in the same order.
-    let objects = |path: &Path| moment(path, None).unwrap().objects.to_objects().unwrap();
+    let objects = |path: &Path| snapshot_at(path, None).unwrap().objects.to_objects().unwrap();
     let options = PlanOptions { absent_phase_is_available: false, ..PlanOptions::default() };
     let (first, second) = (plan(objects(&plain), &options), plan(objects(&renamed), &options));
     let mut names: std::collections::BTreeMap<String, String> = Default::default();
@@ -368,8 +371,8 @@ fn nothing_that_is_not_allowed_is_written() {
     });
     let meta = json!({"annotations": {"a": "canary-5", "kubectl.kubernetes.io/last-applied-configuration": "canary-6"}});
     let object = object(Kind::Claim(TYPE), "team", "x", meta, secret);
-    let told = Redaction::fields_only().redact(&object).to_string();
-    assert!(!told.contains("canary"), "{told}");
+    let reported = Redaction::fields_only().redact(&object).to_string();
+    assert!(!reported.contains("canary"), "{reported}");
     let found = audit(&path, &["canary".to_owned()]).expect("it is whole");
     assert_eq!(found.findings, []);
     assert!(found.texts > 100);
@@ -394,12 +397,12 @@ fn no_field_is_written_but_those_that_are_read_however_deep_they_stand() {
         object(Kind::Profile, "", "default", json!({}), profile),
         object(Kind::Claim(TYPE), "team", "c", json!({}), selecting),
     ] {
-        let told = redacted(&object);
-        assert!(!told.contains("canary"), "{told}");
+        let reported = redacted(&object);
+        assert!(!reported.contains("canary"), "{reported}");
         let read = conductor_simulator::plan::unreadable;
-        let back: Value = serde_json::from_str(&told).unwrap();
+        let back: Value = serde_json::from_str(&reported).unwrap();
         let back = Object { body: json!({"spec": back["spec"]}), ..object.clone() };
-        assert_eq!(read(&back).is_some(), read(&object).is_some(), "what is readable stays so: {told}");
+        assert_eq!(read(&back).is_some(), read(&object).is_some(), "what is readable stays so: {reported}");
     }
 }
 
@@ -422,7 +425,7 @@ fn an_audit_finds_what_should_not_be_there() {
 }
 
 #[test]
-fn an_audit_looks_at_what_is_added_later() {
+fn an_audit_covers_later_additions() {
     let path = folder("leaky-later").join("x.rec");
     let plain = path.with_extension("plain");
     history(&plain, Redaction::fields_only());
@@ -457,7 +460,8 @@ fn an_audit_lets_the_system_namespace_and_no_other_keep_its_name() {
     let namespace = |name: &str| object(Kind::Namespace, "", name, json!({}), json!({}));
     let profile = object(Kind::Profile, "", "default", json!({}), json!({"spec": {}}));
     let objects = [namespace(SYSTEM), namespace("team"), profile];
-    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "x".to_owned() };
+    let subject =
+        RecordingInfo { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "x".to_owned() };
     let record = |redaction: Redaction| {
         let file = File::create(&path).unwrap();
         let mut recorder = Recorder::new(file, subject.clone(), redaction);
@@ -471,7 +475,7 @@ fn an_audit_lets_the_system_namespace_and_no_other_keep_its_name() {
     assert_eq!(audit(&path, &[]).unwrap().findings, [], "it has a stand-in");
     record(Redaction::with_key(b"0123456789abcdef", "team"));
     let rules: Vec<&str> = audit(&path, &[]).unwrap().findings.iter().map(|f| f.rule).collect();
-    assert_eq!(rules, ["a name that is no stand-in"]);
+    assert_eq!(rules, ["a name that is not a stand-in"]);
 }
 
 #[test]
@@ -520,7 +524,7 @@ fn what_was_there_at_the_beginning_is_no_change() {
     let mut live =
         Live::start(vec![database("db", json!({"engine": "mysql"}))], &path, Redaction::fields_only());
     assert_eq!(live.recorder.changes(), 0);
-    live.happen(|lab| lab.put(claim("c", json!({"engine": "mysql"}))));
+    live.happen(|harness| harness.put(claim("c", json!({"engine": "mysql"}))));
     let changes = live.recorder.changes();
     live.finish();
     assert_eq!(inspect(&path).unwrap().events.values().sum::<u64>(), changes);
@@ -556,8 +560,8 @@ fn damaged_foreign_and_future_files_are_refused_with_their_reason() {
         inspect(&path)
     };
     assert!(matches!(write(&bent), Err(ReadError::Damaged { .. })));
-    assert!(matches!(write(b"kind: List"), Err(ReadError::NotRecording { .. })));
-    assert!(matches!(write(b""), Err(ReadError::NotRecording { .. })));
+    assert!(matches!(write(b"kind: List"), Err(ReadError::NotRecording(_))));
+    assert!(matches!(write(b""), Err(ReadError::NotRecording(_))));
     let future = zstd_frame(b"{\"t\":\"header\",\"format\":99,\"recorder\":\"9.9\",\"new\":1}\n");
     match write(&future) {
         Err(ReadError::Future { found: 99, recorder, .. }) => assert_eq!(recorder, "9.9"),
@@ -584,7 +588,8 @@ fn zstd_frame(text: &[u8]) -> Vec<u8> {
 #[test]
 fn a_lost_watch_is_a_gap_and_what_it_missed_is_written() {
     let path = folder("gap").join("x.rec");
-    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
+    let subject =
+        RecordingInfo { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
     let mut recorder = Recorder::new(File::create(&path).unwrap(), subject, Redaction::fields_only());
     let kind = Kind::Claim(TYPE);
     let list = |names: &[&str], revision| Event::Listed {
@@ -596,21 +601,22 @@ fn a_lost_watch_is_a_gap_and_what_it_missed_is_written() {
     recorder.begin().unwrap();
     recorder.take(list(&["b", "c"], 9), 5_000).unwrap();
     recorder.finish(6_000).unwrap();
-    let words: Vec<String> = lines(&path)
+    let found: Vec<String> = lines(&path)
         .iter()
         .map(|line| match line {
             Line::Obj { o } => format!("obj {}", o["metadata"]["name"].as_str().unwrap()),
             Line::Ev(c) => format!("{} {}", if c.gone { "gone" } else { "new" }, c.name),
-            other => other.word().to_owned(),
+            other => other.tag().to_owned(),
         })
         .collect();
-    assert_eq!(words, ["obj a", "obj b", "gap", "gone a", "new c", "end"]);
+    assert_eq!(found, ["obj a", "obj b", "gap", "gone a", "new c", "end"]);
 }
 
 #[test]
 fn a_watch_that_is_lost_is_a_gap_unless_it_is_soon_back() {
     let path = folder("lost").join("x.rec");
-    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
+    let subject =
+        RecordingInfo { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
     let mut recorder = Recorder::new(File::create(&path).unwrap(), subject, Redaction::fields_only());
     let (claims, quotas, classes) = (Kind::Claim(TYPE), Kind::Quota, Kind::Class(TYPE));
     recorder.begin().unwrap();
@@ -618,9 +624,9 @@ fn a_watch_that_is_lost_is_a_gap_unless_it_is_soon_back() {
     assert!(recorder.note_lost(1_500).unwrap().is_empty(), "it may be back at once");
     assert!(!recorder.regain(claims, 1_600).unwrap());
     recorder.lose(quotas, "refused", 2_000);
-    let told = recorder.note_lost(5_000).unwrap();
-    assert!(told[0].contains("ClaimQuota") && told[0].contains("refused"), "{told:?}");
-    assert!(recorder.note_lost(6_000).unwrap().is_empty(), "it is told once");
+    let reported = recorder.note_lost(5_000).unwrap();
+    assert!(reported[0].contains("ClaimQuota") && reported[0].contains("refused"), "{reported:?}");
+    assert!(recorder.note_lost(6_000).unwrap().is_empty(), "it is reported once");
     assert!(recorder.regain(quotas, 7_000).unwrap());
     recorder.lose(classes, "gone", 8_000);
     assert_eq!(recorder.lost().collect::<Vec<_>>(), [classes]);
@@ -634,7 +640,7 @@ fn a_watch_that_is_lost_is_a_gap_unless_it_is_soon_back() {
 #[test]
 fn what_is_gone_was_changed_before_though_another_watch_lags() {
     let path = folder("lagging").join("a.rec");
-    let subject = Subject {
+    let subject = RecordingInfo {
         began: BEGAN,
         system_namespace: SYSTEM.to_owned(),
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
@@ -665,7 +671,7 @@ fn what_is_gone_was_changed_before_though_another_watch_lags() {
     }
     recorder.finish(40).expect("it records");
     let played = replay(&path, &Options::default()).expect("it plays");
-    // By revisions the claim came first and was bound, then its database was cordoned, then its deletion was asked for;
+    // By revisions the claim was created and bound first, then its database was cordoned, then its deletion was requested;
     // it stays while the claim holds it.
     assert_eq!((played.events, played.end.claims, played.end.bound, played.end.lost), (3, 1, 1, 0));
 }
@@ -674,7 +680,8 @@ fn what_is_gone_was_changed_before_though_another_watch_lags() {
 fn a_further_part_begins_with_everything_that_is_there() {
     let folder = folder("parts");
     let (first, second) = (folder.join("1.rec"), folder.join("2.rec"));
-    let subject = Subject { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
+    let subject =
+        RecordingInfo { began: BEGAN, system_namespace: SYSTEM.to_owned(), recorder: "0".to_owned() };
     let mut recorder = Recorder::new(File::create(&first).unwrap(), subject, Redaction::fields_only());
     recorder.begin().unwrap();
     recorder.take(Event::Seen(claim("a", json!({}))), 10).unwrap();
@@ -684,7 +691,7 @@ fn a_further_part_begins_with_everything_that_is_there() {
     assert!(inspect(&first).unwrap().complete);
     let found = inspect(&second).unwrap();
     assert_eq!((found.header.part, found.header.from, found.objects.len()), (2, 20, 1));
-    let names: Vec<String> = moment(&second, None)
+    let names: Vec<String> = snapshot_at(&second, None)
         .unwrap()
         .objects
         .values()

@@ -1,6 +1,6 @@
 //! Claims that are placed together: the most are served, the important ones first, and greed is the fallback.
 
-use crate::support::{Scene, With, asks, db, makes, world};
+use crate::support::{Scene, With, db, makes, requests, world};
 use serde_json::{Value, json};
 
 fn of_version(version: &str) -> Value {
@@ -8,7 +8,7 @@ fn of_version(version: &str) -> Value {
 }
 
 fn wants(range: &str) -> Value {
-    asks(1).with(json!({ "version": range }))
+    requests(1).with(json!({ "version": range }))
 }
 
 fn optimal() -> Scene {
@@ -70,11 +70,11 @@ fn a_higher_priority_is_served_before_any_number_of_lower_ones() {
     let run = optimal()
         .resource("r", db(10))
         .resource("s", db(3))
-        .claim("important", asks(9).with(json!({"priority": 10})))
+        .claim("important", requests(9).with(json!({"priority": 10})))
         .created(9)
-        .claim("many-1", asks(5))
+        .claim("many-1", requests(5))
         .created(1)
-        .claim("many-2", asks(2))
+        .claim("many-2", requests(2))
         .created(2)
         .settle();
     assert_eq!(run.outcomes(), ["important -> r", "many-1: NoMatch", "many-2 -> s"]);
@@ -85,8 +85,8 @@ fn among_placements_that_serve_as_many_the_least_is_left_over() {
     let run = optimal()
         .resource("big", db(10))
         .resource("small", db(5))
-        .claim("a", asks(5))
-        .claim("b", asks(9))
+        .claim("a", requests(5))
+        .claim("b", requests(9))
         .settle();
     assert_eq!(run.outcomes(), ["a -> small", "b -> big"]);
 }
@@ -95,7 +95,7 @@ fn among_placements_that_serve_as_many_the_least_is_left_over() {
 fn a_batch_keeps_within_its_quota_together() {
     let mut scene = optimal().quota("q", json!([{"claims": 2}]));
     for at in 0..4 {
-        scene = scene.resource(&format!("r-{at}"), db(5)).claim(&format!("c-{at}"), asks(1));
+        scene = scene.resource(&format!("r-{at}"), db(5)).claim(&format!("c-{at}"), requests(1));
     }
     let run = scene.settle();
     assert_eq!(run.outcomes(), ["c-0 -> r-0", "c-1 -> r-1", "c-2: QuotaExceeded", "c-3: QuotaExceeded"]);
@@ -106,10 +106,10 @@ fn what_finds_no_place_in_a_batch_may_still_share_or_be_made() {
     let run = optimal()
         .class("fast", makes("Delete"))
         .resource("r", db(50).with(json!({"sharing": {"maxClaims": 2}})))
-        .claim("a", asks(1))
-        .claim("b", asks(1))
-        .claim("c", asks(1))
-        .claim("d", asks(1).with(json!({"class": "fast"})))
+        .claim("a", requests(1))
+        .claim("b", requests(1))
+        .claim("c", requests(1))
+        .claim("d", requests(1).with(json!({"class": "fast"})))
         .settle();
     assert_eq!(run.outcomes(), ["a -> r", "b -> r", "c: NoMatch", "d: Provisioning"]);
 }
@@ -119,8 +119,8 @@ fn a_reserved_resource_stays_its_claims_in_a_batch() {
     let run = optimal()
         .resource("kept", db(5).with(crate::support::kept_for("z")))
         .resource("free", db(5))
-        .claim("a", asks(1))
-        .claim("z", asks(1))
+        .claim("a", requests(1))
+        .claim("z", requests(1))
         .settle();
     assert_eq!(run.outcomes(), ["a -> free", "z -> kept"]);
 }
@@ -129,12 +129,16 @@ fn a_reserved_resource_stays_its_claims_in_a_batch() {
 fn a_batch_that_is_too_large_is_placed_one_by_one_and_says_so() {
     let mut scene = optimal();
     for at in 0..280 {
-        scene = scene.resource(&format!("r-{at:03}"), db(1000)).claim(&format!("c-{at:03}"), asks(at));
+        scene = scene.resource(&format!("r-{at:03}"), db(1000)).claim(&format!("c-{at:03}"), requests(at));
     }
     let run = scene.settle();
     assert!(run.outcomes().iter().all(|o| o.contains("->")));
-    assert_eq!(run.lab.engine.stats().batches_given_up, 1);
-    let told: Vec<_> = run.lab.notes().iter().filter(|n| n.reason == "BatchTooLarge").collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].message.starts_with("placed one by one: 280 claims have over"), "{}", told[0].message);
+    assert_eq!(run.harness.engine.stats().batches_given_up, 1);
+    let reported: Vec<_> = run.harness.notes().iter().filter(|n| n.reason == "BatchTooLarge").collect();
+    assert_eq!(reported.len(), 1);
+    assert!(
+        reported[0].message.starts_with("placed one by one: 280 claims have over"),
+        "{}",
+        reported[0].message
+    );
 }

@@ -1,7 +1,7 @@
 //! A claim that was bound: Lost, restored, misbound (rules 10 and 11).
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Run, With, asks, claim, db, held_by, kept_for, resource, system_key, world,
+    CLAIM, Driver, RESOURCE, Run, With, claim, db, held_by, kept_for, requests, resource, system_key, world,
 };
 use conductor::action::{Action, Change};
 use conductor::engine::Config;
@@ -9,7 +9,7 @@ use conductor::model::Object;
 use serde_json::json;
 
 fn one_bound() -> Run {
-    let run = world().resource("r", db(5)).claim("c", asks(1)).settle();
+    let run = world().resource("r", db(5)).claim("c", requests(1)).settle();
     assert_eq!(run.outcome("c"), "-> r");
     run
 }
@@ -19,13 +19,13 @@ fn clear_refs(object: &mut Object) {
 }
 
 #[test]
-fn a_bound_claim_whose_resource_is_gone_is_lost_and_told_so_once() {
+fn a_claim_whose_resource_is_deleted_is_lost_and_reported_once() {
     let mut run = one_bound();
     run.destroy(RESOURCE, "r");
     assert_eq!(run.outcome("c"), "Lost Lost");
     assert_eq!(run.notes("c"), ["Bound", "Lost"]);
     let run = run.restart();
-    assert_eq!((run.outcome("c").as_str(), run.lab.writes()), ("Lost Lost", 0));
+    assert_eq!((run.outcome("c").as_str(), run.harness.writes()), ("Lost Lost", 0));
     assert!(run.notes("c").is_empty());
 }
 
@@ -39,7 +39,7 @@ fn a_lost_claim_keeps_the_name_of_what_it_lost() {
 
 #[test]
 fn a_claim_that_says_bound_and_names_nothing_is_lost() {
-    let run = world().resource("r", db(5)).claim("c", asks(1)).status(json!({"phase": "Bound"})).settle();
+    let run = world().resource("r", db(5)).claim("c", requests(1)).status(json!({"phase": "Bound"})).settle();
     assert_eq!(run.outcome("c"), "Lost Lost");
     assert_eq!(run.resource("r"), "Available");
 }
@@ -49,7 +49,7 @@ fn lost_is_terminal_even_when_a_resource_of_that_name_comes_back() {
     let mut run = one_bound();
     run.destroy(RESOURCE, "r");
     run.put(resource("r", db(5)));
-    run.lab.advance(3_600_000);
+    run.harness.advance(3_600_000);
     assert_eq!(run.outcome("c"), "Lost Lost");
     assert_eq!(run.resource("r"), "Available");
     let run = run.restart();
@@ -57,12 +57,12 @@ fn lost_is_terminal_even_when_a_resource_of_that_name_comes_back() {
 }
 
 #[test]
-fn a_resource_that_was_replaced_while_nobody_looked_is_other_data_and_the_claim_is_lost() {
+fn a_resource_replaced_during_downtime_makes_the_claim_lost() {
     let mut run = one_bound();
     let key = conductor::model::ObjectKey::new("conductor-system", "r");
-    run.lab.world.edit(RESOURCE, &key, |object| object.metadata.finalizers = None);
-    run.lab.world.delete(RESOURCE, &key);
-    run.lab.world.put(resource("r", db(5)));
+    run.harness.world.edit(RESOURCE, &key, |object| object.metadata.finalizers = None);
+    run.harness.world.delete(RESOURCE, &key);
+    run.harness.world.put(resource("r", db(5)));
     let run = run.restart();
     assert_eq!(run.outcome("c"), "Lost Lost");
     assert_eq!(run.resource("r"), "Available");
@@ -87,7 +87,7 @@ fn a_lost_claim_is_bound_anew_only_as_a_new_claim() {
     run.delete(CLAIM, "c");
     assert!(run.find(CLAIM, "c").is_none());
     run.put(resource("r", db(5)));
-    run.put(claim("c", asks(1)));
+    run.put(claim("c", requests(1)));
     assert_eq!(run.outcome("c"), "-> r");
 }
 
@@ -114,10 +114,10 @@ fn a_reference_that_lost_its_uid_is_restored() {
 }
 
 #[test]
-fn a_reference_that_was_cleared_while_nobody_looked_is_restored() {
+fn a_reference_cleared_during_downtime_is_restored() {
     let mut run = one_bound();
     let key = conductor::model::ObjectKey::new("conductor-system", "r");
-    run.lab.world.edit(RESOURCE, &key, clear_refs);
+    run.harness.world.edit(RESOURCE, &key, clear_refs);
     let run = run.restart();
     assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
 }
@@ -125,20 +125,20 @@ fn a_reference_that_was_cleared_while_nobody_looked_is_restored() {
 #[test]
 fn a_bind_that_stands_is_left_alone() {
     let mut run = one_bound();
-    let before = run.lab.writes();
+    let before = run.harness.writes();
     run.edit(RESOURCE, "r", |object| object.body["spec"]["note"] = json!("touched"));
-    run.lab.advance(3_600_000);
+    run.harness.advance(3_600_000);
     assert_eq!(run.outcome("c"), "-> r");
-    assert!(run.lab.writes() - before <= 1, "at most the observed generation is written");
+    assert!(run.harness.writes() - before <= 1, "at most the observed generation is written");
 }
 
 #[test]
 fn a_static_bind_is_four_writes_and_speaks_of_the_last_generation() {
     let run = world().resource("r", db(5)).settle();
-    let before = run.lab.writes();
+    let before = run.harness.writes();
     let mut run = run;
-    run.put(crate::support::claim("c", asks(1)));
-    assert_eq!((run.outcome("c").as_str(), run.lab.writes() - before), ("-> r", 4));
+    run.put(crate::support::claim("c", requests(1)));
+    assert_eq!((run.outcome("c").as_str(), run.harness.writes() - before), ("-> r", 4));
     let claim = run.find(CLAIM, "c").unwrap();
     assert_eq!(claim.body["status"]["observedGeneration"], json!(claim.metadata.generation));
 }
@@ -146,7 +146,7 @@ fn a_static_bind_is_four_writes_and_speaks_of_the_last_generation() {
 #[test]
 fn a_resource_that_names_another_claim_makes_its_former_claim_misbound() {
     let mut run = one_bound();
-    run.put(claim("thief", asks(1)));
+    run.put(claim("thief", requests(1)));
     let uid = run.uid("thief");
     run.edit(RESOURCE, "r", |object| {
         object.body["spec"]["claimRefs"] = held_by("thief", &uid)["claimRefs"].clone();
@@ -162,7 +162,7 @@ fn a_resource_that_is_kept_for_another_claim_makes_its_former_claim_misbound() {
         object.body["spec"]["claimRefs"] = kept_for("heir")["claimRefs"].clone();
     });
     assert_eq!(run.outcome("c"), "Lost Misbound");
-    run.put(claim("heir", asks(1)));
+    run.put(claim("heir", requests(1)));
     assert_eq!(run.outcomes(), ["c: Lost Misbound", "heir -> r"]);
 }
 
@@ -170,7 +170,7 @@ fn a_resource_that_is_kept_for_another_claim_makes_its_former_claim_misbound() {
 fn a_resource_that_names_another_life_of_the_claim_makes_this_one_misbound() {
     let run = world()
         .resource("r", db(5).with(held_by("c", "life-1")))
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .uid("life-2")
         .status(json!({"phase": "Bound", "resourceRef": {"name": "r"}}))
         .settle();
@@ -180,8 +180,8 @@ fn a_resource_that_names_another_life_of_the_claim_makes_this_one_misbound() {
 
 #[test]
 fn a_bound_claim_is_not_moved_when_its_spec_is_edited() {
-    let mut run = world().resource("r", db(5)).resource("s", db(50)).claim("c", asks(1)).settle();
-    run.edit_spec(CLAIM, "c", asks(40).with(json!({"class": "fast"})));
+    let mut run = world().resource("r", db(5)).resource("s", db(50)).claim("c", requests(1)).settle();
+    run.edit_spec(CLAIM, "c", requests(40).with(json!({"class": "fast"})));
     run.edit_spec(CLAIM, "c", json!({"resourceName": "s"}));
     assert_eq!(run.outcome("c"), "-> r");
     assert_eq!(run.body(CLAIM, "c")["spec"]["resourceName"], "r");
@@ -201,26 +201,26 @@ fn a_claims_side_that_was_wiped_is_written_again_from_the_resource() {
 }
 
 #[test]
-fn what_was_taken_off_a_shared_resource_is_put_back_as_it_was_given_whatever_the_claim_asks_by_then() {
+fn a_removed_reference_is_restored_with_its_original_requests() {
     let shared = db(20).with(json!({"sharing": {"maxClaims": 3}}));
-    let mut run = world().resource("r", shared).claim("a", asks(5)).claim("b", asks(5)).settle();
-    run.edit_spec(CLAIM, "a", asks(30));
+    let mut run = world().resource("r", shared).claim("a", requests(5)).claim("b", requests(5)).settle();
+    run.edit_spec(CLAIM, "a", requests(30));
     let before = run.body(RESOURCE, "r")["spec"]["claimRefs"].clone();
     run.edit(RESOURCE, "r", clear_refs);
     assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
     assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"], before);
-    // Who comes anew finds nobody's place free.
-    run.put(claim("late", asks(11)));
+    // A new claim finds no free slot.
+    run.put(claim("late", requests(11)));
     assert_eq!(run.outcome("late"), "NoMatch");
 }
 
 #[test]
-fn what_was_taken_off_while_nobody_looked_is_put_back_as_far_as_it_is_there() {
+fn references_removed_during_downtime_are_restored_if_possible() {
     let shared = db(20).with(json!({"sharing": {"maxClaims": 3}}));
-    let mut run = world().resource("r", shared).claim("a", asks(5)).claim("b", asks(5)).settle();
-    run.edit_spec(CLAIM, "a", asks(30));
+    let mut run = world().resource("r", shared).claim("a", requests(5)).claim("b", requests(5)).settle();
+    run.edit_spec(CLAIM, "a", requests(30));
     let key = conductor::model::ObjectKey::new("conductor-system", "r");
-    run.lab.world.edit(RESOURCE, &key, clear_refs);
+    run.harness.world.edit(RESOURCE, &key, clear_refs);
     let run = run.restart();
     assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
     assert_eq!(run.resource("r"), "Bound by a, b");
@@ -228,7 +228,7 @@ fn what_was_taken_off_while_nobody_looked_is_put_back_as_far_as_it_is_there() {
 
 #[test]
 fn what_an_administrator_kept_stays_kept_when_its_reference_is_put_back() {
-    let mut run = world().resource("r", db(5).with(kept_for("c"))).claim("c", asks(1)).settle();
+    let mut run = world().resource("r", db(5).with(kept_for("c"))).claim("c", requests(1)).settle();
     run.edit(RESOURCE, "r", clear_refs);
     assert_eq!(run.outcome("c"), "-> r");
     assert_eq!(run.body(RESOURCE, "r")["spec"]["claimRefs"][0]["reserved"], true);
@@ -237,17 +237,17 @@ fn what_an_administrator_kept_stays_kept_when_its_reference_is_put_back() {
 /// The same world under a controller that manages another system namespace.
 fn under_another_namespace(run: Run) -> Run {
     let config = Config { system_namespace: "elsewhere".into(), ..Config::default() };
-    Run { lab: run.lab.restart(config) }
+    Run { harness: run.harness.restart(config) }
 }
 
 #[test]
 fn a_claim_bound_in_another_namespace_is_left_as_it_is() {
     let mut run = under_another_namespace(one_bound());
-    run.lab.advance(3_600_000);
-    assert_eq!((run.outcome("c").as_str(), run.lab.writes()), ("-> r", 0));
+    run.harness.advance(3_600_000);
+    assert_eq!((run.outcome("c").as_str(), run.harness.writes()), ("-> r", 0));
     assert_eq!(run.notes("c"), ["NotManaged"]);
-    run.edit_spec(CLAIM, "c", asks(2));
-    assert_eq!((run.outcome("c").as_str(), run.lab.writes()), ("-> r", 0));
+    run.edit_spec(CLAIM, "c", requests(2));
+    assert_eq!((run.outcome("c").as_str(), run.harness.writes()), ("-> r", 0));
     let run = run.restart();
     assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
 }
@@ -256,12 +256,12 @@ fn a_claim_bound_in_another_namespace_is_left_as_it_is() {
 fn a_wrong_system_namespace_ends_no_claim_that_is_deleted() {
     let mut run = under_another_namespace(one_bound());
     run.delete(CLAIM, "c");
-    run.lab.advance(3_600_000);
+    run.harness.advance(3_600_000);
     assert!(
         run.find(CLAIM, "c").is_some(),
         "its protection stays until its own controller has released the resource"
     );
-    assert_eq!(run.lab.writes(), 0);
+    assert_eq!(run.harness.writes(), 0);
     let run = run.restart();
     assert!(run.find(CLAIM, "c").is_none());
     assert_eq!(run.resource("r"), "Released by c");
@@ -273,7 +273,7 @@ fn lost_ends_when_the_same_resource_holds_the_claim_again() {
     let kept = run.find(RESOURCE, "r").unwrap().clone();
     run.destroy(RESOURCE, "r");
     assert_eq!(run.outcome("c"), "Lost Lost");
-    run.lab.world.put(kept);
+    run.harness.world.put(kept);
     let run = run.restart();
     assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
 }
@@ -298,7 +298,7 @@ fn lost_ends_when_the_same_resource_returns_without_its_reference() {
             run.put(kept);
             run
         } else {
-            run.lab.world.put(kept);
+            run.harness.world.put(kept);
             run.restart()
         };
         assert_eq!((run.outcome("c").as_str(), run.resource("r").as_str()), ("-> r", "Bound by c"));
@@ -315,11 +315,11 @@ fn a_resource_that_returns_with_another_holder_stays_with_it() {
     let mut run = run.restart();
     kept.body["spec"]["claimRefs"] = kept_for("d")["claimRefs"].clone();
     run.put(kept);
-    run.put(claim("d", asks(1)));
+    run.put(claim("d", requests(1)));
     assert_eq!((run.outcome("c").as_str(), run.outcome("d").as_str()), ("Lost Misbound", "-> r"));
     // Its data is the other's from then on.
     run.edit(RESOURCE, "r", clear_refs);
-    run.lab.advance(3_600_000);
+    run.harness.advance(3_600_000);
     assert_eq!((run.outcome("c").as_str(), run.outcome("d").as_str()), ("Lost Misbound", "-> r"));
     run.delete(CLAIM, "d");
     run.edit(RESOURCE, "r", clear_refs);
@@ -330,31 +330,31 @@ fn a_resource_that_returns_with_another_holder_stays_with_it() {
 #[test]
 fn several_missing_resources_at_once_lose_no_claim() {
     let scene = (1..=3).fold(world(), |scene, n| scene.resource(&format!("r{n}"), db(5)));
-    let scene = (1..=3).fold(scene, |scene, n| scene.claim(&format!("c{n}"), asks(1)));
+    let scene = (1..=3).fold(scene, |scene, n| scene.claim(&format!("c{n}"), requests(1)));
     let mut run = scene.settle();
     let bound = run.outcomes();
-    let kept: Vec<Object> = run.lab.world.objects().filter(|o| o.kind == RESOURCE).cloned().collect();
+    let kept: Vec<Object> = run.harness.world.objects().filter(|o| o.kind == RESOURCE).cloned().collect();
     for resource in &kept {
         let key = conductor_simulator::world::key_of(resource);
-        run.lab.world.edit(RESOURCE, &key, |object| object.metadata.finalizers = None);
-        run.lab.world.delete(RESOURCE, &key);
+        run.harness.world.edit(RESOURCE, &key, |object| object.metadata.finalizers = None);
+        run.harness.world.delete(RESOURCE, &key);
     }
     let braked = Config { lost_at_once_max: 2, ..Config::default() };
-    let run = Run { lab: run.lab.restart(braked.clone()) };
-    assert_eq!((run.outcomes(), run.lab.writes()), (bound.clone(), 0));
+    let run = Run { harness: run.harness.restart(braked.clone()) };
+    assert_eq!((run.outcomes(), run.harness.writes()), (bound.clone(), 0));
     assert_eq!(run.notes("c1"), ["ResourcesMissing"]);
-    assert_eq!(run.lab.engine.withheld_losses(), 3);
+    assert_eq!(run.harness.engine.withheld_losses(), 3);
     // Two of them return: one that is missing alone is lost, and says what that means.
-    let mut lab = run.lab;
-    kept[1..].iter().for_each(|resource| drop(lab.world.put(resource.clone())));
-    let run = Run { lab: lab.restart(braked) };
+    let mut harness = run.harness;
+    kept[1..].iter().for_each(|resource| drop(harness.world.put(resource.clone())));
+    let run = Run { harness: harness.restart(braked) };
     assert_eq!(run.outcomes(), ["c1: Lost Lost", "c2 -> r2", "c3 -> r3"]);
     assert!(run.message("c1").contains("deletes the record of its data"), "{}", run.message("c1"));
 }
 
 #[test]
 fn a_reference_that_is_cleared_while_bound_is_being_written_is_put_back() {
-    let world = world().resource("a", db(5)).resource("b", db(5)).claim("c", asks(1)).into_world();
+    let world = world().resource("a", db(5)).resource("b", db(5)).claim("c", requests(1)).into_world();
     let mut driver = Driver::start(world);
     driver.run_holding_writes();
     let reference = driver.take_write();
@@ -365,7 +365,7 @@ fn a_reference_that_is_cleared_while_bound_is_being_written_is_put_back() {
         clear_refs(object);
         object.body["spec"]["unschedulable"] = json!(true);
     });
-    driver.tell(cleared.expect("it is there"));
+    driver.deliver_event(cleared.expect("it is there"));
     driver.run();
     assert_eq!(driver.outcome("c"), "-> a");
     let gives_b = |action: &Action| match action {
@@ -386,7 +386,7 @@ fn the_advice_of_earlier_versions_is_not_repeated() {
         "lastTransitionTime": "2024-01-03T16:40:00Z"});
     let place = json!({"namespace": "conductor-system", "name": "r", "uid": "uid-r"});
     let run = world()
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .status(json!({"phase": "Lost", "resourceRef": place, "conditions": [condition]}))
         .settle();
     assert_eq!(run.outcome("c"), "Lost Lost");

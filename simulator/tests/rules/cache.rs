@@ -1,7 +1,7 @@
 //! What the engine believes: revisions, lives of a name, assumptions (rules 17 and 18).
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, With, answer_to, asks, claim, db, held_by, is_write, resource, world,
+    CLAIM, Driver, RESOURCE, With, answer_to, claim, db, held_by, is_write, requests, resource, world,
 };
 use conductor::action::{Action, Change};
 use conductor::engine::Binding;
@@ -16,9 +16,9 @@ fn an_older_revision_is_dropped() {
     let key = ObjectKey::new("conductor-system", "r");
     let stale = driver.world.get(RESOURCE, &key).unwrap().clone();
     let fresh = driver.world.edit(RESOURCE, &key, |o| o.body["spec"]["unschedulable"] = json!(true)).unwrap();
-    driver.tell(fresh);
-    driver.tell(Event::Seen(stale));
-    driver.put(claim("c", asks(1)));
+    driver.deliver_event(fresh);
+    driver.deliver_event(Event::Seen(stale));
+    driver.put(claim("c", requests(1)));
     driver.run();
     assert_eq!(driver.outcome("c"), "NoMatch");
 }
@@ -30,8 +30,8 @@ fn an_equal_revision_passes() {
     let key = ObjectKey::new("conductor-system", "r");
     let mut same = driver.world.get(RESOURCE, &key).unwrap().clone();
     same.body["spec"]["unschedulable"] = json!(true);
-    driver.tell(Event::Seen(same));
-    driver.put(claim("c", asks(1)));
+    driver.deliver_event(Event::Seen(same));
+    driver.put(claim("c", requests(1)));
     driver.run();
     assert_eq!(driver.outcome("c"), "NoMatch");
 }
@@ -39,13 +39,13 @@ fn an_equal_revision_passes() {
 #[test]
 fn what_was_written_is_known_before_the_watch_says_so() {
     // The watch is never heard: the answers to writes alone carry the bind to its end.
-    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", asks(1)).into_world());
+    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", requests(1)).into_world());
     loop {
         if let Some(action) = driver.outbox.pop_front() {
             driver.carry_out(action);
             driver.inbox.retain(|event| !matches!(event, Event::Seen(_)));
         } else if let Some(event) = driver.inbox.pop_front() {
-            driver.tell(event);
+            driver.deliver_event(event);
         } else {
             break;
         }
@@ -56,10 +56,10 @@ fn what_was_written_is_known_before_the_watch_says_so() {
 
 #[test]
 fn a_name_that_is_used_again_is_a_new_claim() {
-    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", asks(1)).into_world());
+    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", requests(1)).into_world());
     driver.run();
     // Deleted and created again between two looks of the watch.
-    let mut again = claim("c", asks(1));
+    let mut again = claim("c", requests(1));
     again.metadata.uid = Some("another-life".to_owned());
     driver.put(again);
     driver.run();
@@ -75,9 +75,14 @@ fn a_late_echo_of_an_object_that_is_gone_does_not_bring_it_back() {
     let echo = driver.world.get(RESOURCE, &key).unwrap().clone();
     let uid = echo.metadata.uid.clone().unwrap();
     driver.world.delete(RESOURCE, &key);
-    driver.tell(Event::Gone(Gone { kind: RESOURCE, key, uid: uid.into(), revision: Revision::default() }));
-    driver.tell(Event::Seen(echo));
-    driver.put(claim("c", asks(1)));
+    driver.deliver_event(Event::Gone(Gone {
+        kind: RESOURCE,
+        key,
+        uid: uid.into(),
+        revision: Revision::default(),
+    }));
+    driver.deliver_event(Event::Seen(echo));
+    driver.put(claim("c", requests(1)));
     driver.run();
     assert_eq!(driver.outcome("c"), "NoMatch");
 }
@@ -90,17 +95,18 @@ fn what_a_list_does_not_show_is_gone_unless_it_was_written_after_the_list() {
     driver.put(resource("new", db(5)));
     driver.run();
     driver.world.delete(RESOURCE, &ObjectKey::new("conductor-system", "old"));
-    driver.tell(Event::Listed { kind: RESOURCE, objects: vec![], revision: listed_at });
-    driver.put(claim("a", asks(1)));
-    driver.put(claim("b", asks(1)));
+    driver.deliver_event(Event::Listed { kind: RESOURCE, objects: vec![], revision: listed_at });
+    driver.put(claim("a", requests(1)));
+    driver.put(claim("b", requests(1)));
     driver.run();
     assert_eq!((driver.outcome("a").as_str(), driver.outcome("b").as_str()), ("-> new", "NoMatch"));
 }
 
 #[test]
 fn an_assumed_binding_never_expires_by_time() {
-    let mut driver =
-        Driver::start(world().resource("r", db(5)).claim("c", asks(1)).claim("d", asks(1)).into_world());
+    let mut driver = Driver::start(
+        world().resource("r", db(5)).claim("c", requests(1)).claim("d", requests(1)).into_world(),
+    );
     driver.run_holding_writes();
     driver.wait_holding_writes(24 * 3_600_000);
     assert!(matches!(driver.binding("c"), Binding::Assumed { .. }), "{:?}", driver.binding("c"));
@@ -124,13 +130,14 @@ fn take_commit(driver: &mut Driver) -> Action {
 #[test]
 fn a_lost_answer_is_settled_by_a_live_read_and_the_claim_keeps_what_it_was_given() {
     for arrived in [true, false] {
-        let mut driver =
-            Driver::start(world().resource("r", db(5)).claim("c", asks(1)).claim("d", asks(1)).into_world());
+        let mut driver = Driver::start(
+            world().resource("r", db(5)).claim("c", requests(1)).claim("d", requests(1)).into_world(),
+        );
         let commit = take_commit(&mut driver);
         if arrived {
             driver.world.apply(&commit).unwrap();
         }
-        driver.tell(answer_to(&commit, Answer::Unknown("timed out".to_owned())));
+        driver.deliver_event(answer_to(&commit, Answer::Unknown("timed out".to_owned())));
         driver.run();
         assert!(matches!(driver.binding("c"), Binding::Assumed { .. }), "{:?}", driver.binding("c"));
         driver.wait(60_000);
@@ -140,11 +147,11 @@ fn a_lost_answer_is_settled_by_a_live_read_and_the_claim_keeps_what_it_was_given
 
 #[test]
 fn a_conflict_gives_the_claim_back_and_another_resource_is_found() {
-    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", asks(1)).into_world());
+    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", requests(1)).into_world());
     let commit = take_commit(&mut driver);
-    // Meanwhile somebody else has given the resource away.
+    // Meanwhile another client has reserved the resource.
     let key = ObjectKey::new("conductor-system", "r");
-    driver.put(claim("d", asks(900)));
+    driver.put(claim("d", requests(900)));
     let uid = driver.world.get(CLAIM, &crate::support::claim_key("d")).unwrap().metadata.uid.clone().unwrap();
     driver
         .world
@@ -161,7 +168,7 @@ fn one_object_never_has_two_writes_on_their_way() {
     let shared = db(50).with(json!({"sharing": {"maxClaims": 20}}));
     let mut scene = world().resource("r", shared);
     for at in 0..10 {
-        scene = scene.claim(&format!("c-{at}"), asks(1));
+        scene = scene.claim(&format!("c-{at}"), requests(1));
     }
     let mut driver = Driver::start(scene.into_world());
     loop {
@@ -189,8 +196,8 @@ fn one_object_never_has_two_writes_on_their_way() {
 }
 
 #[test]
-fn nothing_is_asked_for_before_everything_has_been_listed() {
-    let world = world().resource("r", db(5)).claim("c", asks(1)).into_world();
+fn no_action_precedes_the_complete_lists() {
+    let world = world().resource("r", db(5)).claim("c", requests(1)).into_world();
     let mut engine = conductor::engine::Engine::new(Default::default());
     let now = conductor::model::Time(0);
     let actions: Vec<Action> =

@@ -1,10 +1,12 @@
 //! What a class says to a claim before anything is made, and what becomes of what it made when it is edited: its
 //! parameters, its labels, its kinds, its update policy.
 
-use crate::support::{CLAIM, CLASS, RESOURCE, Run, START, Scene, With, asks, makes, part_of, ready, world};
+use crate::support::{
+    CLAIM, CLASS, RESOURCE, Run, START, Scene, With, makes, part_of, ready, requests, world,
+};
 use conductor::engine::Config;
 use conductor::model::AllowedKinds;
-use conductor_simulator::lab::Lab;
+use conductor_simulator::harness::Harness;
 use serde_json::{Value, json};
 
 const MADE: &str = "rdb-1234-abcd";
@@ -27,16 +29,16 @@ fn sized() -> Value {
 }
 
 fn scene(class: Value, spec: Value) -> Scene {
-    world().class("k", class).claim("c", asks(5).with(json!({"class": "k"})).with(spec)).uid("1234-ABCD")
+    world().class("k", class).claim("c", requests(5).with(json!({"class": "k"})).with(spec)).uid("1234-ABCD")
 }
 
 fn spec_of_part(run: &Run) -> Value {
-    part_of(&run.lab.world, MADE).expect("it is made").body["spec"].clone()
+    part_of(&run.harness.world, MADE).expect("it is made").body["spec"].clone()
 }
 
 fn becomes_ready(run: &mut Run) {
-    let key = part_of(&run.lab.world, MADE).expect("it is made").key();
-    run.lab.touch_parts(|world| world.set_part_status(&key, ready()));
+    let key = part_of(&run.harness.world, MADE).expect("it is made").key();
+    run.harness.touch_parts(|world| world.set_part_status(&key, ready()));
 }
 
 #[test]
@@ -48,8 +50,8 @@ fn parameters_are_the_schemas_then_the_classes_then_the_claims() {
 }
 
 #[test]
-fn a_parameter_that_the_class_does_not_allow_is_told_before_anything_is_made() {
-    for (parameters, told) in [
+fn a_parameter_that_the_class_does_not_allow_is_reported_before_anything_is_made() {
+    for (parameters, reported) in [
         (json!({"size": "huge"}), "class k: spec.parameters.size: `huge` is not offered"),
         (json!({"replicas": 9}), "use at most 5"),
         (json!({"release": "17.2"}), "use a version in \">=14 <17\""),
@@ -57,18 +59,18 @@ fn a_parameter_that_the_class_does_not_allow_is_told_before_anything_is_made() {
     ] {
         let run = scene(sized(), json!({"parameters": parameters})).settle();
         assert_eq!(run.outcome("c"), "ProvisioningFailed", "{parameters}");
-        assert!(run.message("c").contains(told), "{parameters}: {}", run.message("c"));
-        assert!(run.resources().is_empty() && run.lab.world.parts().next().is_none());
+        assert!(run.message("c").contains(reported), "{parameters}: {}", run.message("c"));
+        assert!(run.resources().is_empty() && run.harness.world.parts().next().is_none());
     }
 }
 
 #[test]
-fn a_parameter_that_is_mended_is_tried_and_so_is_a_class() {
+fn a_parameter_that_is_repaired_is_tried_and_so_is_a_class() {
     let huge = json!({"parameters": {"size": "huge"}});
     let mut run = scene(sized(), huge.clone()).settle();
-    let writes = run.lab.writes();
-    run.lab.advance(600_000);
-    assert_eq!(run.lab.writes(), writes, "it is not tried again by itself");
+    let writes = run.harness.writes();
+    run.harness.advance(600_000);
+    assert_eq!(run.harness.writes(), writes, "it is not tried again by itself");
     run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "large"}}));
     assert_eq!(spec_of_part(&run)["size"], "large");
     let mut run = scene(sized(), huge).settle();
@@ -80,7 +82,7 @@ fn a_parameter_that_is_mended_is_tried_and_so_is_a_class() {
 }
 
 #[test]
-fn a_schema_that_says_more_than_is_checked_makes_nothing_and_is_told() {
+fn an_unsupported_schema_provisions_nothing_and_is_reported() {
     let mut class = sized();
     class["parameterSchema"]["properties"]["size"]["$ref"] = json!("elsewhere");
     let run = scene(class, json!({})).settle();
@@ -89,7 +91,7 @@ fn a_schema_that_says_more_than_is_checked_makes_nothing_and_is_told() {
 }
 
 #[test]
-fn a_selector_is_asked_of_the_class_and_its_resources_have_its_labels() {
+fn a_selector_matches_the_class_whose_resources_get_its_labels() {
     let dev = json!({"selector": {"matchLabels": {"env": "dev"}}});
     let run = scene(makes("Delete"), dev.clone()).settle();
     assert!(run.message("c").contains("does not have the labels"), "{}", run.message("c"));
@@ -102,8 +104,8 @@ fn a_selector_is_asked_of_the_class_and_its_resources_have_its_labels() {
 fn a_class_makes_no_kind_that_is_not_on_its_own_list() {
     let listed = |kinds: Value| makes("Delete").with(json!({"allowedKinds": kinds}));
     let run = scene(listed(json!(["Cluster.postgresql.cnpg.io"])), json!({})).settle();
-    let told = run.message("c");
-    assert!(told.contains("allowedKinds") && told.contains("Instance.example.com"), "{told}");
+    let reported = run.message("c");
+    assert!(reported.contains("allowedKinds") && reported.contains("Instance.example.com"), "{reported}");
     assert!(run.resources().is_empty());
     for kinds in [json!(["Instance.example.com"]), json!(["*.example.com"])] {
         assert_eq!(scene(listed(kinds), json!({})).settle().outcome("c"), "Provisioning");
@@ -111,24 +113,27 @@ fn a_class_makes_no_kind_that_is_not_on_its_own_list() {
 }
 
 #[test]
-fn an_installation_makes_no_kind_that_is_not_on_its_list_whoever_asks() {
+fn an_installation_creates_only_kinds_on_its_list() {
     let start = |scene: Scene, kinds: &[&str]| {
         let allowed_kinds = AllowedKinds::new(kinds.iter().map(|kind| (*kind).to_owned()));
         let config = Config { allowed_kinds, ..Config::default() };
-        Run { lab: Lab::start(scene.into_world(), config, START) }
+        Run { harness: Harness::start(scene.into_world(), config, START) }
     };
     let run = start(scene(makes("Delete"), json!({})), &["Cluster.postgresql.cnpg.io"]);
-    let told = run.message("c");
-    assert!(told.contains("`Instance.example.com` is not on this installation's list of kinds"), "{told}");
+    let reported = run.message("c");
+    assert!(
+        reported.contains("`Instance.example.com` is not on this installation's list of kinds"),
+        "{reported}"
+    );
     assert!(run.resources().is_empty());
     // An administrator's own resource is under the same list.
     let by_hand =
         world().resource("r", crate::support::db(5).with(json!({"template": makes("Delete")["template"]})));
     let run = start(by_hand.clone(), &[]);
-    assert!(run.told("r").starts_with("KindNotAllowed"), "{}", run.told("r"));
-    assert!(run.lab.world.parts().next().is_none());
+    assert!(run.reported("r").starts_with("KindNotAllowed"), "{}", run.reported("r"));
+    assert!(run.harness.world.parts().next().is_none());
     assert!(
-        start(by_hand, &["instance.EXAMPLE.com"]).lab.world.parts().next().is_some(),
+        start(by_hand, &["instance.EXAMPLE.com"]).harness.world.parts().next().is_some(),
         "case does not count"
     );
 }
@@ -138,16 +143,16 @@ fn an_edited_class_reaches_what_it_made_only_where_it_says_so() {
     for (policy, size) in [(json!("Follow"), "large"), (json!("Never"), "small"), (Value::Null, "small")] {
         let mut run = scene(sized().with(json!({"updatePolicy": policy})), json!({})).settle();
         becomes_ready(&mut run);
-        let before = part_of(&run.lab.world, MADE).expect("it is made").metadata.uid.clone();
+        let before = part_of(&run.harness.world, MADE).expect("it is made").metadata.uid.clone();
         run.edit(CLASS, "k", |class| {
             class.body["parameterSchema"]["properties"]["size"]["default"] = json!("large")
         });
         assert_eq!(spec_of_part(&run)["size"], size, "{policy}");
-        assert_eq!(part_of(&run.lab.world, MADE).expect("it is made").metadata.uid, before);
+        assert_eq!(part_of(&run.harness.world, MADE).expect("it is made").metadata.uid, before);
         assert_eq!(run.resource(MADE), "Bound by c");
-        let writes = run.lab.writes();
-        run.lab.advance(600_000);
-        assert_eq!(run.lab.writes(), writes, "{policy}: nothing is written once all is well");
+        let writes = run.harness.writes();
+        run.harness.advance(600_000);
+        assert_eq!(run.harness.writes(), writes, "{policy}: nothing is written once all is well");
     }
 }
 
@@ -167,46 +172,55 @@ fn a_resource_whose_parameters_an_edited_class_no_longer_allows_stays_as_it_is()
 fn what_is_retained_says_where_it_is_on_the_resource_and_when_that_goes() {
     let mut run = scene(makes("Retain"), json!({})).settle();
     becomes_ready(&mut run);
-    let part = part_of(&run.lab.world, MADE).expect("it is made").key().to_string();
+    let part = part_of(&run.harness.world, MADE).expect("it is made").key().to_string();
     run.delete(CLAIM, "c");
-    assert!(run.told(MADE).contains(&format!("Its implementation stays: {part}")), "{}", run.told(MADE));
+    assert!(
+        run.reported(MADE).contains(&format!("Its implementation stays: {part}")),
+        "{}",
+        run.reported(MADE)
+    );
     run.delete(RESOURCE, MADE);
     assert!(run.find(RESOURCE, MADE).is_none());
-    assert_eq!(run.lab.world.parts().count(), 1);
-    let note = run.lab.notes().iter().find(|note| note.reason == "ImplementationRetained");
-    assert!(note.is_some_and(|note| note.message.contains(&part)), "{:?}", run.lab.notes());
+    assert_eq!(run.harness.world.parts().count(), 1);
+    let note = run.harness.notes().iter().find(|note| note.reason == "ImplementationRetained");
+    assert!(note.is_some_and(|note| note.message.contains(&part)), "{:?}", run.harness.notes());
 }
 
 #[test]
 fn a_deletion_that_is_stuck_says_since_when_and_on_what() {
     let mut run = scene(makes("Delete"), json!({})).settle();
     becomes_ready(&mut run);
-    let key = part_of(&run.lab.world, MADE).expect("it is made").key();
+    let key = part_of(&run.harness.world, MADE).expect("it is made").key();
     let keep = vec!["example.com/backup".to_owned()];
-    run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep)));
+    run.harness.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep)));
     run.delete(CLAIM, "c");
-    let told = run.told(MADE);
-    assert!(told.contains("asked for at 1970-01-01T00:00:00Z and waits for example.com/backup"), "{told}");
-    let writes = run.lab.writes();
-    run.lab.advance(600_000);
-    assert_eq!(run.lab.writes(), writes, "what is stuck is not written about again and again");
+    let reported = run.reported(MADE);
+    assert!(
+        reported.contains("asked for at 1970-01-01T00:00:00Z and waits for example.com/backup"),
+        "{reported}"
+    );
+    let writes = run.harness.writes();
+    run.harness.advance(600_000);
+    assert_eq!(run.harness.writes(), writes, "what is stuck is not written about again and again");
 }
 
 #[test]
-fn a_class_of_several_engines_makes_the_one_that_is_asked_for_and_says_what_it_makes() {
+fn a_class_of_several_engines_provisions_the_requested_one() {
     let class = || {
         let declared = json!({"engine": "mysql", "engines": ["mariadb"], "capacity": {"storage": "9Gi"}});
         makes("Delete").with(declared)
     };
     let engine_of = |run: &Run| {
-        let made = run.lab.world.objects().find(|object| object.kind == RESOURCE).expect("it is made");
+        let made = run.harness.world.objects().find(|object| object.kind == RESOURCE).expect("it is made");
         made.body["spec"]["engine"].clone()
     };
-    for (asked, made) in [(json!({"engine": "mariadb"}), "mariadb"), (json!({"engine": "MySQL"}), "mysql")] {
-        assert_eq!(engine_of(&scene(class(), asked).settle()), made);
+    for (requested, made) in
+        [(json!({"engine": "mariadb"}), "mariadb"), (json!({"engine": "MySQL"}), "mysql")]
+    {
+        assert_eq!(engine_of(&scene(class(), requested).settle()), made);
     }
     assert_eq!(engine_of(&scene(class(), json!({"engine": null})).settle()), "mysql", "the first, unasked");
     let run = scene(class(), json!({"engine": "postgresql"})).settle();
-    let told = "class k makes mysql or mariadb, and postgresql is asked";
-    assert!(run.message("c").contains(told), "{}", run.message("c"));
+    let reported = "class k makes mysql or mariadb, and postgresql is asked";
+    assert!(run.message("c").contains(reported), "{}", run.message("c"));
 }

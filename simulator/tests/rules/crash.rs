@@ -4,8 +4,8 @@
 //! I1 (one resource, one claim), I2 (one provision) or I4 (Retain destroys nothing).
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Scene, With, annotation, answer_to, asks, claim_key, db, held_by, is_write,
-    kept_for, makes, part_of, ready, summary, system_key, world,
+    CLAIM, Driver, RESOURCE, Scene, With, annotation, answer_to, claim_key, db, held_by, is_write, kept_for,
+    makes, part_of, ready, requests, summary, system_key, world,
 };
 use conductor::action::{Action, PartAction};
 use conductor::engine::Binding;
@@ -26,7 +26,7 @@ struct Workflow {
     acts: Vec<(usize, Act)>,
     /// Whether several claims want the same.
     contended: bool,
-    /// How it ends, as `summary` tells it.
+    /// Its final state, as `summary` shows it.
     ends: &'static [&'static str],
 }
 
@@ -42,9 +42,9 @@ enum Fault {
     AnswerLost(usize),
     /// The write is committed and the engine is dropped before it knows.
     AnswerLostThenCrash(usize),
-    /// The write never arrives, and nobody knows.
+    /// The write never arrives, and its answer is lost.
     WriteLost(usize),
-    /// The write is refused because somebody touched the object meanwhile.
+    /// The write is refused because another client changed the object meanwhile.
     Touched(usize),
 }
 
@@ -101,7 +101,7 @@ impl Trial {
         } else if let Some(action) = self.driver.outbox.pop_front() {
             self.carry_out(action);
         } else if let Some(event) = self.driver.inbox.pop_front() {
-            self.driver.tell(event);
+            self.driver.deliver_event(event);
         } else if let Some(event) = implement(&mut self.driver.world) {
             self.driver.inbox.push_back(event);
         } else if let Some(at) = self.driver.next_wake(deadline(&self.driver)) {
@@ -146,9 +146,9 @@ impl Trial {
             Fault::AnswerLost(at) if at == number => {
                 let held: Vec<Event> = self.driver.inbox.drain(..).collect();
                 self.commit(&action);
-                let mut told = std::mem::replace(&mut self.driver.inbox, held.into());
-                told.pop_front();
-                self.late.extend(told);
+                let mut reported = std::mem::replace(&mut self.driver.inbox, held.into());
+                reported.pop_front();
+                self.late.extend(reported);
                 let answer = Answer::Unknown("timed out".to_owned());
                 self.driver.inbox.push_back(answer_to(&action, answer));
             }
@@ -213,7 +213,7 @@ fn deadline(driver: &Driver) -> conductor::model::Time {
 fn settle_with_actor(driver: &mut Driver) {
     driver.run();
     while let Some(event) = implement(&mut driver.world) {
-        driver.tell(event);
+        driver.deliver_event(event);
         driver.run();
     }
 }
@@ -224,7 +224,7 @@ fn implement(world: &mut World) -> Option<Event> {
     world.set_part_status(&key, ready())
 }
 
-/// Somebody else writes a label on the object that a write is about to land on.
+/// Another client writes a label on the object that a write is about to land on.
 fn touch(world: &mut World, action: &Action) -> Option<Event> {
     let (kind, key) = match action {
         Action::Write(write) => (write.kind, write.key.clone()),
@@ -251,7 +251,7 @@ fn holds_i1(world: &World) {
         let name = key_of(resource).name;
         assert!(uids(resource).len() <= slots, "I1: {name} is held beyond its slots");
         let capacity = |v: &Value| Capacity::parse("storage", v).unwrap_or_default();
-        // Of what is made by a class that declares nothing, nobody knows the size.
+        // The size is unknown if the class declares none.
         if spec["capacity"].is_null() && slots == 1 {
             continue;
         }
@@ -399,13 +399,13 @@ fn destroy_r(world: &mut World) -> Vec<Event> {
 }
 
 fn of_class() -> Value {
-    asks(1).with(json!({"class": "fast"}))
+    requests(1).with(json!({"class": "fast"}))
 }
 
 #[test]
 fn a_static_bind_is_finished_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", db(5)).resource("big", db(9)).claim("c", asks(1)),
+        scene: world().resource("r", db(5)).resource("big", db(9)).claim("c", requests(1)),
         settled: false,
         contended: false,
         acts: vec![],
@@ -416,7 +416,10 @@ fn a_static_bind_is_finished_after_any_crash() {
 #[test]
 fn a_reserved_bind_is_finished_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", db(50).with(kept_for("c"))).resource("small", db(1)).claim("c", asks(1)),
+        scene: world()
+            .resource("r", db(50).with(kept_for("c")))
+            .resource("small", db(1))
+            .claim("c", requests(1)),
         settled: false,
         contended: false,
         acts: vec![],
@@ -430,7 +433,7 @@ fn a_named_bind_is_finished_after_any_crash() {
         scene: world()
             .resource("r", db(50))
             .resource("small", db(1))
-            .claim("c", asks(1).with(json!({"resourceName": "r"}))),
+            .claim("c", requests(1).with(json!({"resourceName": "r"}))),
         settled: false,
         contended: false,
         acts: vec![],
@@ -444,10 +447,10 @@ fn several_claims_over_few_resources_end_the_same_after_any_crash() {
         scene: world()
             .resource("r", db(5))
             .resource("s", db(3).with(json!({"sharing": {"maxClaims": 2}})))
-            .claim("a", asks(4))
-            .claim("b", asks(2))
-            .claim("c", asks(1))
-            .claim("d", asks(1)),
+            .claim("a", requests(4))
+            .claim("b", requests(2))
+            .claim("c", requests(1))
+            .claim("d", requests(1)),
         settled: false,
         contended: true,
         acts: vec![],
@@ -488,7 +491,7 @@ fn claims_that_share_what_is_being_made_end_the_same_after_any_crash() {
 #[test]
 fn a_release_that_retains_is_finished_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", db(5)).claim("c", asks(1)),
+        scene: world().resource("r", db(5)).claim("c", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c)],
@@ -499,7 +502,7 @@ fn a_release_that_retains_is_finished_after_any_crash() {
 #[test]
 fn a_release_that_deletes_is_finished_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", db(5).with(json!({"reclaimPolicy": "Delete"}))).claim("c", asks(1)),
+        scene: world().resource("r", db(5).with(json!({"reclaimPolicy": "Delete"}))).claim("c", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c)],
@@ -531,7 +534,7 @@ fn delete_r(world: &mut World) -> Vec<Event> {
 #[test]
 fn a_resource_with_a_template_is_made_and_bound_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", templated("Retain")).claim("c", asks(1)),
+        scene: world().resource("r", templated("Retain")).claim("c", requests(1)),
         settled: false,
         contended: false,
         acts: vec![],
@@ -553,7 +556,7 @@ fn a_part_goes_with_a_resource_that_an_administrator_deletes_after_any_crash() {
 #[test]
 fn a_part_goes_with_the_last_claim_where_the_policy_says_delete_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", templated("Delete")).claim("c", asks(1)),
+        scene: world().resource("r", templated("Delete")).claim("c", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c)],
@@ -564,7 +567,7 @@ fn a_part_goes_with_the_last_claim_where_the_policy_says_delete_after_any_crash(
 #[test]
 fn a_retained_part_outlives_claim_and_resource_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", templated("Retain")).claim("c", asks(1)),
+        scene: world().resource("r", templated("Retain")).claim("c", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c), (3, delete_r)],
@@ -589,14 +592,14 @@ fn a_resource_deleted_while_its_part_is_being_made_leaves_none_behind() {
 fn a_shared_resource_is_released_by_the_last_of_its_claims_after_any_crash() {
     let shared = db(5).with(json!({"sharing": {"maxClaims": 2}}));
     survives(Workflow {
-        scene: world().resource("r", shared.clone()).claim("c", asks(1)).claim("d", asks(1)),
+        scene: world().resource("r", shared.clone()).claim("c", requests(1)).claim("d", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c)],
         ends: &["d -> r", "r: Bound by d"],
     });
     survives(Workflow {
-        scene: world().resource("r", shared).claim("c", asks(1)).claim("d", asks(1)),
+        scene: world().resource("r", shared).claim("c", requests(1)).claim("d", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c), (3, delete_d)],
@@ -609,9 +612,9 @@ fn a_freed_slot_goes_to_the_next_claim_after_any_crash() {
     survives(Workflow {
         scene: world()
             .resource("r", db(5).with(json!({"sharing": {"maxClaims": 2}})))
-            .claim("c", asks(1))
-            .claim("d", asks(1))
-            .claim("e", asks(1)),
+            .claim("c", requests(1))
+            .claim("d", requests(1))
+            .claim("e", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, delete_c)],
@@ -622,7 +625,7 @@ fn a_freed_slot_goes_to_the_next_claim_after_any_crash() {
 #[test]
 fn a_reference_that_was_cleared_is_restored_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", db(5)).claim("c", asks(1)),
+        scene: world().resource("r", db(5)).claim("c", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, clear_r)],
@@ -633,7 +636,7 @@ fn a_reference_that_was_cleared_is_restored_after_any_crash() {
 #[test]
 fn a_claim_is_lost_once_after_any_crash() {
     survives(Workflow {
-        scene: world().resource("r", db(5)).resource("s", db(5)).claim("c", asks(1)),
+        scene: world().resource("r", db(5)).resource("s", db(5)).claim("c", requests(1)),
         settled: true,
         contended: false,
         acts: vec![(0, destroy_r)],
@@ -651,7 +654,7 @@ fn the_loser_of_two_holders_is_unbound_after_any_crash() {
             scene: world()
                 .resource("r", db(5).with(held_by("c", "life-1")))
                 .resource("s", db(5).with(loser))
-                .claim("c", asks(1))
+                .claim("c", requests(1))
                 .uid("life-1"),
             settled: false,
             contended: false,
@@ -668,7 +671,7 @@ fn a_loser_that_was_made_for_the_claim_is_destroyed_after_any_crash() {
             .resource("r", db(5).with(held_by("c", "life-1")))
             .resource("s", db(5).with(json!({"reclaimPolicy": "Delete"})).with(held_by("c", "life-1")))
             .annotated(json!({"conductor.io/provisioned-for": "life-1"}))
-            .claim("c", asks(1))
+            .claim("c", requests(1))
             .uid("life-1"),
         settled: false,
         contended: false,
@@ -683,7 +686,7 @@ fn a_claim_deleted_while_it_is_being_bound_leaves_no_trace_of_itself() {
     for at in 3..=5 {
         survives(
             Workflow {
-                scene: world().resource("r", db(5)).claim("c", asks(1)),
+                scene: world().resource("r", db(5)).claim("c", requests(1)),
                 settled: true,
                 contended: false,
                 acts: vec![],
@@ -718,12 +721,12 @@ fn a_claim_deleted_while_its_resource_is_being_made_takes_the_resource_with_it()
 
 #[test]
 fn a_kept_resource_that_is_seen_again_takes_back_nothing_that_is_being_written() {
-    let world = world().resource("r", db(5).with(kept_for("c"))).claim("c", asks(1)).into_world();
+    let world = world().resource("r", db(5).with(kept_for("c"))).claim("c", requests(1)).into_world();
     let seen = world.get(RESOURCE, &system_key("r")).cloned().expect("it is there");
     let mut driver = Driver::start(world);
     driver.run_holding_writes();
     assert!(matches!(driver.binding("c"), Binding::Assumed { .. }));
     // The watch shows late what a read has shown before.
-    driver.tell(Event::Seen(seen));
+    driver.deliver_event(Event::Seen(seen));
     assert!(matches!(driver.binding("c"), Binding::Assumed { .. }), "{:?}", driver.binding("c"));
 }

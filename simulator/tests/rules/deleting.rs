@@ -1,7 +1,7 @@
 //! Protection, order of deletion, live reads before anything is destroyed (rules 25 to 28).
 
 use crate::support::{
-    CLAIM, CLASS, Driver, RESOURCE, Run, With, answer_to, asks, claim_key, db, held_by, makes, world,
+    CLAIM, CLASS, Driver, RESOURCE, Run, With, answer_to, claim_key, db, held_by, makes, requests, world,
 };
 use conductor::action::Action;
 use conductor::event::{Answer, Event};
@@ -12,7 +12,7 @@ fn one_bound(policy: &str) -> Run {
     world()
         .class("fast", json!({}))
         .resource("r", db(5).with(json!({"reclaimPolicy": policy, "class": "fast"})))
-        .claim("c", asks(1).with(json!({"class": "fast"})))
+        .claim("c", requests(1).with(json!({"class": "fast"})))
         .settle()
 }
 
@@ -28,10 +28,12 @@ fn a_bound_resource_is_not_removed_under_its_claim() {
 
 #[test]
 fn a_resource_that_is_being_deleted_takes_no_further_claim() {
-    let mut run =
-        world().resource("r", db(5).with(json!({"sharing": {"maxClaims": 3}}))).claim("c", asks(1)).settle();
+    let mut run = world()
+        .resource("r", db(5).with(json!({"sharing": {"maxClaims": 3}})))
+        .claim("c", requests(1))
+        .settle();
     run.delete(RESOURCE, "r");
-    run.put(crate::support::claim("d", asks(1)));
+    run.put(crate::support::claim("d", requests(1)));
     assert_eq!(run.outcomes(), ["c -> r", "d: NoMatch"]);
 }
 
@@ -47,7 +49,7 @@ fn a_class_with_resources_is_not_removed_until_the_last_is_gone() {
 }
 
 #[test]
-fn a_class_that_nobody_uses_goes_at_once() {
+fn an_unused_class_is_deleted_at_once() {
     let mut run = world().class("fast", makes("Delete")).settle();
     run.delete(CLASS, "fast");
     assert!(run.find(CLASS, "fast").is_none());
@@ -58,7 +60,7 @@ fn a_class_that_is_being_deleted_provisions_nothing() {
     let run = world()
         .class("fast", makes("Delete"))
         .deleting()
-        .claim("c", asks(1).with(json!({"class": "fast"})))
+        .claim("c", requests(1).with(json!({"class": "fast"})))
         .settle();
     assert_eq!(run.outcome("c"), "NoMatch");
     assert!(run.message("c").contains("class fast is being deleted"), "{}", run.message("c"));
@@ -76,7 +78,7 @@ fn deletion_in_any_order_ends_in_the_same_state() {
                     run.delete(kind, name);
                 }
             }
-            assert_eq!(run.lab.world.objects().count(), 0, "{policy} {order:?}");
+            assert_eq!(run.harness.world.objects().count(), 0, "{policy} {order:?}");
         }
     }
 }
@@ -100,11 +102,11 @@ fn deleting_a_retained_resource_sends_no_deletion_of_ours() {
             .status(json!({"phase": "Available"}))
             .into_world(),
     );
-    driver.put(crate::support::claim("c", asks(1)));
+    driver.put(crate::support::claim("c", requests(1)));
     driver.run();
     for (kind, key) in [(CLAIM, claim_key("c")), (RESOURCE, ObjectKey::new("conductor-system", "r"))] {
         let event = driver.world.delete(kind, &key).unwrap();
-        driver.tell(event);
+        driver.deliver_event(event);
         driver.run();
     }
     assert_eq!(driver.world.objects().count(), 0);
@@ -114,13 +116,13 @@ fn deleting_a_retained_resource_sends_no_deletion_of_ours() {
 /// A world in which the claim of a Delete resource is gone, up to the point where the reads are sent.
 fn about_to_destroy() -> Driver {
     let spec = db(5).with(json!({"reclaimPolicy": "Delete"}));
-    let mut driver = Driver::start(world().resource("r", spec).claim("c", asks(1)).into_world());
+    let mut driver = Driver::start(world().resource("r", spec).claim("c", requests(1)).into_world());
     driver.run();
     let key = claim_key("c");
-    // Somebody strips the claim's protection, so that it goes before the resource is released.
+    // A user removes the claim's finalizer, so that it is deleted before the resource is released.
     driver.world.edit(CLAIM, &key, |o| o.metadata.finalizers = None);
     let gone = driver.world.delete(CLAIM, &key).unwrap();
-    driver.tell(gone);
+    driver.deliver_event(gone);
     driver
 }
 
@@ -155,7 +157,7 @@ fn nothing_is_destroyed_until_both_reads_are_answered() {
                     _ => driver.carry_out(action),
                 }
             } else if let Some(event) = driver.inbox.pop_front() {
-                driver.tell(event);
+                driver.deliver_event(event);
             } else {
                 break;
             }
@@ -198,7 +200,7 @@ fn a_resource_that_a_live_read_finds_bound_again_is_not_destroyed() {
     let scene = world()
         .resource("r", spec)
         .status(json!({"phase": "Released"}))
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .uid("life-1")
         .status(json!({"phase": "Bound", "resourceRef": {"name": "r"}}));
     let mut driver = Driver::start_without(scene.into_world(), &[CLAIM]);
@@ -223,7 +225,7 @@ fn a_destruction_that_fails_is_tried_again_after_a_pause() {
         let write = driver.outbox.remove(at).unwrap();
         if matches!(write, Action::Delete { .. }) && failed < 3 {
             failed += 1;
-            driver.tell(answer_to(&write, Answer::Unknown("server error".to_owned())));
+            driver.deliver_event(answer_to(&write, Answer::Unknown("server error".to_owned())));
         } else {
             driver.carry_out(write);
         }
@@ -233,10 +235,10 @@ fn a_destruction_that_fails_is_tried_again_after_a_pause() {
 
 #[test]
 fn a_claim_is_held_back_until_its_resource_is_released() {
-    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", asks(1)).into_world());
+    let mut driver = Driver::start(world().resource("r", db(5)).claim("c", requests(1)).into_world());
     driver.run();
     let event = driver.world.delete(CLAIM, &claim_key("c")).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run_holding_writes();
     assert!(driver.world.get(CLAIM, &claim_key("c")).is_some());
     let release = driver.take_write();
@@ -244,5 +246,5 @@ fn a_claim_is_held_back_until_its_resource_is_released() {
     driver.run();
     assert!(driver.world.get(CLAIM, &claim_key("c")).is_none());
     assert_eq!(driver.phase_of(RESOURCE, "r"), "Released");
-    driver.tell(Event::Tick);
+    driver.deliver_event(Event::Tick);
 }

@@ -1,7 +1,7 @@
 //! Every field of a claim's spec, edited while the claim is bound: the edit takes effect, or the claim reports that it does
 //! not. The fields come from the schema, so that none can be forgotten.
 
-use crate::support::{CLAIM, Run, With, asks, db, kept_for, makes, world};
+use crate::support::{CLAIM, Run, With, db, kept_for, makes, requests, world};
 use conductor::api::{RelationalDatabaseClaim, crds};
 use conductor::model::{Object, Slot};
 use conductor::scheduler::TAKES_EFFECT;
@@ -47,10 +47,10 @@ fn check(bound: impl Fn() -> Run) {
             Some((_, how)) => assert!(!how.is_empty() && !is_told, "{field}: {}", run.message("c")),
             None => assert!(is_told, "spec.{field} was edited in silence"),
         }
-        // What is reported stands in the status, and survives whoever wrote it.
+        // What was reported is in the status and survives a restart.
         let message = run.message("c");
         let mut run = run.restart();
-        assert_eq!((run.lab.writes(), run.message("c")), (0, message), "{field}");
+        assert_eq!((run.harness.writes(), run.message("c")), (0, message), "{field}");
         if takes_effect.is_none() {
             run.edit_spec(CLAIM, "c", json!({&field: bound().body(CLAIM, "c")["spec"][&field]}));
             assert_eq!(run.message("c"), "bound to r", "{field} was edited back");
@@ -60,7 +60,7 @@ fn check(bound: impl Fn() -> Run) {
 
 #[test]
 fn no_field_of_a_bound_claim_is_edited_in_silence() {
-    check(|| world().resource("r", db(5)).claim("c", asks(1)).settle());
+    check(|| world().resource("r", db(5)).claim("c", requests(1)).settle());
 }
 
 #[test]
@@ -70,17 +70,17 @@ fn nor_where_the_resource_does_not_say_what_it_has() {
 
 #[test]
 fn an_edit_while_no_controller_runs_is_reported_by_the_next() {
-    let mut run = world().resource("r", db(5)).claim("c", asks(1)).settle();
+    let mut run = world().resource("r", db(5)).claim("c", requests(1)).settle();
     let key = crate::support::claim_key("c");
-    run.lab.world.edit(CLAIM, &key, |claim: &mut Object| claim.body["spec"]["priority"] = json!(7));
+    run.harness.world.edit(CLAIM, &key, |claim: &mut Object| claim.body["spec"]["priority"] = json!(7));
     let run = run.restart();
-    let told = "spec.priority was edited after the claim was bound: that has no effect any more";
-    assert!(run.message("c").ends_with(told), "{}", run.message("c"));
+    let reported = "spec.priority was edited after the claim was bound: that has no effect any more";
+    assert!(run.message("c").ends_with(reported), "{}", run.message("c"));
 }
 
 #[test]
 fn an_edited_resource_name_is_restored_and_an_event_says_so() {
-    let scene = world().resource("r", db(5)).resource("s", db(50)).claim("c", asks(1));
+    let scene = world().resource("r", db(5)).resource("s", db(50)).claim("c", requests(1));
     for edit in [json!("s"), json!(null)] {
         let mut run = scene.clone().settle();
         run.edit_spec(CLAIM, "c", json!({"resourceName": edit}));
@@ -92,7 +92,7 @@ fn an_edited_resource_name_is_restored_and_an_event_says_so() {
 #[test]
 fn a_claim_that_becomes_exclusive_beside_others_hears_of_them() {
     let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
-    let mut run = world().resource("r", shared).claim("a", asks(2)).claim("b", asks(2)).settle();
+    let mut run = world().resource("r", shared).claim("a", requests(2)).claim("b", requests(2)).settle();
     run.edit_spec(CLAIM, "a", json!({"exclusive": true}));
     assert_eq!(run.notes("a"), ["Bound", "SharedWithOthers"]);
     run.delete(CLAIM, "b");
@@ -105,8 +105,8 @@ fn a_claim_that_becomes_exclusive_beside_others_hears_of_them() {
 fn parameters_are_reported_one_by_one() {
     let mut class = makes("Delete");
     class["template"]["spec"] = json!({"size": "${parameters.size}"});
-    let asked = asks(1).with(json!({"class": "fast", "parameters": {"size": "small", "zone": "a"}}));
-    let mut run = world().class("fast", class).claim("c", asked).uid("a").settle();
+    let requested = requests(1).with(json!({"class": "fast", "parameters": {"size": "small", "zone": "a"}}));
+    let mut run = world().class("fast", class).claim("c", requested).uid("a").settle();
     run.becomes_available("rdb-a");
     run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "small", "zone": "b"}}));
     assert!(run.message("c").contains("spec.parameters.zone was edited"), "{}", run.message("c"));
@@ -121,15 +121,15 @@ fn a_database_on_a_server_follows_what_it_can_and_the_rest_is_reported() {
     let of = |parameters: Value| json!({"parameters": parameters});
     let scene =
         world().resource("r", server).annotated(json!({"database.conductor.io/server": "DatabaseServer/r"}));
-    let asked = asks(1).with(of(json!({"databaseName": "shop"})));
-    let mut run = scene.clone().claim("c", asked.clone()).settle();
+    let requested = requests(1).with(of(json!({"databaseName": "shop"})));
+    let mut run = scene.clone().claim("c", requested.clone()).settle();
     // Nothing is published yet: a name that was refused can still be corrected.
     run.edit_spec(CLAIM, "c", of(json!({"databaseName": "store", "userName": "app"})));
     assert_eq!(run.message("c"), "bound to r");
     let pw = k8s_openapi::ByteString(b"pw".to_vec());
     let login = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"pw": pw},
         "metadata": {"namespace": "conductor-system", "name": "login", "labels": {"conductor.io/publishable": "true"}}});
-    run.lab.touch_parts(|world| [world.put_side(Slot::Secret, login)]);
+    run.harness.touch_parts(|world| [world.put_side(Slot::Secret, login)]);
     assert_eq!(run.body(CLAIM, "c")["status"]["binding"]["name"], "c");
     run.edit_spec(
         CLAIM,
@@ -143,15 +143,15 @@ fn a_database_on_a_server_follows_what_it_can_and_the_rest_is_reported() {
         claim.body["status"]["boundSpec"] = json!(format!("{bound} parameters.schemas.a=00000000"));
     });
     run.edit_spec(CLAIM, "c", listed(json!(["b"])));
-    let told = "spec.parameters.schemas.a was removed after the claim was bound: what exists of it in the database stays";
-    assert!(run.message("c").ends_with(told), "{}", run.message("c"));
+    let reported = "spec.parameters.schemas.a was removed after the claim was bound: what exists of it in the database stays";
+    assert!(run.message("c").ends_with(reported), "{}", run.message("c"));
     run.edit_spec(CLAIM, "c", listed(json!(["b", "a"])));
     assert_eq!(run.message("c"), "bound to r");
     run.edit_spec(CLAIM, "c", of(json!({"databaseName": "other", "userName": null})));
     for field in ["databaseName", "userName", "schemas.a"] {
-        let told = format!("spec.parameters.{field} was ");
-        assert!(run.message("c").contains(&told), "{}", run.message("c"));
+        let reported = format!("spec.parameters.{field} was ");
+        assert!(run.message("c").contains(&reported), "{}", run.message("c"));
     }
-    let typo = scene.claim("c", asked.with(of(json!({"databseName": "shop"})))).settle();
+    let typo = scene.claim("c", requested.with(of(json!({"databseName": "shop"})))).settle();
     assert!(typo.message("c").contains("spec.parameters.databseName is not used"), "{}", typo.message("c"));
 }

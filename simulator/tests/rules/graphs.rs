@@ -1,7 +1,7 @@
 //! Several objects behind one resource: made in the order of what they need of each other, brought in line where
 //! their templates change, and removed in reverse.
 
-use crate::support::{CLAIM, RESOURCE, Run, With, asks, db, ready, world};
+use crate::support::{CLAIM, RESOURCE, Run, With, db, ready, requests, world};
 use conductor::model::{Part, PartKey};
 use serde_json::{Value, json};
 
@@ -22,19 +22,19 @@ fn three() -> Value {
 }
 
 fn provisioned(class: Value) -> Run {
-    world().class("k", class).claim("c", asks(5).with(json!({"class": "k"}))).settle()
+    world().class("k", class).claim("c", requests(5).with(json!({"class": "k"}))).settle()
 }
 
 fn part<'a>(run: &'a Run, id: &str) -> Option<&'a Part> {
     let is = |part: &&Part| {
         part.metadata.labels.as_ref().is_some_and(|l| l.get("conductor.io/part").is_some_and(|p| p == id))
     };
-    run.lab.world.parts().find(is)
+    run.harness.world.parts().find(is)
 }
 
 fn ids(run: &Run) -> Vec<String> {
     let label = |part: &Part| part.metadata.labels.clone().unwrap_or_default().remove("conductor.io/part");
-    let mut ids: Vec<String> = run.lab.world.parts().filter_map(label).collect();
+    let mut ids: Vec<String> = run.harness.world.parts().filter_map(label).collect();
     ids.sort();
     ids
 }
@@ -45,15 +45,15 @@ fn key(run: &Run, id: &str) -> PartKey {
 
 fn says(run: &mut Run, id: &str, status: Value) {
     let key = key(run, id);
-    run.lab.touch_parts(|world| world.set_part_status(&key, status));
+    run.harness.touch_parts(|world| world.set_part_status(&key, status));
 }
 
 fn resource(run: &Run) -> String {
     run.resources()[0].split(' ').next().unwrap_or_default().to_owned()
 }
 
-fn told(run: &Run) -> String {
-    run.told(&resource(run))
+fn reported(run: &Run) -> String {
+    run.reported(&resource(run))
 }
 
 /// The three of them, ready and bound.
@@ -81,18 +81,18 @@ fn objects_are_made_as_the_outputs_that_they_need_become_known() {
         part(&run, "proxy").expect("it is there").body["spec"],
         json!({"to": "10.0.0.1", "in": "n-1"})
     );
-    assert!(told(&run).contains("ImplementationNotReady"), "{}", told(&run));
+    assert!(reported(&run).contains("ImplementationNotReady"), "{}", reported(&run));
     says(&mut run, "net", ready().with(json!({"id": "n-1"})));
     says(&mut run, "proxy", ready());
     assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
 }
 
 #[test]
-fn what_is_waited_for_is_told() {
+fn the_message_names_what_a_resource_waits_for() {
     let mut run = provisioned(three());
     says(&mut run, "net", ready());
-    let told = told(&run);
-    assert!(told.contains("is made once objects.net.status.id is known"), "{told}");
+    let reported = reported(&run);
+    assert!(reported.contains("is made once objects.net.status.id is known"), "{reported}");
 }
 
 #[test]
@@ -111,22 +111,22 @@ fn objects_are_removed_in_reverse_and_each_is_waited_for() {
     let keep = vec!["example.com/keep".to_owned()];
     for id in ["net", "server", "proxy"] {
         let key = key(&run, id);
-        run.lab
+        run.harness
             .touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep.clone())));
     }
     run.delete(CLAIM, "c");
     for leaving in ["proxy", "server", "net"] {
         let deleting: Vec<String> = run
-            .lab
+            .harness
             .world
             .parts()
             .filter(|p| p.metadata.deletion_timestamp.is_some())
             .map(|p| p.key().to_string())
             .collect();
         assert_eq!(deleting, [key(&run, leaving).to_string()]);
-        assert!(told(&run).contains("example.com/keep"), "{}", told(&run));
+        assert!(reported(&run).contains("example.com/keep"), "{}", reported(&run));
         let key = key(&run, leaving);
-        run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = None));
+        run.harness.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = None));
     }
     assert!(run.resources().is_empty(), "{:?}", run.resources());
     assert_eq!(ids(&run), Vec::<String>::new());
@@ -160,13 +160,13 @@ fn an_object_may_say_for_itself_when_it_is_ready() {
 #[test]
 fn an_output_that_changes_reaches_those_who_use_it_and_nothing_else_is_written() {
     let mut run = bound();
-    let writes = run.lab.writes();
+    let writes = run.harness.writes();
     says(&mut run, "server", ready().with(json!({"address": "10.0.0.2"})));
     assert_eq!(part(&run, "proxy").expect("it is there").body["spec"]["to"], "10.0.0.2");
     assert_eq!(part(&run, "proxy").expect("it is there").body["status"], ready(), "its status stays");
-    assert_eq!(run.lab.writes() - writes, 1);
+    assert_eq!(run.harness.writes() - writes, 1);
     says(&mut run, "server", ready().with(json!({"address": "10.0.0.2", "beat": 7})));
-    assert_eq!(run.lab.writes() - writes, 1);
+    assert_eq!(run.harness.writes() - writes, 1);
 }
 
 #[test]
@@ -185,10 +185,10 @@ fn a_template_that_is_edited_changes_its_object_in_place() {
 fn an_object_that_is_lost_fails_the_whole_and_is_not_replaced() {
     let mut run = bound();
     let server = key(&run, "server");
-    run.lab.touch_parts(|world| world.delete_part(&server));
-    run.lab.advance(60_000);
+    run.harness.touch_parts(|world| world.delete_part(&server));
+    run.harness.advance(60_000);
     assert_eq!(ids(&run), ["net", "proxy"]);
-    assert!(told(&run).starts_with("ImplementationGone"), "{}", told(&run));
+    assert!(reported(&run).starts_with("ImplementationGone"), "{}", reported(&run));
 }
 
 /// The recipe of the only resource, as Follow would write it.
@@ -205,10 +205,10 @@ fn what_the_class_no_longer_names_implements_nothing_and_may_be_removed_by_hand(
     follow(&mut run, kept.into());
     assert_eq!(ids(&run), ["net", "proxy", "server"], "it stays as it is");
     says(&mut run, "proxy", json!({"phase": "Broken"}));
-    assert!(told(&run).starts_with("Available"), "{}", told(&run));
-    run.lab.touch_parts(|world| world.delete_part(&proxy));
-    run.lab.advance(60_000);
-    assert!(told(&run).starts_with("Available"), "{}", told(&run));
+    assert!(reported(&run).starts_with("Available"), "{}", reported(&run));
+    run.harness.touch_parts(|world| world.delete_part(&proxy));
+    run.harness.advance(60_000);
+    assert!(reported(&run).starts_with("Available"), "{}", reported(&run));
     assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
     // Named again, it is made again.
     follow(&mut run, three()["templates"].clone());
@@ -238,18 +238,18 @@ fn what_is_left_out_since_implements_nothing() {
     let name = resource(&run);
     run.edit(RESOURCE, &name, |r| r.body["spec"]["inputs"]["parameters"]["proxy"] = json!(false));
     let proxy = key(&run, "proxy");
-    run.lab.touch_parts(|world| world.delete_part(&proxy));
-    run.lab.advance(60_000);
-    assert!(told(&run).starts_with("Available"), "{}", told(&run));
+    run.harness.touch_parts(|world| world.delete_part(&proxy));
+    run.harness.advance(60_000);
+    assert!(reported(&run).starts_with("Available"), "{}", reported(&run));
 }
 
 #[test]
-fn an_object_that_asks_whether_another_is_there_is_made_after_it() {
-    let asks = "${has(objects.net) ? 'in a net' : 'alone'}";
+fn an_object_that_tests_for_another_is_created_after_it() {
+    let requests = "${has(objects.net) ? 'in a net' : 'alone'}";
     let class = |when: Value| {
         let net = object("net", json!({})).with(json!({"when": when}));
         json!({"reclaimPolicy": "Delete", "parameters": {"net": true},
-            "templates": [object("server", json!({"is": asks})), net]})
+            "templates": [object("server", json!({"is": requests})), net]})
     };
     let mut run = provisioned(class(json!("parameters.net")));
     let spec = |run: &Run| part(run, "server").expect("it is made").body["spec"]["is"].clone();
@@ -279,21 +279,21 @@ fn an_object_that_needs_one_that_is_left_out_says_so_and_does_not_wait() {
 }
 
 #[test]
-fn a_template_that_cannot_be_rendered_any_more_is_told_and_unbinds_nobody() {
+fn a_template_that_fails_later_is_reported_and_unbinds_no_claim() {
     let mut run = bound();
     let mut templates = three()["templates"].clone();
     templates[2]["template"]["spec"]["for"] = json!("${parameters.nothing}");
     follow(&mut run, templates);
-    let told = told(&run);
-    assert!(told.starts_with("TemplateError") && told.contains("spec.for"), "{told}");
+    let reported = reported(&run);
+    assert!(reported.starts_with("TemplateError") && reported.contains("spec.for"), "{reported}");
     assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
     assert_eq!(run.resource(&resource(&run)).split(' ').next(), Some("Bound"));
     follow(&mut run, three()["templates"].clone());
-    assert!(self::told(&run).starts_with("Available"), "{}", self::told(&run));
+    assert!(self::reported(&run).starts_with("Available"), "{}", self::reported(&run));
 }
 
 #[test]
-fn classes_whose_objects_can_never_be_made_are_told_with_the_way() {
+fn impossible_object_graphs_are_reported_with_their_cycle() {
     let circle = json!({"templates": [
         object("a", json!({"x": "${objects.b.status.x}"})),
         object("b", json!({"x": "${objects.c.status.x}"})),
@@ -301,11 +301,12 @@ fn classes_whose_objects_can_never_be_made_are_told_with_the_way() {
     ]});
     let unknown = json!({"templates": [object("a", json!({"x": "${objects.b.status.x}"}))]});
     let twice = json!({"templates": [object("a", json!({})), object("a", json!({}))]});
-    for (class, told) in [(circle, "a -> b -> c -> a"), (unknown, "there is no b"), (twice, "is used twice")]
+    for (class, reported) in
+        [(circle, "a -> b -> c -> a"), (unknown, "there is no b"), (twice, "is used twice")]
     {
         let run = provisioned(class);
         assert!(run.resources().is_empty(), "{:?}", run.resources());
-        assert!(run.message("c").contains(told), "{}", run.message("c"));
+        assert!(run.message("c").contains(reported), "{}", run.message("c"));
     }
 }
 

@@ -2,13 +2,13 @@
 //! claims that come one by one. The implementation is played by the test.
 
 use crate::fallback::born_now;
-use crate::support::{CLAIM, RESOURCE, Run, Scene, With, asks, claim, db, makes, profile, world};
+use crate::support::{CLAIM, RESOURCE, Run, Scene, With, claim, db, makes, profile, requests, world};
 use serde_json::{Value, json};
 
 const MADE: &str = "rdb-a";
 
 fn of_class() -> Value {
-    asks(1).with(json!({"class": "fast"}))
+    requests(1).with(json!({"class": "fast"}))
 }
 
 fn shared(slots: u32) -> Value {
@@ -73,7 +73,7 @@ fn one_that_is_ready_is_preferred_to_one_that_is_being_made() {
 }
 
 #[test]
-fn nobody_shares_against_his_will() {
+fn no_claim_shares_unless_both_allow_it() {
     let alone = of_class().with(json!({"exclusive": true}));
     let mut run = scene(shared(3), &["a"]).settle();
     run.put(claim("alone", alone));
@@ -81,7 +81,7 @@ fn nobody_shares_against_his_will() {
     let first =
         world().class("fast", shared(3)).claim("a", of_class().with(json!({"exclusive": true}))).uid("a");
     let both = first.created(1).claim("b", of_class()).uid("b").created(2).settle();
-    assert_eq!(made(&both), ["rdb-a", "rdb-b"], "nobody joins one that wants to be alone");
+    assert_eq!(made(&both), ["rdb-a", "rdb-b"], "no claim joins an exclusive one");
     let unshared = profile("default", json!({"order": ["existing", "provision"]}));
     assert_eq!(made(&scene(shared(3), &["a", "b"]).object(unshared).settle()), ["rdb-a", "rdb-b"]);
     let closed = shared(3).with(json!({"sharing": {"maxClaims": 3, "allowedNamespaces": ["app"]}}));
@@ -112,15 +112,15 @@ fn what_cannot_be_made_is_let_go_by_all_that_were_to_share_it() {
     let class = shared(3).with(json!({"deadline": "60s"}));
     let mut run = scene(class, &["a", "b"]).settle();
     born_now(&mut run);
-    run.lab.advance(61_000);
+    run.harness.advance(61_000);
     assert_eq!(run.outcome("a"), "ProvisioningFailed");
     assert_eq!(run.outcome("b"), "Provisioning");
     assert_eq!(run.resource("rdb-b"), "Creating by b", "it has its own made now");
-    assert!(run.find(RESOURCE, MADE).is_none(), "what nobody will have is reclaimed");
+    assert!(run.find(RESOURCE, MADE).is_none(), "an unused resource is reclaimed");
 }
 
 #[test]
-fn a_new_controller_finds_everybody_where_they_were() {
+fn a_new_controller_keeps_every_binding() {
     let mut run = scene(shared(2), &["a", "b", "c"]).settle().restart();
     assert_eq!(made(&run), ["rdb-a", "rdb-c"]);
     assert_eq!(run.outcomes(), ["a: Provisioning", "b: Provisioning", "c: Provisioning"]);

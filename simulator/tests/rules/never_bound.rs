@@ -1,20 +1,20 @@
 //! A claim that was never bound: no name, a name that is missing, wrong, taken or its own (rules 5 to 9).
 
 use crate::support::{
-    CLAIM, CLASS, RESOURCE, With, asks, check, claim, db, held_by, kept_for, makes, resource, world,
+    CLAIM, CLASS, RESOURCE, With, check, claim, db, held_by, kept_for, makes, requests, resource, world,
 };
 use serde_json::json;
 
 fn named(gib: u32, resource: &str) -> serde_json::Value {
-    asks(gib).with(json!({ "resourceName": resource }))
+    requests(gib).with(json!({ "resourceName": resource }))
 }
 
 #[test]
 fn without_a_match_a_class_provisions_and_without_a_class_the_claim_waits() {
     let run = world()
         .class("fast", makes("Delete"))
-        .claim("classed", asks(1).with(json!({"class": "fast"})))
-        .claim("plain", asks(1))
+        .claim("classed", requests(1).with(json!({"class": "fast"})))
+        .claim("plain", requests(1))
         .settle();
     assert_eq!(run.outcomes(), ["classed: Provisioning", "plain: NoMatch"]);
     assert_eq!(run.message("plain"), "0/0 resources fit");
@@ -22,22 +22,22 @@ fn without_a_match_a_class_provisions_and_without_a_class_the_claim_waits() {
 
 #[test]
 fn without_a_match_a_claim_that_names_no_class_is_of_the_default_class() {
-    let run = world().default_class("standard", makes("Delete")).claim("c", asks(1)).settle();
+    let run = world().default_class("standard", makes("Delete")).claim("c", requests(1)).settle();
     assert_eq!(run.outcome("c"), "Provisioning");
     assert_eq!(run.body(RESOURCE, &run.resources()[0])["spec"]["class"], "standard");
 }
 
 #[test]
-fn a_class_that_does_not_exist_or_cannot_make_what_is_asked_is_named_in_the_reason() {
+fn a_missing_or_unsuitable_class_is_named_in_the_reason() {
     let run = world()
         .class("small", makes("Delete").with(json!({"capacity": {"storage": {"max": "5Gi"}}})))
         .class("groups", json!({}))
         .class("mysql", makes("Delete").with(json!({"engine": "mysql"})))
-        .claim("a", asks(1).with(json!({"class": "missing"})))
-        .claim("b", asks(9).with(json!({"class": "small"})))
-        .claim("c", asks(1).with(json!({"class": "groups"})))
-        .claim("d", asks(1).with(json!({"class": "mysql"})))
-        .claim("e", asks(9).with(json!({"classes": ["groups", "small", "missing"]})))
+        .claim("a", requests(1).with(json!({"class": "missing"})))
+        .claim("b", requests(9).with(json!({"class": "small"})))
+        .claim("c", requests(1).with(json!({"class": "groups"})))
+        .claim("d", requests(1).with(json!({"class": "mysql"})))
+        .claim("e", requests(9).with(json!({"classes": ["groups", "small", "missing"]})))
         .settle();
     assert_eq!(
         run.messages(),
@@ -94,7 +94,7 @@ fn a_named_resource_is_checked_for_size_class_version_engine_and_deletion() {
 }
 
 #[test]
-fn a_mismatch_is_told_once_as_an_event() {
+fn a_mismatch_is_reported_once_as_an_event() {
     let mut run = world().resource("r", db(1)).claim("c", named(5, "r")).settle();
     run.edit_spec(RESOURCE, "r", json!({"capacity": {"storage": "2Gi"}}));
     assert_eq!(run.message("c"), "resource r: it has storage 2Gi left, and 5Gi is asked");
@@ -102,7 +102,7 @@ fn a_mismatch_is_told_once_as_an_event() {
 }
 
 #[test]
-fn a_mismatch_that_is_mended_on_either_side_binds_at_once() {
+fn a_mismatch_that_is_repaired_on_either_side_binds_at_once() {
     let mut run = world()
         .resource("r", db(1))
         .resource("s", db(1))
@@ -110,13 +110,13 @@ fn a_mismatch_that_is_mended_on_either_side_binds_at_once() {
         .claim("d", named(5, "s"))
         .settle();
     run.edit_spec(RESOURCE, "r", json!({"capacity": {"storage": "5Gi"}}));
-    run.edit_spec(CLAIM, "d", asks(1));
+    run.edit_spec(CLAIM, "d", requests(1));
     assert_eq!(run.outcomes(), ["c -> r", "d -> s"]);
     assert_eq!(run.bound_after_flush(), 0);
 }
 
 #[test]
-fn of_a_named_resource_selector_and_phase_are_not_asked() {
+fn a_named_resource_ignores_selector_and_phase() {
     let spec = named(1, "r").with(json!({"selector": {"matchLabels": {"tier": "gold"}}}));
     check(
         world()
@@ -156,7 +156,7 @@ fn a_named_resource_that_another_holds_or_is_kept_for_is_refused_and_had_once_it
     let mut run = world()
         .resource("r", db(5).with(kept_for("other")))
         .resource("s", db(5))
-        .claim("a", asks(1))
+        .claim("a", requests(1))
         .claim("c", named(1, "r"))
         .claim("d", named(1, "s"))
         .settle();
@@ -179,12 +179,12 @@ fn a_named_resource_that_names_another_life_of_the_claim_is_refused() {
 }
 
 #[test]
-fn a_link_that_the_user_made_is_kept_and_told_apart_from_ours() {
+fn a_users_link_is_kept_and_distinguished_from_ours() {
     let run = world()
         .resource("kept", db(5).with(kept_for("c")))
         .resource("free", db(5))
-        .claim("c", asks(1))
-        .claim("d", asks(1))
+        .claim("c", requests(1))
+        .claim("d", requests(1))
         .settle();
     assert_eq!(run.body(RESOURCE, "kept")["spec"]["claimRefs"][0]["reserved"], true);
     assert_eq!(run.body(RESOURCE, "free")["spec"]["claimRefs"][0].get("reserved"), None);
@@ -192,7 +192,7 @@ fn a_link_that_the_user_made_is_kept_and_told_apart_from_ours() {
 
 #[test]
 fn the_commit_carries_the_claims_uid_and_what_it_takes() {
-    let run = world().resource("r", db(5)).claim("c", asks(2)).settle();
+    let run = world().resource("r", db(5)).claim("c", requests(2)).settle();
     let claim_ref = &run.body(RESOURCE, "r")["spec"]["claimRefs"][0];
     assert_eq!(claim_ref["uid"], run.uid("c"));
     assert_eq!(claim_ref["requests"]["storage"], "2Gi");
@@ -202,7 +202,7 @@ fn the_commit_carries_the_claims_uid_and_what_it_takes() {
 fn a_hundred_claims_race_for_one_reserved_resource_and_only_its_own_gets_it() {
     let mut scene = world().resource("r", db(5).with(kept_for("c-050")));
     for at in 0..101 {
-        scene = scene.claim(&format!("c-{at:03}"), asks(1));
+        scene = scene.claim(&format!("c-{at:03}"), requests(1));
     }
     let mut run = scene.settle();
     let bound: Vec<String> = run.outcomes().into_iter().filter(|o| o.contains("->")).collect();
@@ -227,17 +227,17 @@ fn a_claim_that_names_a_resource_of_a_class_is_tried_once_that_class_is_the_defa
 /// As a second controller does that manages another system namespace: each would correct the other without end.
 #[test]
 fn a_refusal_that_another_client_overwrites_is_written_with_pauses() {
-    let mut run = world().resource("r", db(1)).claim("c", asks(2)).settle();
-    let (ours, before) = (run.message("c"), run.lab.writes());
+    let mut run = world().resource("r", db(1)).claim("c", requests(2)).settle();
+    let (ours, before) = (run.message("c"), run.harness.writes());
     for n in 0..50 {
         run.edit(CLAIM, "c", |object| {
             object.body["status"]["conditions"][0]["message"] = json!(format!("0/0 resources fit {n}"));
         });
     }
-    assert!(run.lab.writes() - before <= 5, "{} writes", run.lab.writes() - before);
+    assert!(run.harness.writes() - before <= 5, "{} writes", run.harness.writes() - before);
     assert_eq!(run.notes("c").iter().filter(|note| **note == "StatusContested").count(), 1);
-    run.lab.advance(3_600_000);
-    assert_eq!(run.message("c"), ours, "it has the last word when the other is quiet");
+    run.harness.advance(3_600_000);
+    assert_eq!(run.message("c"), ours, "our message wins when the other is quiet");
     // What is decided anew is written at once.
     run.put(resource("s", db(2)));
     assert_eq!(run.outcome("c"), "-> s");

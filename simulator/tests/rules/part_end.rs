@@ -2,8 +2,8 @@
 //! Delete (rules 14 and 26 to 28).
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Run, Scene, With, answer_to, asks, claim_key, db, instance, is_write, makes,
-    part_of, ready, world,
+    CLAIM, Driver, RESOURCE, Run, Scene, With, answer_to, claim_key, db, instance, is_write, makes, part_of,
+    ready, requests, world,
 };
 use conductor::action::{Action, Change, PartAction};
 use conductor::event::{Answer, Event, WhyMissing};
@@ -15,7 +15,7 @@ fn templated(policy: &str) -> Value {
 }
 
 fn scene(policy: &str) -> Scene {
-    world().resource("r", templated(policy)).claim("c", asks(1))
+    world().resource("r", templated(policy)).claim("c", requests(1))
 }
 
 fn bound(policy: &str) -> Run {
@@ -35,7 +35,7 @@ fn bound_driver(policy: &str) -> Driver {
     driver.run();
     let part = part_of(&driver.world, "r").unwrap().key();
     let event = driver.world.set_part_status(&part, ready()).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run();
     assert_eq!(driver.outcome("c"), "-> r");
     driver
@@ -43,7 +43,7 @@ fn bound_driver(policy: &str) -> Driver {
 
 fn delete_claim(driver: &mut Driver) {
     let event = driver.world.delete(CLAIM, &claim_key("c")).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
 }
 
 fn is_part_delete(action: &Action) -> bool {
@@ -63,7 +63,7 @@ fn about_to_delete(driver: &mut Driver) -> Action {
 }
 
 fn parts(run: &Run) -> usize {
-    run.lab.world.parts().count()
+    run.harness.world.parts().count()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn policy_retain_leaves_the_part_alone_whatever_is_deleted() {
     driver.run();
     assert_eq!(driver.phase_of(RESOURCE, "r"), "Released");
     let event = driver.world.delete(RESOURCE, &r_key()).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run();
     assert!(driver.world.get(RESOURCE, &r_key()).is_none());
     assert_eq!(driver.world.parts().count(), 1);
@@ -88,7 +88,7 @@ fn policy_retain_leaves_the_part_alone_whatever_is_deleted() {
 }
 
 #[test]
-fn a_policy_that_nobody_knows_destroys_no_part() {
+fn an_unknown_policy_deletes_no_part() {
     let mut run = bound("Delete");
     run.edit_spec(RESOURCE, "r", json!({"reclaimPolicy": "Recycle"}));
     run.delete(CLAIM, "c");
@@ -154,7 +154,7 @@ fn no_part_is_deleted_until_the_reads_are_answered() {
                     driver.carry_out(action);
                 }
             } else if let Some(event) = driver.inbox.pop_front() {
-                driver.tell(event);
+                driver.deliver_event(event);
             } else {
                 break;
             }
@@ -206,26 +206,26 @@ fn a_resource_waits_for_a_part_that_takes_its_time() {
     let mut run = bound("Delete");
     let key = run.part_key("r");
     let keep = vec!["example.com/keep".to_owned()];
-    run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep)));
+    run.harness.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = Some(keep)));
     run.delete(CLAIM, "c");
     assert_eq!(run.resource("r"), "Deleting by c");
     let waits = format!(
         "Deleting: it waits for {key} to be gone, which was asked for at 1970-01-01T00:00:00Z and waits for example.com/keep"
     );
-    assert_eq!(run.told("r"), waits);
-    let writes = run.lab.writes();
-    run.lab.advance(120_000);
-    assert_eq!(run.lab.writes(), writes);
+    assert_eq!(run.reported("r"), waits);
+    let writes = run.harness.writes();
+    run.harness.advance(120_000);
+    assert_eq!(run.harness.writes(), writes);
     let mut run = run.restart();
-    assert_eq!(run.lab.writes(), 0);
-    run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = None));
+    assert_eq!(run.harness.writes(), 0);
+    run.harness.touch_parts(|world| world.edit_part(&key, |part| part.metadata.finalizers = None));
     assert_eq!((run.resources().len(), parts(&run)), (0, 0));
 }
 
 /// Lets everything happen but what `refuse` picks out, which is refused so many times. Says how often the
 /// resource was Failed meanwhile, and why.
 fn with_refusals(driver: &mut Driver, times: usize, refuse: fn(&Action) -> bool) -> Vec<String> {
-    let (mut refused, mut told) = (0, Vec::new());
+    let (mut refused, mut reported) = (0, Vec::new());
     for _ in 0..10_000 {
         driver.run_holding_writes();
         let Some(at) = driver.outbox.iter().position(is_write) else {
@@ -238,27 +238,30 @@ fn with_refusals(driver: &mut Driver, times: usize, refuse: fn(&Action) -> bool)
         let write = driver.outbox.remove(at).unwrap();
         if refuse(&write) && refused < times {
             refused += 1;
-            driver.tell(answer_to(&write, Answer::Invalid("a webhook says no".to_owned())));
+            driver.deliver_event(answer_to(&write, Answer::Invalid("a webhook says no".to_owned())));
         } else {
             driver.carry_out(write);
         }
         if let Some(object) =
             driver.world.get(RESOURCE, &r_key()).filter(|o| o.body["status"]["phase"] == "Failed")
         {
-            told.push(object.body["status"]["conditions"].to_string());
+            reported.push(object.body["status"]["conditions"].to_string());
         }
     }
     assert_eq!(refused, times);
-    told
+    reported
 }
 
 #[test]
 fn a_part_that_cannot_be_deleted_fails_its_resource_and_is_tried_again() {
     let mut driver = bound_driver("Delete");
     delete_claim(&mut driver);
-    let told = with_refusals(&mut driver, 4, is_part_delete);
-    assert!(told.iter().all(|t| t.contains("ReclaimFailed") && t.contains("a webhook says no")), "{told:?}");
-    assert!(!told.is_empty());
+    let reported = with_refusals(&mut driver, 4, is_part_delete);
+    assert!(
+        reported.iter().all(|t| t.contains("ReclaimFailed") && t.contains("a webhook says no")),
+        "{reported:?}"
+    );
+    assert!(!reported.is_empty());
     assert_eq!(crate::support::summary(&driver.world), Vec::<String>::new());
 }
 
@@ -266,9 +269,12 @@ fn a_part_that_cannot_be_deleted_fails_its_resource_and_is_tried_again() {
 fn a_resource_that_cannot_be_deleted_is_failed_and_tried_again() {
     let mut driver = bound_driver("Delete");
     delete_claim(&mut driver);
-    let told = with_refusals(&mut driver, 4, |a| matches!(a, Action::Delete { .. }));
-    assert!(told.iter().all(|t| t.contains("ReclaimFailed") && t.contains("a webhook says no")), "{told:?}");
-    assert!(!told.is_empty());
+    let reported = with_refusals(&mut driver, 4, |a| matches!(a, Action::Delete { .. }));
+    assert!(
+        reported.iter().all(|t| t.contains("ReclaimFailed") && t.contains("a webhook says no")),
+        "{reported:?}"
+    );
+    assert!(!reported.is_empty());
     assert_eq!(crate::support::summary(&driver.world), Vec::<String>::new());
 }
 
@@ -287,30 +293,32 @@ fn a_failed_destruction_that_is_called_off_leaves_the_resource_released() {
         };
         let write = driver.outbox.remove(at).unwrap();
         match write {
-            Action::Delete { .. } => driver.tell(answer_to(&write, Answer::Invalid("no".to_owned()))),
+            Action::Delete { .. } => {
+                driver.deliver_event(answer_to(&write, Answer::Invalid("no".to_owned())))
+            }
             _ => driver.carry_out(write),
         }
     }
     let event = driver.world.edit(RESOURCE, &r_key(), |o| o.body["spec"]["reclaimPolicy"] = json!("Retain"));
-    driver.tell(event.unwrap());
+    driver.deliver_event(event.unwrap());
     driver.run();
     driver.wait(120_000);
     assert_eq!((driver.phase_of(RESOURCE, "r").as_str(), driver.world.parts().count()), ("Released", 1));
 }
 
 #[test]
-fn a_recorded_part_of_a_kind_that_is_gone_holds_its_resource_and_is_told() {
+fn a_recorded_part_of_a_kind_that_is_gone_holds_its_resource_and_is_reported() {
     let mut run = bound("Delete");
     let why = WhyMissing::NotAllowed("instances is forbidden".to_owned());
-    run.lab.touch_parts(|world| [world.uninstall(&instance(), why)]);
+    run.harness.touch_parts(|world| [world.uninstall(&instance(), why)]);
     run.delete(CLAIM, "c");
     assert_eq!(run.resource("r"), "Failed by c");
     assert!(
-        run.told("r").starts_with("ReclaimFailed") && run.told("r").contains("forbidden"),
+        run.reported("r").starts_with("ReclaimFailed") && run.reported("r").contains("forbidden"),
         "{}",
-        run.told("r")
+        run.reported("r")
     );
-    run.lab.touch_parts(|world| [world.install(&instance())]);
+    run.harness.touch_parts(|world| [world.install(&instance())]);
     assert_eq!((run.resources().len(), parts(&run)), (0, 0));
 }
 
@@ -319,7 +327,7 @@ fn a_resource_whose_part_was_never_made_goes_without_its_kind() {
     let mut run = world()
         .without_kinds()
         .class("fast", makes("Delete"))
-        .claim("c", asks(1).with(json!({"class": "fast"})))
+        .claim("c", requests(1).with(json!({"class": "fast"})))
         .settle();
     assert_eq!(run.outcome("c"), "Provisioning");
     run.delete(CLAIM, "c");
@@ -332,8 +340,8 @@ fn a_part_that_is_not_the_recorded_one_is_not_deleted() {
     let key = run.part_key("r");
     let mut copy = run.part("r").unwrap().clone();
     copy.metadata.uid = Some("another".to_owned());
-    run.lab.world.delete_part(&key);
-    run.lab.touch_parts(|world| world.put_part(copy));
+    run.harness.world.delete_part(&key);
+    run.harness.touch_parts(|world| world.put_part(copy));
     run.delete(CLAIM, "c");
     assert_eq!((run.resources().len(), parts(&run)), (0, 1));
 }
@@ -343,7 +351,7 @@ fn a_part_whose_create_is_on_its_way_is_waited_for_and_cleaned_up() {
     let mut driver = Driver::start(
         world()
             .class("fast", makes("Delete"))
-            .claim("c", asks(1).with(json!({"class": "fast"})))
+            .claim("c", requests(1).with(json!({"class": "fast"})))
             .into_world(),
     );
     let create = loop {
@@ -365,14 +373,14 @@ fn a_part_whose_create_is_on_its_way_is_waited_for_and_cleaned_up() {
     driver.carry_out(create);
     driver.run();
     assert_eq!(crate::support::summary(&driver.world), Vec::<String>::new());
-    driver.tell(Event::Tick);
+    driver.deliver_event(Event::Tick);
 }
 
 #[test]
 fn a_part_that_lost_its_label_goes_with_its_resource_too() {
     let mut run = bound("Delete");
     let key = run.part_key("r");
-    run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.labels = None));
+    run.harness.touch_parts(|world| world.edit_part(&key, |part| part.metadata.labels = None));
     let mut run = run.restart();
     run.delete(CLAIM, "c");
     assert_eq!((run.resources().len(), parts(&run)), (0, 0));
@@ -390,7 +398,7 @@ fn a_retained_resource_does_not_go_before_the_create_of_its_part_is_known() {
         driver.carry_out(write);
     };
     let event = driver.world.delete(RESOURCE, &r_key()).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run();
     driver.wait(60_000);
     assert!(driver.world.get(RESOURCE, &r_key()).is_some(), "the create is still out there");

@@ -2,8 +2,8 @@
 //! never silently replaced.
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Run, Scene, With, annotation, answer_to, asks, db, held_by, instance, is_write,
-    makes, part_of, ready, world,
+    CLAIM, Driver, RESOURCE, Run, Scene, With, annotation, answer_to, db, held_by, instance, is_write, makes,
+    part_of, ready, requests, world,
 };
 use conductor::action::{Action, Change, PartAction};
 use conductor::event::{Answer, WhyMissing};
@@ -48,7 +48,7 @@ fn about_to_create(driver: &mut Driver) -> Action {
 }
 
 #[test]
-fn a_part_says_whose_it_is_and_is_owned_by_nobody() {
+fn a_part_names_its_resource_and_has_no_owner_reference() {
     let template = json!({
         "apiVersion": "example.com/v1", "kind": "Instance", "spec": {"size": "small"},
         "metadata": {"name": "mine", "namespace": "other", "labels": {"tier": "gold"},
@@ -103,18 +103,18 @@ fn the_finalizer_and_the_record_come_before_the_part() {
 fn a_resource_is_creating_until_its_part_is_ready_and_repeats_what_it_says() {
     let mut run = creating();
     assert!(
-        run.told("r").starts_with("ImplementationNotReady: Instance.example.com r-"),
+        run.reported("r").starts_with("ImplementationNotReady: Instance.example.com r-"),
         "{}",
-        run.told("r")
+        run.reported("r")
     );
     run.part_says("r", json!({"phase": "Booting"}));
-    assert!(run.told("r").ends_with(": Booting"), "{}", run.told("r"));
+    assert!(run.reported("r").ends_with(": Booting"), "{}", run.reported("r"));
     let condition = json!({"type": "Ready", "status": "False", "reason": "NoDisk", "message": "none left"});
     run.part_says("r", json!({"phase": "Ready", "conditions": [condition]}));
-    assert!(run.told("r").ends_with("NoDisk: none left"), "{}", run.told("r"));
+    assert!(run.reported("r").ends_with("NoDisk: none left"), "{}", run.reported("r"));
     assert_eq!(run.resource("r"), "Creating");
     run.part_says("r", json!({"phase": "running"}));
-    assert_eq!((run.resource("r").as_str(), run.told("r").as_str()), ("Available", "Available: "));
+    assert_eq!((run.resource("r").as_str(), run.reported("r").as_str()), ("Available", "Available: "));
 }
 
 #[test]
@@ -133,39 +133,45 @@ fn a_core_kind_is_ready_once_it_exists() {
     let template = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"host": "db.example.com"}});
     let mut run = world().without_kinds().resource("r", db(5).with(json!({"template": template}))).settle();
     assert_eq!(run.resource("r"), "Creating");
-    run.lab.touch_parts(|world| [world.install(&PartKind::new("v1", "ConfigMap"))]);
+    run.harness.touch_parts(|world| [world.install(&PartKind::new("v1", "ConfigMap"))]);
     assert_eq!(run.resource("r"), "Available");
     assert_eq!(run.part("r").unwrap().body["data"]["host"], "db.example.com");
 }
 
 #[test]
 fn a_provisioned_claim_is_bound_with_few_writes() {
-    let mut run =
-        world().class("fast", makes("Delete")).claim("c", asks(1).with(json!({"class": "fast"}))).settle();
+    let mut run = world()
+        .class("fast", makes("Delete"))
+        .claim("c", requests(1).with(json!({"class": "fast"})))
+        .settle();
     let made = run.resources().pop().unwrap();
     run.part_says(&made, ready());
     assert_eq!(run.outcome("c"), format!("-> {made}"));
     // Claim: finalizer, Provisioning, Bound, record. Resource: create, intent, UID, Bound. Class: finalizer. Part.
-    assert_eq!(run.lab.writes(), 10);
+    assert_eq!(run.harness.writes(), 10);
 }
 
 #[test]
-fn a_kind_that_is_not_there_is_told_hurts_nothing_else_and_is_waited_for() {
+fn a_missing_kind_is_reported_waited_for_and_affects_no_other() {
     for (why, word) in [
         (WhyMissing::NotInstalled, "KindNotInstalled"),
         (WhyMissing::NotNamespaced, "KindNotAllowed"),
         (WhyMissing::NotAllowed("instances is forbidden".to_owned()), "KindNotAllowed"),
     ] {
-        let mut world = scene().without_kinds().resource("plain", db(1)).claim("c", asks(1)).into_world();
+        let mut world = scene().without_kinds().resource("plain", db(1)).claim("c", requests(1)).into_world();
         world.uninstall(&instance(), why);
         let mut run = Run::on(world);
         assert_eq!((run.resource("r").as_str(), run.outcome("c").as_str()), ("Creating", "-> plain"));
-        assert!(run.told("r").starts_with(word) && run.told("r").contains("Instance"), "{}", run.told("r"));
+        assert!(
+            run.reported("r").starts_with(word) && run.reported("r").contains("Instance"),
+            "{}",
+            run.reported("r")
+        );
         assert_eq!(run.notes("r"), [word]);
-        let writes = run.lab.writes();
-        run.lab.advance(120_000);
-        assert_eq!(run.lab.writes(), writes, "it waits without writing");
-        run.lab.touch_parts(|world| [world.install(&instance())]);
+        let writes = run.harness.writes();
+        run.harness.advance(120_000);
+        assert_eq!(run.harness.writes(), writes, "it waits without writing");
+        run.harness.touch_parts(|world| [world.install(&instance())]);
         run.part_says("r", ready());
         assert_eq!(run.resource("r"), "Available");
     }
@@ -175,15 +181,15 @@ fn a_kind_that_is_not_there_is_told_hurts_nothing_else_and_is_waited_for() {
 fn a_kind_that_goes_leaves_what_was_ready_in_its_phase() {
     let mut run = available();
     let why = WhyMissing::NotAllowed("forbidden".to_owned());
-    run.lab.touch_parts(|world| [world.uninstall(&instance(), why)]);
+    run.harness.touch_parts(|world| [world.uninstall(&instance(), why)]);
     assert_eq!(run.resource("r"), "Available");
-    assert!(run.told("r").starts_with("KindNotAllowed"), "{}", run.told("r"));
-    run.lab.touch_parts(|world| [world.install(&instance())]);
-    assert_eq!(run.told("r"), "Available: ");
+    assert!(run.reported("r").starts_with("KindNotAllowed"), "{}", run.reported("r"));
+    run.harness.touch_parts(|world| [world.install(&instance())]);
+    assert_eq!(run.reported("r"), "Available: ");
 }
 
 #[test]
-fn a_kind_that_is_never_made_fails_the_resource_until_the_template_is_mended() {
+fn a_kind_that_is_never_made_fails_the_resource_until_the_template_is_repaired() {
     for template in [
         json!({"apiVersion": "v1", "kind": "Secret"}),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}),
@@ -191,8 +197,8 @@ fn a_kind_that_is_never_made_fails_the_resource_until_the_template_is_mended() {
     ] {
         let mut run = world().resource("r", db(5).with(json!({"template": template}))).settle();
         assert_eq!(run.resource("r"), "Failed");
-        assert!(run.told("r").starts_with("InvalidSpec: spec.template.kind"), "{}", run.told("r"));
-        assert_eq!((run.lab.world.parts().count(), run.notes("r")), (0, vec!["Failed"]));
+        assert!(run.reported("r").starts_with("InvalidSpec: spec.template.kind"), "{}", run.reported("r"));
+        assert_eq!((run.harness.world.parts().count(), run.notes("r")), (0, vec!["Failed"]));
         run.edit_spec(RESOURCE, "r", json!({"template": makes("Retain")["template"]}));
         run.part_says("r", ready());
         assert_eq!(run.resource("r"), "Available");
@@ -202,7 +208,7 @@ fn a_kind_that_is_never_made_fails_the_resource_until_the_template_is_mended() {
 #[test]
 fn a_class_of_a_kind_that_is_never_made_provisions_nothing() {
     let template = json!({"template": {"apiVersion": "v1", "kind": "ServiceAccount"}});
-    let run = world().class("fast", template).claim("c", asks(1).with(json!({"class": "fast"}))).settle();
+    let run = world().class("fast", template).claim("c", requests(1).with(json!({"class": "fast"}))).settle();
     assert_eq!((run.resources().len(), run.notes("fast")), (0, vec!["InvalidSpec"]));
     assert_ne!(run.outcome("c"), "Provisioning");
 }
@@ -221,19 +227,19 @@ fn foreign(key: &PartKey, owner: Option<&str>) -> Part {
 
 #[test]
 fn an_object_of_the_parts_name_is_never_adopted_and_waited_out() {
-    for owner in [None, Some("somebody-else")] {
+    for owner in [None, Some("another-owner")] {
         let key = key_to_come();
         let mut world = scene().uid("life-1").into_world();
         world.put_part(foreign(&key, owner));
         let mut run = Run::on(world);
         assert_eq!(run.resource("r"), "Creating");
-        assert!(run.told("r").starts_with("NameConflict"), "{}", run.told("r"));
+        assert!(run.reported("r").starts_with("NameConflict"), "{}", run.reported("r"));
         assert_eq!(run.notes("r"), ["NameConflict"]);
-        let writes = run.lab.writes();
-        run.lab.advance(120_000);
-        assert_eq!(run.lab.writes(), writes, "it asks, and writes nothing");
-        run.lab.world.delete_part(&key);
-        run.lab.advance(60_000);
+        let writes = run.harness.writes();
+        run.harness.advance(120_000);
+        assert_eq!(run.harness.writes(), writes, "it reads, and writes nothing");
+        run.harness.world.delete_part(&key);
+        run.harness.advance(60_000);
         run.part_says("r", ready());
         assert_eq!(run.resource("r"), "Available");
     }
@@ -244,12 +250,12 @@ fn a_create_of_a_part_that_meets_itself_is_a_success() {
     let mut driver = Driver::start(scene().into_world());
     let create = about_to_create(&mut driver);
     driver.world.apply(&create).unwrap();
-    driver.tell(answer_to(&create, Answer::Unknown("timed out".to_owned())));
+    driver.deliver_event(answer_to(&create, Answer::Unknown("timed out".to_owned())));
     driver.run();
     driver.wait(60_000);
     let part = part_of(&driver.world, "r").unwrap().key();
     let event = driver.world.set_part_status(&part, ready()).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run();
     assert_eq!(driver.phase_of(RESOURCE, "r"), "Available");
     assert_eq!(driver.sent.iter().filter(|a| is_create(a)).count(), 1);
@@ -266,7 +272,7 @@ fn a_create_of_a_part_that_meets_itself_is_a_success() {
 }
 
 #[test]
-fn a_part_that_the_api_refuses_is_told_and_tried_again_with_growing_pauses() {
+fn a_refused_part_is_reported_and_retried_with_backoff() {
     let mut driver = Driver::start(scene().into_world());
     let mut tries = Vec::new();
     for _ in 0..100_000 {
@@ -280,17 +286,17 @@ fn a_part_that_the_api_refuses_is_told_and_tried_again_with_growing_pauses() {
             driver.carry_out(write);
         } else if tries.len() < 6 {
             tries.push(driver.now);
-            driver.tell(answer_to(&write, Answer::Invalid("spec.size: Required value".to_owned())));
+            driver.deliver_event(answer_to(&write, Answer::Invalid("spec.size: Required value".to_owned())));
         } else {
             driver.carry_out(write);
             break;
         }
         if tries.len() == 3 {
-            let told =
+            let reported =
                 driver.world.objects().find(|o| o.kind == RESOURCE).unwrap().body["status"].to_string();
             assert!(
-                told.contains("ImplementationRefused") && told.contains("spec.size: Required value"),
-                "{told}"
+                reported.contains("ImplementationRefused") && reported.contains("spec.size: Required value"),
+                "{reported}"
             );
         }
     }
@@ -298,15 +304,15 @@ fn a_part_that_the_api_refuses_is_told_and_tried_again_with_growing_pauses() {
     assert!(pauses.len() == 5 && pauses.windows(2).all(|p| p[1] >= 2 * p[0] - 200), "{pauses:?}");
     driver.run();
     assert!(part_of(&driver.world, "r").is_some());
-    let told = |a: &Action| matches!(a, Action::Tell(n) if n.kind == RESOURCE && n.message.contains("Required value"));
-    assert!(driver.sent.iter().any(told));
+    let reported = |a: &Action| matches!(a, Action::Tell(n) if n.kind == RESOURCE && n.message.contains("Required value"));
+    assert!(driver.sent.iter().any(reported));
 }
 
 #[test]
 fn a_part_that_was_never_ready_is_made_again() {
     let mut run = creating();
     let (key, uid) = (run.part_key("r"), run.part("r").unwrap().metadata.uid.clone());
-    run.lab.touch_parts(|world| world.delete_part(&key));
+    run.harness.touch_parts(|world| world.delete_part(&key));
     assert_ne!(run.part("r").unwrap().metadata.uid, uid);
     run.part_says("r", ready());
     assert_eq!(run.resource("r"), "Available");
@@ -314,29 +320,29 @@ fn a_part_that_was_never_ready_is_made_again() {
 
 #[test]
 fn a_part_that_was_ready_and_is_gone_fails_its_resource_and_is_not_made_again() {
-    let mut run = scene().claim("c", asks(1)).settle();
+    let mut run = scene().claim("c", requests(1)).settle();
     run.part_says("r", ready());
     assert_eq!(run.outcome("c"), "-> r");
     let key = run.part_key("r");
-    run.lab.touch_parts(|world| world.delete_part(&key));
+    run.harness.touch_parts(|world| world.delete_part(&key));
     assert_eq!(run.resource("r"), "Failed by c");
-    assert!(run.told("r").starts_with("ImplementationGone"), "{}", run.told("r"));
-    let note = run.lab.notes().iter().rfind(|n| &*n.key.name == "r").unwrap();
+    assert!(run.reported("r").starts_with("ImplementationGone"), "{}", run.reported("r"));
+    let note = run.harness.notes().iter().rfind(|n| &*n.key.name == "r").unwrap();
     assert!(note.warning && note.message.contains("not replaced by an empty one"), "{note:?}");
-    assert_eq!(run.outcome("c"), "-> r", "nobody is unbound for it");
-    run.lab.advance(120_000);
+    assert_eq!(run.outcome("c"), "-> r", "no claim is unbound for it");
+    run.harness.advance(120_000);
     let run = run.restart();
     assert_eq!((run.resource("r").as_str(), run.part("r")), ("Failed by c", None));
-    assert_eq!(run.lab.writes(), 0);
+    assert_eq!(run.harness.writes(), 0);
 }
 
 #[test]
 fn a_resource_whose_part_was_lost_is_reclaimed_like_any_other() {
     let spec = templated().with(json!({"reclaimPolicy": "Delete"}));
-    let mut run = world().resource("r", spec).claim("c", asks(1)).settle();
+    let mut run = world().resource("r", spec).claim("c", requests(1)).settle();
     run.part_says("r", ready());
     let key = run.part_key("r");
-    run.lab.touch_parts(|world| world.delete_part(&key));
+    run.harness.touch_parts(|world| world.delete_part(&key));
     assert_eq!(run.resource("r"), "Failed by c");
     run.delete(CLAIM, "c");
     assert_eq!(run.resources(), Vec::<String>::new());
@@ -348,38 +354,38 @@ fn a_part_that_was_replaced_fails_its_resource() {
     let key = run.part_key("r");
     let mut copy = run.part("r").unwrap().clone();
     copy.metadata.uid = Some("another".to_owned());
-    run.lab.world.delete_part(&key);
-    run.lab.touch_parts(|world| world.put_part(copy));
+    run.harness.world.delete_part(&key);
+    run.harness.touch_parts(|world| world.put_part(copy));
     assert_eq!(run.resource("r"), "Failed");
-    assert!(run.told("r").contains("has taken its place"), "{}", run.told("r"));
+    assert!(run.reported("r").contains("has taken its place"), "{}", run.reported("r"));
 }
 
 #[test]
 fn a_part_that_lost_its_label_is_not_lost() {
     let mut run = available();
     let key = run.part_key("r");
-    run.lab.touch_parts(|world| world.edit_part(&key, |part| part.metadata.labels = None));
-    assert_eq!((run.resource("r").as_str(), run.told("r").as_str()), ("Available", "Available: "));
+    run.harness.touch_parts(|world| world.edit_part(&key, |part| part.metadata.labels = None));
+    assert_eq!((run.resource("r").as_str(), run.reported("r").as_str()), ("Available", "Available: "));
     let run = run.restart();
-    assert_eq!((run.resource("r").as_str(), run.lab.writes()), ("Available", 0));
+    assert_eq!((run.resource("r").as_str(), run.harness.writes()), ("Available", 0));
 }
 
 #[test]
-fn a_part_that_falters_is_told_and_unbinds_nobody() {
-    let mut run = scene().claim("c", asks(1)).settle();
+fn a_failing_part_is_reported_and_unbinds_no_claim() {
+    let mut run = scene().claim("c", requests(1)).settle();
     run.part_says("r", ready());
     run.part_says("r", json!({"phase": "Restarting"}));
     assert_eq!((run.resource("r").as_str(), run.outcome("c").as_str()), ("Bound by c", "-> r"));
-    assert!(run.told("r").ends_with(": Restarting"), "{}", run.told("r"));
+    assert!(run.reported("r").ends_with(": Restarting"), "{}", run.reported("r"));
     run.part_says("r", ready());
-    assert_eq!(run.told("r"), "Available: ");
+    assert_eq!(run.reported("r"), "Available: ");
 }
 
 #[test]
-fn an_implementation_that_somebody_else_made_is_left_to_them() {
+fn an_implementation_by_another_client_is_left_alone() {
     let status = json!({"phase": "Created", "implementationRef": "rds-instance-6763d"});
     let mut run = scene().status(status).settle();
-    assert_eq!((run.resource("r").as_str(), run.lab.world.parts().count()), ("Available", 0));
+    assert_eq!((run.resource("r").as_str(), run.harness.world.parts().count()), ("Available", 0));
     assert_eq!(run.body(RESOURCE, "r")["status"]["implementationRef"], "rds-instance-6763d");
     run.delete(RESOURCE, "r");
     assert_eq!(run.resources(), Vec::<String>::new());
@@ -389,7 +395,7 @@ fn an_implementation_that_somebody_else_made_is_left_to_them() {
 fn an_edit_of_the_template_makes_nothing_new() {
     let mut run = available();
     let key = run.part_key("r");
-    run.lab.world.install(&PartKind::new("example.com/v1", "Other"));
+    run.harness.world.install(&PartKind::new("example.com/v1", "Other"));
     run.edit_spec(RESOURCE, "r", json!({"template": {"apiVersion": "example.com/v1", "kind": "Other"}}));
     assert_eq!((run.part_key("r"), run.resource("r").as_str()), (key, "Available"));
 }
@@ -398,13 +404,13 @@ fn an_edit_of_the_template_makes_nothing_new() {
 fn a_template_that_is_edited_before_its_part_is_made_counts_as_edited() {
     let mut driver = Driver::start(scene().into_world());
     let create = about_to_create(&mut driver);
-    driver.tell(answer_to(&create, Answer::Invalid("no".to_owned())));
+    driver.deliver_event(answer_to(&create, Answer::Invalid("no".to_owned())));
     let other = PartKind::new("example.com/v1", "Other");
     driver.world.install(&other);
     let key = conductor::model::ObjectKey::new("conductor-system", "r");
     let template = json!({"apiVersion": "example.com/v1", "kind": "Other"});
     let event = driver.world.edit(RESOURCE, &key, |o| o.body["spec"]["template"] = template);
-    driver.tell(event.unwrap());
+    driver.deliver_event(event.unwrap());
     driver.run();
     driver.wait(60_000);
     assert_eq!(part_of(&driver.world, "r").unwrap().kind, other);
@@ -415,7 +421,7 @@ fn a_successor_of_a_retained_resource_gets_a_part_of_its_own() {
     let mut run = available();
     let kept = run.part_key("r");
     run.delete(RESOURCE, "r");
-    assert!(run.lab.world.part(&kept).is_some());
+    assert!(run.harness.world.part(&kept).is_some());
     run.put(crate::support::resource("r", templated()));
     assert_ne!(run.part_key("r"), kept);
     assert_eq!(run.resource("r"), "Creating");
@@ -424,9 +430,9 @@ fn a_successor_of_a_retained_resource_gets_a_part_of_its_own() {
 #[test]
 fn a_restart_makes_nothing_and_writes_nothing() {
     for run in [creating(), available()] {
-        let parts = run.lab.world.parts().count();
+        let parts = run.harness.world.parts().count();
         let run = run.restart();
-        assert_eq!((run.lab.writes(), run.lab.world.parts().count()), (0, parts));
+        assert_eq!((run.harness.writes(), run.harness.world.parts().count()), (0, parts));
     }
 }
 
@@ -434,9 +440,9 @@ fn a_restart_makes_nothing_and_writes_nothing() {
 fn nothing_is_made_where_it_could_not_be_recorded_or_protected() {
     let unreadable = templated().with(json!({"sharing": {"maxClaims": 0}}));
     let mut run = world().resource("r", unreadable).settle();
-    assert_eq!((run.resource("r").as_str(), run.lab.world.parts().count()), ("Failed", 0));
+    assert_eq!((run.resource("r").as_str(), run.harness.world.parts().count()), ("Failed", 0));
     run.edit_spec(RESOURCE, "r", json!({"sharing": {"maxClaims": 1}}));
-    assert_eq!((run.resource("r").as_str(), run.lab.world.parts().count()), ("Creating", 1));
+    assert_eq!((run.resource("r").as_str(), run.harness.world.parts().count()), ("Creating", 1));
     // A resource that is being deleted takes no finalizer any more. This one is held, and was recorded.
     let mut run = scene().uid("life-1").settle();
     let record = run.body(RESOURCE, "r")["status"].clone().with(json!({"phase": "Creating"}));
@@ -445,10 +451,10 @@ fn nothing_is_made_where_it_could_not_be_recorded_or_protected() {
         .uid("life-1")
         .status(without_uid(record))
         .deleting()
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .uid("claim-1")
         .settle();
-    assert_eq!(run.lab.world.parts().count(), 0);
+    assert_eq!(run.harness.world.parts().count(), 0);
 }
 
 fn without_uid(mut status: Value) -> Value {

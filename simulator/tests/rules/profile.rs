@@ -1,6 +1,6 @@
-//! What a scheduling profile changes: the order of means, the questions asked, what counts as best.
+//! What a scheduling profile changes: the order of means, the predicates, the scores.
 
-use crate::support::{Scene, With, asks, check, db, kept_for, makes, profile, world};
+use crate::support::{Scene, With, check, db, kept_for, makes, profile, requests, world};
 use serde_json::{Value, json};
 
 /// A vacant, a shared and a makeable resource of one class; the shared one already has a claim.
@@ -12,7 +12,7 @@ fn three_means() -> Scene {
             db(50).with(json!({"class": "fast", "sharing": {"maxClaims": 5}})).with(kept_for("first")),
         )
         .resource("vacant", db(50).with(json!({"class": "fast"})))
-        .claim("c", asks(1).with(json!({"class": "fast"})))
+        .claim("c", requests(1).with(json!({"class": "fast"})))
 }
 
 #[test]
@@ -35,22 +35,22 @@ fn a_means_that_the_profile_leaves_out_is_never_used() {
         world()
             .class("fast", makes("Delete"))
             .profile(json!({"order": ["existing"]}))
-            .claim("c", asks(1).with(json!({"class": "fast"}))),
+            .claim("c", requests(1).with(json!({"class": "fast"}))),
         &["c: NoMatch"],
     );
 }
 
 /// Each row: a predicate, a resource that fails it alone, a claim.
 #[test]
-fn a_plugin_that_is_switched_off_is_not_asked() {
+fn a_disabled_plugin_is_not_consulted() {
     let rows: Vec<(&str, Value, Value)> = vec![
-        ("Class", db(5).with(json!({"class": "fast"})), asks(1)),
-        ("Engine", db(5).with(json!({"engine": "mysql"})), asks(1)),
-        ("Version", db(5), asks(1).with(json!({"version": "99"}))),
-        ("HighlyAvailable", db(5), asks(1).with(json!({"highly-available": true}))),
-        ("Capabilities", db(5), asks(1).with(json!({"requests": ["tls"]}))),
-        ("Selector", db(5), asks(1).with(json!({"selector": {"matchLabels": {"a": "b"}}}))),
-        ("Capacity", db(1), asks(5)),
+        ("Class", db(5).with(json!({"class": "fast"})), requests(1)),
+        ("Engine", db(5).with(json!({"engine": "mysql"})), requests(1)),
+        ("Version", db(5), requests(1).with(json!({"version": "99"}))),
+        ("HighlyAvailable", db(5), requests(1).with(json!({"highly-available": true}))),
+        ("Capabilities", db(5), requests(1).with(json!({"requests": ["tls"]}))),
+        ("Selector", db(5), requests(1).with(json!({"selector": {"matchLabels": {"a": "b"}}}))),
+        ("Capacity", db(1), requests(5)),
     ];
     for (predicate, spec, wants) in rows {
         let scene = || world().resource("r", spec.clone()).claim("c", wants.clone());
@@ -69,7 +69,7 @@ fn quota_and_limits_can_be_switched_off() {
             .quota("q", json!([{"claims": 0}]))
             .limits("l", json!({"max": {"storage": "1Gi"}}))
             .resource("r", db(5))
-            .claim("c", asks(2))
+            .claim("c", requests(2))
     };
     check(scene(), &["c: LimitsExceeded"]);
     check(scene().profile(json!({"plugins": {"disabled": ["Limits"]}})), &["c: QuotaExceeded"]);
@@ -82,7 +82,7 @@ fn what_keeps_data_safe_cannot_be_switched_off() {
         let run = world()
             .profile(json!({"plugins": {"disabled": [predicate]}}))
             .resource("r", db(5))
-            .claim("c", asks(1))
+            .claim("c", requests(1))
             .settle();
         assert_eq!(run.outcome("c"), "InvalidSpec", "{predicate}");
         assert!(
@@ -99,7 +99,7 @@ fn a_claim_may_choose_its_profile_and_waits_for_one_that_does_not_exist() {
     let mut run = world()
         .resource("r", db(5).with(json!({"version": "14.2"})))
         .resource("s", db(5).with(json!({"version": "15.1"})))
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .annotated(json!({"conductor.io/scheduling-profile": "newest"}))
         .settle();
     assert_eq!(run.outcome("c"), "InvalidSpec");
@@ -114,7 +114,7 @@ fn among_equal_fits_the_newest_version_is_taken_where_the_profile_prefers_it() {
             .resource("old", db(5))
             .resource("new", db(5).with(json!({"version": "15.1"})))
             .resource("newest-but-larger", db(6).with(json!({"version": "16.0"})))
-            .claim("c", asks(1))
+            .claim("c", requests(1))
     };
     check(scene(), &["c -> old"]);
     check(scene().profile(json!({"preferNewest": true})), &["c -> new"]);
@@ -134,7 +134,7 @@ fn each_score_chooses_by_what_it_names() {
             .resource("oldest", shared(40, "13.1").with(kept_for("x/e")))
             .labelled(json!({"ssd": "true"}))
             .resource("vacant", shared(50, "15.0"))
-            .claim("c", asks(1))
+            .claim("c", requests(1))
     };
     let likes = json!({"labels": [{"key": "ssd", "value": "true", "weight": 5}, {"key": "none"}]});
     for (score, expected) in [
@@ -158,7 +158,7 @@ fn scores_are_weighed_against_each_other() {
             .resource("busy", db(9).with(json!({"version": "13.1", "sharing": {"maxClaims": 5}})).with(kept_for("x/a")))
             .resource("new", db(9).with(json!({"version": "16.1"})))
             .profile(json!({"scores": [{"name": "Pack", "weight": pack}, {"name": "NewestVersion", "weight": newest}]}))
-            .claim("c", asks(1))
+            .claim("c", requests(1))
     };
     check(scene(3, 1), &["c -> busy"]);
     check(scene(1, 3), &["c -> new"]);
@@ -171,7 +171,7 @@ fn without_a_difference_in_score_best_fit_decides() {
             .resource("big", db(9))
             .resource("small", db(2))
             .profile(json!({"scores": [{"name": "Spread"}]}))
-            .claim("c", asks(1)),
+            .claim("c", requests(1)),
         &["c -> small"],
     );
 }

@@ -1,8 +1,8 @@
 //! Making a resource for a claim (rules 19 to 24). The implementation is played by the test.
 
 use crate::support::{
-    CLAIM, CLASS, Driver, RESOURCE, Run, Scene, With, answer_to, asks, class, db, is_write, makes, part_of,
-    ready, resource, world,
+    CLAIM, CLASS, Driver, RESOURCE, Run, Scene, With, answer_to, class, db, is_write, makes, part_of, ready,
+    requests, resource, world,
 };
 use conductor::action::{Action, Change};
 use conductor::event::Answer;
@@ -10,7 +10,7 @@ use conductor::model::{ObjectKey, PartKind};
 use serde_json::{Value, json};
 
 fn of_class() -> Value {
-    asks(1).with(json!({"class": "fast"}))
+    requests(1).with(json!({"class": "fast"}))
 }
 
 fn scene() -> Scene {
@@ -28,10 +28,10 @@ fn provisioning() -> Run {
 #[test]
 fn a_class_that_is_deleted_while_it_has_resources_says_what_it_waits_for() {
     let sized = makes("Delete").with(json!({"capacity": {"storage": "9Gi"}}));
-    let mut run = world().class("k", sized).claim("c", asks(5).with(json!({"class": "k"}))).settle();
+    let mut run = world().class("k", sized).claim("c", requests(5).with(json!({"class": "k"}))).settle();
     run.delete(CLASS, "k");
     assert_eq!(run.notes("k"), ["InUse"]);
-    run.lab.advance(3_600_000);
+    run.harness.advance(3_600_000);
     assert_eq!(run.notes("k"), ["InUse"], "it is said once");
     run.delete(CLAIM, "c");
     assert!(run.find(CLASS, "k").is_none());
@@ -74,8 +74,8 @@ fn a_new_resource_is_as_large_as_its_class_makes_them() {
     let run = world()
         .class("fast", makes("Delete").with(sizes))
         .claim("small", of_class())
-        .claim("odd", asks(12).with(json!({"class": "fast"})))
-        .claim("huge", asks(31).with(json!({"class": "fast"})))
+        .claim("odd", requests(12).with(json!({"class": "fast"})))
+        .claim("huge", requests(31).with(json!({"class": "fast"})))
         .settle();
     let size = |claim: &str| {
         run.body(RESOURCE, &format!("rdb-{}", run.uid(claim)))["spec"]["capacity"]["storage"].clone()
@@ -120,13 +120,13 @@ fn a_create_that_meets_itself_is_a_success() {
     assert!(successor.world.get(RESOURCE, &key).is_some());
     let part = part_of(&successor.world, MADE).unwrap().key();
     let event = successor.world.set_part_status(&part, ready());
-    successor.tell(event.unwrap());
+    successor.deliver_event(event.unwrap());
     successor.run();
     assert_eq!(successor.outcome("c"), format!("-> {MADE}"));
 }
 
 #[test]
-fn a_create_that_meets_somebody_elses_object_is_reported_and_made_once_the_name_is_free() {
+fn a_taken_name_is_reported_and_used_once_it_is_free() {
     let mut run = scene().resource(MADE, json!({"engine": "mysql"})).settle();
     assert_eq!(run.outcome("c"), "ProvisioningFailed");
     assert!(run.message("c").contains(MADE), "{}", run.message("c"));
@@ -170,7 +170,7 @@ fn a_create_that_fails_is_tried_again_with_growing_pauses_one_at_a_time() {
         if matches!(write, Action::Create { .. }) {
             assert!(!driver.outbox.iter().any(|a| matches!(a, Action::Create { .. })));
             tries.push(driver.now);
-            driver.tell(answer_to(&write, Answer::Unknown("server error".to_owned())));
+            driver.deliver_event(answer_to(&write, Answer::Unknown("server error".to_owned())));
         } else {
             driver.carry_out(write);
         }
@@ -183,19 +183,19 @@ fn a_create_that_fails_is_tried_again_with_growing_pauses_one_at_a_time() {
 }
 
 #[test]
-fn a_create_that_the_api_refuses_is_told_on_the_claim() {
+fn a_create_that_the_api_refuses_is_reported_on_the_claim() {
     let mut driver = Driver::start(scene().into_world());
     loop {
         driver.run_holding_writes();
         let write = driver.take_write();
         if matches!(write, Action::Create { .. }) {
-            driver.tell(answer_to(&write, Answer::Invalid("denied by policy".to_owned())));
+            driver.deliver_event(answer_to(&write, Answer::Invalid("denied by policy".to_owned())));
             break;
         }
         driver.carry_out(write);
     }
-    let told = |a: &Action| matches!(a, Action::Tell(n) if n.kind == CLAIM && n.message.contains("denied by policy"));
-    assert!(driver.sent.iter().any(told), "{:#?}", driver.sent);
+    let reported = |a: &Action| matches!(a, Action::Tell(n) if n.kind == CLAIM && n.message.contains("denied by policy"));
+    assert!(driver.sent.iter().any(reported), "{:#?}", driver.sent);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_claim_deleted_while_its_resource_is_made_waits_until_the_create_is_known() 
         driver.carry_out(write);
     };
     let event = driver.world.delete(CLAIM, &crate::support::claim_key("c")).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run();
     driver.wait(60_000);
     assert!(
@@ -244,9 +244,9 @@ fn a_claim_that_is_being_deleted_is_neither_bound_nor_provisioned() {
         .class("fast", makes("Delete"))
         .resource("r", db(5))
         .resource("kept", db(5).with(crate::support::kept_for("d")))
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .deleting()
-        .claim("d", asks(1))
+        .claim("d", requests(1))
         .deleting()
         .claim("e", of_class())
         .deleting()
@@ -259,7 +259,7 @@ fn a_claim_that_is_being_deleted_is_neither_bound_nor_provisioned() {
 
 #[test]
 fn a_claim_that_was_bound_meanwhile_is_not_provisioned_for() {
-    // Provision 11-7: when the turn comes, somebody has bound it already.
+    // Provision 11-7: at its turn, another client has bound it already.
     let run = scene().resource("there", db(5).with(crate::support::held_by("c", "1234-ABCD"))).settle();
     assert_eq!((run.outcome("c").as_str(), run.resources()), ("-> there", vec!["there".to_owned()]));
 }
@@ -278,7 +278,7 @@ fn a_class_that_goes_while_its_resource_is_not_yet_made_sends_the_claim_back_to_
     let mut driver = Driver::start(scene().into_world());
     driver.run_holding_writes();
     let event = driver.world.delete(CLASS, &ObjectKey::new("conductor-system", "fast")).unwrap();
-    driver.tell(event);
+    driver.deliver_event(event);
     driver.run();
     assert_eq!(driver.outcome("c"), "NoMatch");
     driver.put(resource("there", db(5).with(json!({"class": "fast"}))));
@@ -295,7 +295,7 @@ fn local() -> Value {
 #[test]
 fn a_class_offers_what_it_declares_and_nothing_else() {
     let drop = |field: &str| format!("take spec.{field} out of the claim, or declare it in the class");
-    for (asked, predicate, told) in [
+    for (requested, predicate, reported) in [
         (json!({"highly-available": true}), "high availability", drop("highly-available")),
         (json!({"requests": ["postgis"]}), "capabilities", drop("requests")),
         (
@@ -309,15 +309,15 @@ fn a_class_offers_what_it_declares_and_nothing_else() {
             "class fast makes storage up to 10Gi, and 900Ti is asked".to_owned(),
         ),
     ] {
-        let run = world().class("fast", local()).claim("c", of_class().with(asked.clone())).settle();
-        assert_eq!(run.outcome("c"), "NoMatch", "{asked}");
+        let run = world().class("fast", local()).claim("c", of_class().with(requested.clone())).settle();
+        assert_eq!(run.outcome("c"), "NoMatch", "{requested}");
         let message = run.message("c");
         assert!(message.contains(&format!("0/1 classes fit: 1 {predicate}")), "{message}");
-        assert!(message.contains("class fast") && message.contains(&told), "{message}");
-        assert!(run.resources().is_empty(), "{asked}");
+        assert!(message.contains("class fast") && message.contains(&reported), "{message}");
+        assert!(run.resources().is_empty(), "{requested}");
     }
-    let asked = asks(3).with(json!({"class": "fast", "requests": []}));
-    let run = world().class("fast", local()).claim("c", asked).settle();
+    let requested = requests(3).with(json!({"class": "fast", "requests": []}));
+    let run = world().class("fast", local()).claim("c", requested).settle();
     assert_eq!(run.outcome("c"), "Provisioning");
 }
 
@@ -329,11 +329,11 @@ fn what_a_template_takes_from_the_claim_is_offered() {
         "version": "${resource.spec.version}", "extensions": "${claim.spec.requests}",
         "connections": "${claim.spec.resources.requests.connections}",
     });
-    let asked = json!({
+    let requested = json!({
         "class": "fast", "engine": "postgresql", "highly-available": true, "requests": ["postgis"],
         "version": "15", "resources": {"requests": {"storage": "10Gi", "connections": 7}},
     });
-    let run = world().class("fast", class).claim("c", asked).uid("1234-ABCD").settle();
+    let run = world().class("fast", class).claim("c", requested).uid("1234-ABCD").settle();
     assert_eq!(run.outcome("c"), "Provisioning");
     let spec = run.body(RESOURCE, MADE)["spec"].clone();
     assert_eq!((&spec["highly-available"], &spec["version"]), (&json!(true), &json!("15")));
@@ -343,13 +343,13 @@ fn what_a_template_takes_from_the_claim_is_offered() {
 
 #[test]
 fn a_class_that_declares_nothing_is_believed_in_nothing() {
-    let asked = of_class().with(json!({"version": "15"}));
-    let run = world().class("fast", makes("Delete")).claim("c", asked).uid("1234-ABCD").settle();
+    let requested = of_class().with(json!({"version": "15"}));
+    let run = world().class("fast", makes("Delete")).claim("c", requested).uid("1234-ABCD").settle();
     assert_eq!(run.outcome("c"), "Provisioning");
     let spec = run.body(RESOURCE, MADE)["spec"].clone();
     assert_eq!((&spec["version"], &spec["capacity"]), (&Value::Null, &Value::Null), "nothing is recorded");
-    for asked in [json!({"highly-available": true}), json!({"requests": ["postgis"]})] {
-        let run = world().class("fast", makes("Delete")).claim("c", of_class().with(asked)).settle();
+    for requested in [json!({"highly-available": true}), json!({"requests": ["postgis"]})] {
+        let run = world().class("fast", makes("Delete")).claim("c", of_class().with(requested)).settle();
         assert_eq!(run.outcome("c"), "NoMatch");
     }
 }
@@ -359,11 +359,11 @@ fn of_two_default_classes_the_one_not_used_says_so() {
     let both = || world().default_class("old", local()).created(1).default_class("new", local()).created(2);
     let mut run = both().settle();
     assert_eq!((run.notes("old"), run.notes("new").len()), (vec!["DefaultNotUsed"], 0));
-    let message = run.lab.notes().iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ");
+    let message = run.harness.notes().iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ");
     assert!(message.contains("the newest counts, which is new"), "{message}");
     run.edit(CLASS, "old", |class| class.metadata.annotations = None);
     run.edit(CLASS, "new", |class| class.body["reclaimPolicy"] = json!("Retain"));
-    assert_eq!(run.notes("old").len(), 1, "one default class needs no word");
+    assert_eq!(run.notes("old").len(), 1, "one default class needs no event");
 }
 
 #[test]
@@ -387,11 +387,11 @@ fn a_class_that_declares_nothing_hears_that_sizes_are_not_checked() {
 fn a_version_in_a_label_of_a_template_is_no_offer() {
     let mut labels = makes("Delete").with(json!({"engine": "postgresql", "capacity": {"storage": "9Gi"}}));
     labels["template"]["metadata"] = json!({"labels": {"ha": "ha-${claim.spec[\"highly-available\"]}"}});
-    let asked = of_class().with(json!({"highly-available": true}));
-    let run = world().class("fast", labels.clone()).claim("c", asked.clone()).settle();
+    let requested = of_class().with(json!({"highly-available": true}));
+    let run = world().class("fast", labels.clone()).claim("c", requested.clone()).settle();
     assert_eq!(run.outcome("c"), "NoMatch");
     labels["template"]["spec"] = json!({"ha": "${claim.spec[\"highly-available\"]}"});
-    let run = world().class("fast", labels).claim("c", asked).settle();
+    let run = world().class("fast", labels).claim("c", requested).settle();
     assert_eq!(run.outcome("c"), "Provisioning");
 }
 
@@ -404,7 +404,7 @@ fn what_lives_outside_the_system_namespace_is_reported() {
     assert_eq!(run.notes("fast"), ["OutsideSystemNamespace"]);
     assert_eq!(run.outcome("c"), "NoMatch");
     // Under a wrong system namespace this is said of everything: it must not advise to delete what claims hold.
-    let message = &run.lab.notes().last().expect("it is reported").message;
+    let message = &run.harness.notes().last().expect("it is reported").message;
     assert!(message.contains("conductor-system only") && !message.contains("delete"), "{message}");
 }
 
@@ -414,8 +414,8 @@ fn the_version_that_an_implementation_reports_wins() {
         "reclaimPolicy": "Delete", "engine": "postgresql", "version": "99",
         "template": {"apiVersion": "database.conductor.io/v1alpha1", "kind": "LocalServer", "spec": {}},
     });
-    let asked = json!({"class": "fast", "engine": "postgresql", "version": "99"});
-    let mut scene = world().class("fast", class).claim("c", asked).uid("1234-ABCD").into_world();
+    let requested = json!({"class": "fast", "engine": "postgresql", "version": "99"});
+    let mut scene = world().class("fast", class).claim("c", requested).uid("1234-ABCD").into_world();
     scene.install(&PartKind::new("database.conductor.io/v1alpha1", "LocalServer"));
     let mut run = Run::on(scene);
     assert_eq!(run.body(RESOURCE, MADE)["spec"]["version"], "99");

@@ -1,7 +1,7 @@
 //! The connection in the claim's namespace: where it comes from, what an application finds, what keeps a claim from
 //! Ready, and that it goes with the claim. Nothing but the published Secret ever holds a password.
 
-use crate::support::{CLAIM, Driver, RESOURCE, Run, With, asks, claim_key, db, ready, world};
+use crate::support::{CLAIM, Driver, RESOURCE, Run, With, claim_key, db, ready, requests, world};
 use conductor::action::{Action, Change};
 use conductor::event::{Event, PublishEvent};
 use conductor::lifecycle::decode;
@@ -46,17 +46,17 @@ fn stands() -> Value {
 }
 
 fn bound_with(spec: Value, source: Option<Value>) -> Run {
-    let mut run = world().resource("r", spec).claim("c", asks(1)).settle();
+    let mut run = world().resource("r", spec).claim("c", requests(1)).settle();
     source.into_iter().for_each(|secret| put(&mut run, secret));
     run
 }
 
 fn put(run: &mut Run, object: Value) {
-    run.lab.touch_parts(|world| [world.put_side(Slot::Secret, object)]);
+    run.harness.touch_parts(|world| [world.put_side(Slot::Secret, object)]);
 }
 
 fn found(run: &Run, slot: Slot) -> Option<&Value> {
-    run.lab.world.side(slot, &claim_key("c"))
+    run.harness.world.side(slot, &claim_key("c"))
 }
 
 fn content(run: &Run) -> BTreeMap<String, String> {
@@ -126,7 +126,7 @@ fn an_address_of_the_other_family_gets_a_service_of_both() {
 
 #[test]
 fn a_claim_may_name_its_secret_and_another_name_takes_the_place_of_the_first() {
-    let claim = asks(1).with(json!({"connection": {"secretName": "login"}}));
+    let claim = requests(1).with(json!({"connection": {"secretName": "login"}}));
     let mut run = world().resource("r", stands()).claim("c", claim).settle();
     put(&mut run, admin());
     assert_eq!(run.body(CLAIM, "c")["status"]["binding"]["name"], "login");
@@ -139,13 +139,13 @@ fn a_claim_may_name_its_secret_and_another_name_takes_the_place_of_the_first() {
 /// Everything in the claim's namespace.
 fn published(run: &Run) -> Vec<String> {
     let namespace = claim_key("c").namespace;
-    let own = run.lab.world.sides().filter(|((_, key), _)| key.namespace == namespace);
+    let own = run.harness.world.sides().filter(|((_, key), _)| key.namespace == namespace);
     own.map(|((slot, key), _)| format!("{} {}", slot.kind(), key.name)).collect()
 }
 
 #[test]
 fn what_is_missing_keeps_a_claim_from_ready_and_is_named() {
-    for (connection, source, told) in [
+    for (connection, source, reported) in [
         (json!({"host": null}), admin(), "lacks host, uri"),
         (json!({}), secret("admin", json!({}), &[("user", "app")]), "lacks password, uri"),
         (json!({"port": "db"}), admin(), "connection.port is no port"),
@@ -155,7 +155,7 @@ fn what_is_missing_keeps_a_claim_from_ready_and_is_named() {
     ] {
         let run = bound_with(over(stands(), json!({"connection": connection})), Some(source));
         let ready = is_ready(&run);
-        assert!(ready.starts_with("False ConnectionIncomplete") && ready.contains(told), "{ready}");
+        assert!(ready.starts_with("False ConnectionIncomplete") && ready.contains(reported), "{ready}");
         assert_eq!(published(&run), Vec::<String>::new());
         assert_eq!(run.body(CLAIM, "c")["status"]["phase"], "Bound");
     }
@@ -202,7 +202,7 @@ fn what_comes_later_is_published_then() {
 }
 
 #[test]
-fn a_change_at_the_source_reaches_the_application_and_its_hash_tells_workloads() {
+fn a_source_change_reaches_the_application_and_changes_the_hash() {
     let mut run = bound_with(stands(), Some(admin()));
     let hash = |run: &Run| {
         found(run, Slot::Secret).expect("there")["metadata"]["annotations"]["conductor.io/content-hash"]
@@ -217,7 +217,7 @@ fn a_change_at_the_source_reaches_the_application_and_its_hash_tells_workloads()
     assert_eq!(content(&run)["host"], "new.example.com");
 }
 
-/// Every word that the claim's condition Ready has come to say, in order.
+/// All messages that the claim's condition Ready had, in order.
 fn said(driver: &mut Driver) -> Vec<String> {
     let status = |driver: &Driver| {
         let claim = driver.world.get(CLAIM, &claim_key("c")).expect("it is there");
@@ -229,7 +229,7 @@ fn said(driver: &mut Driver) -> Vec<String> {
         if let Some(action) = driver.outbox.pop_front() {
             driver.carry_out(action);
         } else if let Some(event) = driver.inbox.pop_front() {
-            driver.tell(event);
+            driver.deliver_event(event);
         } else {
             return said;
         }
@@ -246,20 +246,20 @@ fn a_publication_that_failed_is_not_called_ready_while_it_is_tried_again() {
     run.edit_spec(RESOURCE, "r", over(stands(), json!({"connection": {"host": "no host"}})));
     assert!(is_ready(&run).starts_with("False ConnectionIncomplete"), "{}", is_ready(&run));
     let revision = |run: &Run| run.find(CLAIM, "c").and_then(|claim| claim.metadata.resource_version.clone());
-    let before = (revision(&run), run.lab.notes().len());
-    run.lab.advance(3_600_000);
+    let before = (revision(&run), run.harness.notes().len());
+    run.harness.advance(3_600_000);
     assert!(is_ready(&run).starts_with("False ConnectionIncomplete"), "{}", is_ready(&run));
-    assert_eq!((revision(&run), run.lab.notes().len()), before, "trying again says nothing");
+    assert_eq!((revision(&run), run.harness.notes().len()), before, "trying again says nothing");
     // Nor while something else is tried, which is as wrong.
     run.edit_spec(RESOURCE, "r", over(stands(), json!({"connection": {"host": "nor this"}})));
     assert_eq!(revision(&run), before.0);
     // A controller that starts anew does not know what went wrong: the claim says what it said.
-    let mut driver = Driver::start(run.lab.world);
+    let mut driver = Driver::start(run.harness.world);
     assert_eq!(said(&mut driver), ["\"False\""]);
-    let mended = driver.world.edit(RESOURCE, &ObjectKey::new("conductor-system", "r"), |resource| {
+    let repaired = driver.world.edit(RESOURCE, &ObjectKey::new("conductor-system", "r"), |resource| {
         resource.body["spec"]["connection"]["host"] = json!("db2.example.com");
     });
-    driver.tell(mended.expect("it is there"));
+    driver.deliver_event(repaired.expect("it is there"));
     assert_eq!(said(&mut driver), ["\"False\"", "\"True\""]);
 }
 
@@ -278,7 +278,7 @@ fn what_the_api_changes_in_no_object_is_made_anew() {
         let new = found(&run, slot).expect("it is published").clone();
         assert_ne!((&new[field], &new["metadata"]["uid"]), (&old[field], &old["metadata"]["uid"]), "{after}");
         assert!(is_ready(&run).starts_with("True"), "{after}: {}", is_ready(&run));
-        // Whoever died between the two calls has left a hole, and the next life fills it.
+        // A crash between the two calls left a gap, and the restart fills it.
         let mut state = sides(&run);
         state.remove(&(slot, claim_key("c")));
         set_sides(&mut run, &state);
@@ -289,7 +289,7 @@ fn what_the_api_changes_in_no_object_is_made_anew() {
 }
 
 #[test]
-fn a_secret_that_somebody_made_immutable_is_made_anew() {
+fn a_secret_made_immutable_is_recreated() {
     let mut run = bound_with(stands(), Some(admin()));
     let mut locked = found(&run, Slot::Secret).expect("it is published").clone();
     locked["immutable"] = json!(true);
@@ -314,22 +314,22 @@ fn a_host_in_capitals_gets_a_service_too() {
 #[test]
 fn nothing_is_written_when_nothing_changes() {
     let mut run = bound_with(stands(), Some(admin()));
-    let writes = run.lab.writes();
-    run.lab.advance(3_600_000);
-    assert_eq!(run.lab.writes(), writes);
+    let writes = run.harness.writes();
+    run.harness.advance(3_600_000);
+    assert_eq!(run.harness.writes(), writes);
     let run = run.restart();
-    assert_eq!(run.lab.writes(), 0);
+    assert_eq!(run.harness.writes(), 0);
 }
 
 #[test]
-fn what_somebody_changed_or_removed_comes_back() {
+fn edits_of_published_objects_are_reverted() {
     let mut run = bound_with(stands(), Some(admin()));
     let before = content(&run);
     for slot in [Slot::Config, Slot::Service] {
-        run.lab.touch_parts(|world| world.remove_side(slot, &claim_key("c")));
+        run.harness.touch_parts(|world| world.remove_side(slot, &claim_key("c")));
         assert!(found(&run, slot).is_some(), "{}", slot.kind());
     }
-    // Nobody watches Secrets: they are looked at in turn, and when somebody touches their claim.
+    // Secrets are not watched: they are resynced in turn, and when their claim changes.
     type Look = fn(&mut Run);
     let looks: [(&str, Look); 2] = [("in turn", look), ("when touched", touch)];
     for (when, look) in looks {
@@ -339,7 +339,7 @@ fn what_somebody_changed_or_removed_comes_back() {
         assert_ne!(content(&run), before, "{when}");
         look(&mut run);
         assert_eq!(content(&run), before, "{when}");
-        run.lab.touch_parts(|world| world.remove_side(Slot::Secret, &claim_key("c")));
+        run.harness.touch_parts(|world| world.remove_side(Slot::Secret, &claim_key("c")));
         assert_eq!(found(&run, Slot::Secret), None, "{when}");
         look(&mut run);
         assert_eq!(content(&run), before, "{when}");
@@ -347,15 +347,15 @@ fn what_somebody_changed_or_removed_comes_back() {
     }
 }
 
-/// One round of looks at what is published.
+/// One resync of published objects.
 fn look(run: &mut Run) {
     let turns = (0..4).map(|turn| Event::Publish(PublishEvent::Recheck { turn, of: 4 }));
-    run.lab.touch_parts(|_| turns);
+    run.harness.touch_parts(|_| turns);
 }
 
-/// Somebody writes something on the claim that is nothing to us.
+/// A user edits an irrelevant field of the claim.
 fn touch(run: &mut Run) {
-    run.lab.edit(CLAIM, &claim_key("c"), |claim| {
+    run.harness.edit(CLAIM, &claim_key("c"), |claim| {
         let annotations = claim.metadata.annotations.get_or_insert_default();
         annotations.insert("example.com/looked".to_owned(), annotations.len().to_string());
     });
@@ -364,30 +364,30 @@ fn touch(run: &mut Run) {
 #[test]
 fn looking_at_what_is_well_writes_nothing() {
     let mut run = bound_with(stands(), Some(admin()));
-    let writes = run.lab.writes();
+    let writes = run.harness.writes();
     look(&mut run);
     touch(&mut run);
-    assert_eq!(run.lab.writes(), writes);
+    assert_eq!(run.harness.writes(), writes);
 }
 
 fn named(secret: &str) -> Value {
-    asks(1).with(json!({"connection": {"secretName": secret}}))
+    requests(1).with(json!({"connection": {"secretName": secret}}))
 }
 
 /// Everything in the claim's namespace, as it is.
 fn sides(run: &Run) -> BTreeMap<(Slot, ObjectKey), Value> {
     let namespace = claim_key("c").namespace;
-    let own = run.lab.world.sides().filter(|((_, key), _)| key.namespace == namespace);
+    let own = run.harness.world.sides().filter(|((_, key), _)| key.namespace == namespace);
     own.map(|(place, object)| (place.clone(), object.clone())).collect()
 }
 
-/// Puts the claim's namespace into a state, with nobody looking.
+/// Puts the claim's namespace into a state without an event.
 fn set_sides(run: &mut Run, wanted: &BTreeMap<(Slot, ObjectKey), Value>) {
     for (slot, key) in sides(run).into_keys() {
-        run.lab.world.remove_side(slot, &key);
+        run.harness.world.remove_side(slot, &key);
     }
     for ((slot, _), object) in wanted {
-        run.lab.world.put_side(*slot, object.clone());
+        run.harness.world.put_side(*slot, object.clone());
     }
 }
 
@@ -410,8 +410,8 @@ fn a_crash_at_any_write_of_another_name_forgets_no_secret() {
         let mut state = before.clone();
         steps[..crash].iter().for_each(|step| drop(state.insert(step.clone(), after[step].clone())));
         set_sides(&mut run, &state);
-        // While the controller is down the claim asks for another name; its status may be any that was written.
-        run.lab.world.edit(CLAIM, &claim_key("c"), |claim| {
+        // While the controller is down, the claim requests another name; its status may be any that was written.
+        run.harness.world.edit(CLAIM, &claim_key("c"), |claim| {
             claim.body["spec"]["connection"]["secretName"] = json!("other");
             if !keeps_status {
                 claim.body["status"]["binding"] = Value::Null;
@@ -438,13 +438,13 @@ fn a_crash_at_any_write_of_a_withdrawal_leaves_nothing() {
         let mut state = sides(&run);
         places[..gone].iter().for_each(|(slot, name)| drop(state.remove(&(*slot, claim_key(name)))));
         set_sides(&mut run, &state);
-        run.lab.world.edit(CLAIM, &claim_key("c"), |claim| {
+        run.harness.world.edit(CLAIM, &claim_key("c"), |claim| {
             claim.body["spec"]["connection"] = Value::Null;
             if !keeps_status {
                 claim.body["status"]["binding"] = Value::Null;
             }
         });
-        run.lab.world.delete(CLAIM, &claim_key("c"));
+        run.harness.world.delete(CLAIM, &claim_key("c"));
         let run = run.restart();
         assert_eq!(published(&run), Vec::<String>::new(), "crash after {gone}, status {keeps_status}");
         assert_eq!(run.find(CLAIM, "c"), None);
@@ -454,10 +454,10 @@ fn a_crash_at_any_write_of_a_withdrawal_leaves_nothing() {
 #[test]
 fn the_record_is_taken_back_after_the_last_secret() {
     let run = bound_with(stands(), Some(admin()));
-    let mut driver = Driver::start(run.lab.world);
+    let mut driver = Driver::start(run.harness.world);
     driver.run();
     let deleted = driver.world.delete(CLAIM, &claim_key("c")).expect("it is there");
-    driver.tell(deleted);
+    driver.deliver_event(deleted);
     let withdrawn = |driver: &Driver| -> Vec<Slot> {
         let slots = driver.sent.iter().filter_map(|action| match action {
             Action::Withdraw { slot, .. } => Some(*slot),
@@ -492,20 +492,20 @@ fn a_name_stays_on_record_until_nothing_is_there_under_it() {
 #[test]
 fn who_may_not_read_secrets_leaves_connections_as_they_are_and_lets_claims_go() {
     let run = bound_with(stands(), Some(admin()));
-    let mut driver = Driver::start(run.lab.world);
+    let mut driver = Driver::start(run.harness.world);
     let refuse = |driver: &mut Driver| {
         while let Some(at) = driver.outbox.iter().position(|a| matches!(a, Action::ReadSecret { .. })) {
             let Some(Action::ReadSecret { claim, key }) = driver.outbox.remove(at) else { continue };
-            driver.tell(Event::Publish(PublishEvent::SecretRefused { claim, key }));
+            driver.deliver_event(Event::Publish(PublishEvent::SecretRefused { claim, key }));
         }
     };
     refuse(&mut driver);
     driver.run();
-    // It has its connection: nobody says otherwise, and nothing is written.
+    // Its connection is complete, so nothing is written.
     assert!(driver.sent.iter().all(|action| action.write_id().is_none()), "{:?}", driver.sent);
     driver.world.remove_side(Slot::Secret, &claim_key("c"));
     let deleted = driver.world.delete(CLAIM, &claim_key("c")).expect("it is there");
-    driver.tell(deleted);
+    driver.deliver_event(deleted);
     refuse(&mut driver);
     driver.run();
     assert_eq!(driver.world.get(CLAIM, &claim_key("c")), None);
@@ -518,16 +518,16 @@ fn an_object_that_is_not_ours_is_never_touched() {
         let key = claim_key("c");
         let theirs =
             json!({"metadata": {"namespace": &*key.namespace, "name": &*key.name}, "data": {"a": "Yg=="}});
-        run.lab.touch_parts(|world| [world.put_side(slot, theirs)]);
+        run.harness.touch_parts(|world| [world.put_side(slot, theirs)]);
         let before = found(&run, slot).cloned();
         put(&mut run, admin());
-        run.put(crate::support::claim("c", asks(1)));
+        run.put(crate::support::claim("c", requests(1)));
         assert!(is_ready(&run).starts_with("False SecretConflict"), "{}", is_ready(&run));
         assert!(is_ready(&run).contains(slot.kind()), "{}", is_ready(&run));
-        run.lab.advance(600_000);
+        run.harness.advance(600_000);
         assert_eq!(found(&run, slot).cloned(), before);
-        run.lab.touch_parts(|world| world.remove_side(slot, &key));
-        run.lab.advance(600_000);
+        run.harness.touch_parts(|world| world.remove_side(slot, &key));
+        run.harness.advance(600_000);
         assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
         // And what is theirs stays when the claim goes.
         run.delete(CLAIM, "c");
@@ -542,14 +542,14 @@ fn it_goes_with_the_claim_before_the_resource_is_released() {
     run.delete(CLAIM, "c");
     assert_eq!(published(&run), Vec::<String>::new());
     assert_eq!(run.find(CLAIM, "c"), None);
-    assert!(run.lab.world.side(Slot::Secret, &ObjectKey::new("conductor-system", "admin")).is_some());
+    assert!(run.harness.world.side(Slot::Secret, &ObjectKey::new("conductor-system", "admin")).is_some());
 }
 
 #[test]
 fn a_secret_of_another_type_or_owner_is_not_published() {
     let named = |more: Value| bound_with(stands(), Some(over(admin(), more)));
     let foreign = json!({"metadata": {"labels": {"conductor.io/publishable": "no"}}});
-    for (more, told) in [
+    for (more, reported) in [
         (json!({"type": "kubernetes.io/service-account-token"}), "which is never published"),
         (json!({"type": "kubernetes.io/tls"}), "which is never published"),
         (json!({"type": "kubernetes.io/dockerconfigjson"}), "which is never published"),
@@ -566,7 +566,7 @@ fn a_secret_of_another_type_or_owner_is_not_published() {
     ] {
         let run = named(more);
         let ready = is_ready(&run);
-        assert!(ready.starts_with("False SecretNotAllowed") && ready.contains(told), "{ready}");
+        assert!(ready.starts_with("False SecretNotAllowed") && ready.contains(reported), "{ready}");
         assert_eq!(published(&run), Vec::<String>::new());
     }
 }
@@ -583,13 +583,13 @@ fn a_secret_that_the_implementation_owns_needs_no_label() {
             "username": "${secret.username}", "password": "${secret.password}",
         },
     });
-    let mut run = world().class("k", class).claim("c", asks(5).with(json!({"class": "k"}))).settle();
-    let part = run.lab.world.parts().next().expect("it is made").clone();
+    let mut run = world().class("k", class).claim("c", requests(5).with(json!({"class": "k"}))).settle();
+    let part = run.harness.world.parts().next().expect("it is made").clone();
     let key = part.key();
-    run.lab.touch_parts(|world| world.set_part_status(&key, ready()));
+    run.harness.touch_parts(|world| world.set_part_status(&key, ready()));
     assert!(is_ready(&run).contains("host (objects.main.status.host)"), "{}", is_ready(&run));
     let status = ready().with(json!({"host": "db-1.example.com", "port": 6432}));
-    run.lab.touch_parts(|world| world.set_part_status(&key, status));
+    run.harness.touch_parts(|world| world.set_part_status(&key, status));
     assert!(is_ready(&run).contains("-app is not there yet"), "{}", is_ready(&run));
     let owner = json!({"metadata": {"labels": null, "ownerReferences": [
         {"apiVersion": "example.com/v1", "kind": "Instance", "name": &*key.name, "uid": part.metadata.uid},
@@ -598,14 +598,14 @@ fn a_secret_that_the_implementation_owns_needs_no_label() {
     assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
     let content = content(&run);
     assert_eq!((content["host"].as_str(), content["database"].as_str()), ("db-1.example.com", "c"));
-    run.lab.touch_parts(|world| {
+    run.harness.touch_parts(|world| {
         world.set_part_status(&key, ready().with(json!({"host": "moved.example.com", "port": 1})))
     });
     assert_eq!(found(&run, Slot::Service).expect("there")["spec"]["externalName"], "moved.example.com");
 }
 
 #[test]
-fn a_password_in_clear_is_refused_and_told_without_repeating_it() {
+fn a_plain_text_password_is_refused_and_not_repeated() {
     let run = bound_with(over(stands(), json!({"connection": {"password": PASSWORD}})), Some(admin()));
     assert!(is_ready(&run).contains("connection.password") && is_ready(&run).contains("stands in clear"));
     assert!(!is_ready(&run).contains(PASSWORD));
@@ -616,20 +616,20 @@ fn no_password_is_anywhere_but_in_the_secrets() {
     let run = bound_with(stands(), Some(admin()));
     let encoded = json!(k8s_openapi::ByteString(PASSWORD.as_bytes().to_vec()));
     let hidden = [PASSWORD, "p%2Fss%20w%3Ard%407", encoded.as_str().unwrap_or_default()];
-    let mut seen: Vec<String> = run.lab.world.objects().map(|o| o.to_json().to_string()).collect();
-    let open = run.lab.world.sides().filter(|((slot, _), _)| *slot != Slot::Secret);
+    let mut seen: Vec<String> = run.harness.world.objects().map(|o| o.to_json().to_string()).collect();
+    let open = run.harness.world.sides().filter(|((slot, _), _)| *slot != Slot::Secret);
     seen.extend(open.map(|(_, object)| object.to_string()));
-    seen.extend(run.lab.notes().iter().map(|note| format!("{note:?}")));
-    seen.push(format!("{:?}", run.lab.engine));
+    seen.extend(run.harness.notes().iter().map(|note| format!("{note:?}")));
+    seen.push(format!("{:?}", run.harness.engine));
     for text in seen {
         assert!(!hidden.iter().any(|secret| text.contains(secret)), "{text}");
     }
 }
 
 #[test]
-fn the_record_of_a_claim_stands_back_unless_its_connection_waits_for_it() {
+fn a_claims_record_has_low_priority_unless_its_connection_waits() {
     let recorded = |spec: Value, source: Option<Value>| {
-        let mut world = world().resource("r", spec).claim("c", asks(1)).into_world();
+        let mut world = world().resource("r", spec).claim("c", requests(1)).into_world();
         source.into_iter().for_each(|secret| drop(world.put_side(Slot::Secret, secret)));
         let mut driver = Driver::start(world);
         driver.run();
@@ -639,7 +639,7 @@ fn the_record_of_a_claim_stands_back_unless_its_connection_waits_for_it() {
         });
         record.expect("what it got is recorded")
     };
-    assert!(recorded(db(5), None), "nobody waits for it");
+    assert!(recorded(db(5), None), "no claim waits for it");
     assert!(
         !recorded(stands(), Some(admin())),
         "a connection is published only for a claim that is protected"
@@ -651,12 +651,13 @@ fn a_controller_that_starts_anew_says_nothing_of_objects_that_it_has_not_seen_ye
     let template =
         json!({"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "spec": {"instances": 1}});
     let class = json!({"reclaimPolicy": "Delete", "template": template});
-    let mut run = world().class("made", class).claim("c", asks(1).with(json!({"class": "made"}))).settle();
-    run.lab.touch_parts(|world| [world.install(&PartKind::new("postgresql.cnpg.io/v1", "Cluster"))]);
+    let mut run =
+        world().class("made", class).claim("c", requests(1).with(json!({"class": "made"}))).settle();
+    run.harness.touch_parts(|world| [world.install(&PartKind::new("postgresql.cnpg.io/v1", "Cluster"))]);
     let made = run.resources().remove(0);
     run.part_says(&made, json!({"conditions": [{"type": "Ready", "status": "True"}]}));
     assert!(is_ready(&run).contains("not known yet: host"), "{}", is_ready(&run));
     let run = run.restart();
     assert!(is_ready(&run).contains("not known yet: host"), "{}", is_ready(&run));
-    assert_eq!(run.lab.writes(), 0);
+    assert_eq!(run.harness.writes(), 0);
 }

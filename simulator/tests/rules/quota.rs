@@ -1,7 +1,7 @@
-//! Quotas and limits: counted with the decision, told with the numbers, blocking nobody else.
+//! Quotas and limits: counted with the decision, reported with the numbers, blocking no other claim.
 
 use crate::support::{
-    CLAIM, Driver, RESOURCE, Run, Scene, With, asks, check, claim, db, makes, quota, resource, world,
+    CLAIM, Driver, RESOURCE, Run, Scene, With, check, claim, db, makes, quota, requests, resource, world,
 };
 use conductor::event::Event;
 use conductor::model::{Kind, ObjectKey, Revision};
@@ -15,12 +15,12 @@ fn plenty(mut scene: Scene) -> Scene {
 }
 
 #[test]
-fn a_claim_over_quota_waits_with_the_numbers_and_blocks_nobody() {
+fn a_claim_over_quota_waits_with_the_numbers_and_blocks_none() {
     let run = plenty(world())
         .quota("blue/dbs", json!([{"claims": 1}]))
-        .claim("blue/a", asks(1))
-        .claim("blue/b", asks(1))
-        .claim("green/c", asks(1))
+        .claim("blue/a", requests(1))
+        .claim("blue/b", requests(1))
+        .claim("green/c", requests(1))
         .settle();
     assert_eq!(run.outcomes(), ["blue/a -> r-0", "blue/b: QuotaExceeded", "green/c -> r-1"]);
     assert_eq!(run.message("blue/b"), "over quota blue/dbs: claims 1 of 1 used, 1 more asked");
@@ -30,8 +30,8 @@ fn a_claim_over_quota_waits_with_the_numbers_and_blocks_nobody() {
 fn a_claim_over_quota_does_not_block_a_smaller_one_behind_it() {
     let run = plenty(world())
         .quota("q", json!([{"requests": {"storage": "5Gi"}}]))
-        .claim("a", asks(6).with(json!({"priority": 100})))
-        .claim("b", asks(5))
+        .claim("a", requests(6).with(json!({"priority": 100})))
+        .claim("b", requests(5))
         .settle();
     assert_eq!(run.outcomes(), ["a: QuotaExceeded", "b -> r-0"]);
     assert_eq!(run.message("a"), "over quota app/q: storage 0 of 5Gi used, 6Gi more asked");
@@ -41,9 +41,9 @@ fn a_claim_over_quota_does_not_block_a_smaller_one_behind_it() {
 fn quota_that_is_freed_wakes_the_next_claim() {
     let mut run = plenty(world())
         .quota("q", json!([{"claims": 1}]))
-        .claim("a", asks(1))
-        .claim("b", asks(1))
-        .claim("c", asks(2))
+        .claim("a", requests(1))
+        .claim("b", requests(1))
+        .claim("c", requests(2))
         .settle();
     run.delete(CLAIM, "a");
     assert_eq!((run.outcome("b").as_str(), run.outcome("c").as_str()), ("-> r-1", "QuotaExceeded"));
@@ -55,7 +55,7 @@ fn quota_that_is_freed_wakes_the_next_claim() {
 fn quota_that_is_raised_serves_as_many_as_it_allows() {
     let mut scene = plenty(world()).quota("q", json!([{"claims": 0}]));
     for at in 0..5 {
-        scene = scene.claim(&format!("c-{at}"), asks(1));
+        scene = scene.claim(&format!("c-{at}"), requests(1));
     }
     let mut run = scene.settle();
     run.put(quota("q", json!([{"claims": 3}])));
@@ -76,10 +76,10 @@ fn a_limit_counts_only_its_class_and_its_engine() {
             .resource("plain", db(5))
             .resource("more", db(5))
             .resource("mysql", json!({"engine": "mysql", "capacity": {"storage": "5Gi"}}))
-            .claim("a", asks(1).with(json!({"engine": "mysql", "class": "gold"})))
-            .claim("b", asks(1))
-            .claim("c", asks(1).with(json!({"engine": "postgresql"})))
-            .claim("d", asks(1).with(json!({"engine": "mysql"}))),
+            .claim("a", requests(1).with(json!({"engine": "mysql", "class": "gold"})))
+            .claim("b", requests(1))
+            .claim("c", requests(1).with(json!({"engine": "postgresql"})))
+            .claim("d", requests(1).with(json!({"engine": "mysql"}))),
         &["a: QuotaExceeded", "b -> more", "c: QuotaExceeded", "d -> mysql"],
     );
 }
@@ -92,14 +92,14 @@ fn a_claim_falls_back_to_a_class_that_its_quota_allows() {
             .quota("q", json!([{"class": "gold", "claims": 0}]))
             .resource("g", of("gold"))
             .resource("s", of("silver"))
-            .claim("c", asks(1).with(json!({"classes": ["gold", "silver"]}))),
+            .claim("c", requests(1).with(json!({"classes": ["gold", "silver"]}))),
         &["c -> s"],
     );
 }
 
 #[test]
 fn quota_counts_assumed_and_provisioning_claims_too() {
-    let fast = || asks(1).with(json!({"class": "fast"}));
+    let fast = || requests(1).with(json!({"class": "fast"}));
     let run = world()
         .class("fast", makes("Delete"))
         .quota("q", json!([{"claims": 2}]))
@@ -108,10 +108,11 @@ fn quota_counts_assumed_and_provisioning_claims_too() {
         .claim("c", fast())
         .settle();
     assert_eq!(run.outcomes(), ["a: Provisioning", "b: Provisioning", "c: QuotaExceeded"]);
-    let scene = plenty(world()).quota("q", json!([{"claims": 1}])).claim("a", asks(1)).claim("b", asks(1));
+    let scene =
+        plenty(world()).quota("q", json!([{"claims": 1}])).claim("a", requests(1)).claim("b", requests(1));
     let mut driver = Driver::start(scene.into_world());
     driver.run_holding_writes();
-    driver.put(claim("c", asks(1)));
+    driver.put(claim("c", requests(1)));
     driver.run_holding_writes();
     let assumed = ["a", "b", "c"]
         .iter()
@@ -124,29 +125,29 @@ fn quota_counts_assumed_and_provisioning_claims_too() {
 fn quota_counts_what_was_bound_before_the_controller_started() {
     let mut run = plenty(world())
         .quota("q", json!([{"claims": 2}]))
-        .claim("a", asks(1))
-        .claim("b", asks(1))
+        .claim("a", requests(1))
+        .claim("b", requests(1))
         .settle()
         .restart();
-    run.put(claim("c", asks(1)));
+    run.put(claim("c", requests(1)));
     assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
 }
 
 #[test]
 fn what_is_bound_stays_bound_when_a_quota_shrinks() {
-    let mut run = plenty(world()).claim("a", asks(1)).claim("b", asks(1)).settle();
+    let mut run = plenty(world()).claim("a", requests(1)).claim("b", requests(1)).settle();
     run.put(quota("q", json!([{"claims": 1}])));
-    run.put(claim("c", asks(1)));
+    run.put(claim("c", requests(1)));
     assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
     assert_eq!(run.message("c"), "over quota app/q: claims 2 of 1 used, 1 more asked");
 }
 
 #[test]
-fn a_quotas_status_tells_its_use() {
+fn a_quotas_status_shows_its_usage() {
     let run = plenty(world())
         .quota("q", json!([{"claims": 5, "requests": {"storage": "20Gi"}}]))
-        .claim("a", asks(3))
-        .claim("b", asks(4))
+        .claim("a", requests(3))
+        .claim("b", requests(4))
         .settle();
     assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "7Gi"}}]));
 }
@@ -161,22 +162,22 @@ fn storage(gib: u32) -> Value {
 }
 
 /// A claim that says nothing of its size.
-fn asks_no_size() -> Value {
+fn requests_no_size() -> Value {
     json!({"engine": "postgresql"})
 }
 
 #[test]
 fn a_claim_that_requests_nothing_counts_what_it_holds() {
     let mut run =
-        world().quota("q", storage(10)).resource("large", db(2000)).claim("a", asks_no_size()).settle();
+        world().quota("q", storage(10)).resource("large", db(2000)).claim("a", requests_no_size()).settle();
     assert_eq!(run.outcomes(), ["a: QuotaExceeded"]);
     let message = "1/1 resources fit; over quota app/q: storage 0 of 10Gi used, resource large has 2000Gi";
     assert_eq!(run.message("a"), message);
     for name in ["r-1", "r-2"] {
         run.put(resource(name, db(5)));
     }
-    run.put(claim("b", asks_no_size()));
-    run.put(claim("c", asks_no_size()));
+    run.put(claim("b", requests_no_size()));
+    run.put(claim("c", requests_no_size()));
     assert_eq!(run.outcomes(), ["a -> r-1", "b -> r-2", "c: QuotaExceeded"]);
     assert_eq!(used(&run), json!([{"claims": 2, "requests": {"storage": "10Gi"}}]));
     // The same once a controller starts anew.
@@ -193,10 +194,10 @@ fn a_claim_gets_the_best_fit_that_its_quota_allows() {
         .quota("q", json!([{"requests": {"connections": 50}}]))
         .resource("tight", of(5, 500))
         .resource("wide", of(9, 40))
-        .claim("c", asks(1))
+        .claim("c", requests(1))
         .settle();
     assert_eq!(run.outcomes(), ["c -> wide"]);
-    run.put(claim("d", asks(1)));
+    run.put(claim("d", requests(1)));
     let message =
         "1/2 resources fit: 1 reserved; over quota app/q: connections 40 of 50 used, resource tight has 500";
     assert_eq!((run.outcome("d").as_str(), run.message("d").as_str()), ("QuotaExceeded", message));
@@ -211,8 +212,8 @@ fn beside_others_a_claim_counts_what_it_requests_and_must_request_it() {
     let mut run = world()
         .quota("q", storage(10))
         .resource("shared", db(2000).with(json!({"sharing": {"maxClaims": 5}})))
-        .claim("a", asks(4))
-        .claim("b", asks_no_size())
+        .claim("a", requests(4))
+        .claim("b", requests_no_size())
         .settle();
     assert_eq!(run.outcomes(), ["a -> shared", "b: QuotaExceeded"]);
     assert_eq!(
@@ -230,7 +231,7 @@ fn an_exclusive_claim_counts_all_of_a_shared_resource() {
     let run = world()
         .quota("q", storage(10))
         .resource("shared", db(2000).with(json!({"sharing": {"maxClaims": 5}})))
-        .claim("c", asks_no_size().with(json!({"exclusive": true})))
+        .claim("c", requests_no_size().with(json!({"exclusive": true})))
         .settle();
     assert_eq!(run.outcomes(), ["c: QuotaExceeded"]);
     assert!(run.message("c").ends_with("resource shared has 2000Gi"), "{}", run.message("c"));
@@ -296,7 +297,7 @@ fn a_size_that_parameters_may_decide_is_refused_under_a_quota() {
         class["template"]["spec"] = json!({"size": size, "zone": "${parameters.zone}"});
         class
     };
-    let asked = asks(5).with(json!({"parameters": {"size": "8Ti", "zone": "a"}}));
+    let requested = requests(5).with(json!({"parameters": {"size": "8Ti", "zone": "a"}}));
     let none = json!({"engine": "postgresql", "parameters": {"size": "8Ti", "zone": "a"}});
     let of = |class: &str, spec: &Value| spec.clone().with(json!({"class": class}));
     let limited = |limits: Value| {
@@ -309,14 +310,14 @@ fn a_size_that_parameters_may_decide_is_refused_under_a_quota() {
             )
             .class("taken", class("${resource.spec.capacity.storage}"));
         ["free", "either", "taken"].iter().fold(scene, |scene, class| {
-            scene.claim(class, of(class, &asked)).claim(&format!("{class}-none"), of(class, &none))
+            scene.claim(class, of(class, &requested)).claim(&format!("{class}-none"), of(class, &none))
         })
     };
     let run = limited(json!([{"requests": {"storage": "1Ti"}}])).settle();
     for claim in ["free", "free-none", "either", "either-none"] {
         assert_eq!(run.outcome(claim), "QuotaExceeded", "{claim}");
-        let told = "parameters may decide how much class";
-        assert!(run.message(claim).contains(told), "{claim}: {}", run.message(claim));
+        let reported = "parameters may decide how much class";
+        assert!(run.message(claim).contains(reported), "{claim}: {}", run.message(claim));
     }
     for claim in ["taken", "taken-none"] {
         assert!(run.outcome(claim).contains("Provisioning"), "{claim}: {}", run.outcome(claim));
@@ -330,9 +331,9 @@ fn a_size_that_parameters_may_decide_is_refused_under_a_quota() {
 fn a_resource_that_shrinks_under_its_claim_frees_quota() {
     let mut run = plenty(world())
         .quota("q", storage(20))
-        .claim("a", asks_no_size())
-        .claim("b", asks_no_size())
-        .claim("c", asks_no_size())
+        .claim("a", requests_no_size())
+        .claim("b", requests_no_size())
+        .claim("c", requests_no_size())
         .settle();
     assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
     run.edit_spec(RESOURCE, "r-2", json!({"capacity": {"storage": "5Gi"}}));
@@ -346,9 +347,9 @@ fn claims_placed_together_stay_within_their_quota() {
     let run = plenty(world())
         .profile(json!({"batch": "optimal"}))
         .quota("q", storage(25))
-        .claim("a", asks_no_size())
-        .claim("b", asks_no_size())
-        .claim("c", asks_no_size())
+        .claim("a", requests_no_size())
+        .claim("b", requests_no_size())
+        .claim("c", requests_no_size())
         .settle();
     assert_eq!(run.outcomes(), ["a -> r-0", "b -> r-1", "c: QuotaExceeded"]);
 }
@@ -369,7 +370,7 @@ fn a_bound_claim_with_an_unreadable_version_counts_for_its_own_engine() {
 
 #[test]
 fn a_quotas_line_for_people_follows_its_limits() {
-    let mut run = plenty(world()).quota("q", json!([{"claims": 9}])).claim("a", asks(1)).settle();
+    let mut run = plenty(world()).quota("q", json!([{"claims": 9}])).claim("a", requests(1)).settle();
     assert_eq!(run.body(Kind::Quota, "q")["status"]["summary"], "claims 1/9");
     run.edit_spec(Kind::Quota, "q", json!({"limits": [{"claims": 1}]}));
     assert_eq!(run.body(Kind::Quota, "q")["status"]["summary"], "claims 1/1");
@@ -382,8 +383,8 @@ fn a_named_claim_and_a_reserved_one_are_under_quota_too() {
             .quota("q", json!([{"claims": 0}]))
             .resource("kept", db(5).with(crate::support::kept_for("a")))
             .resource("r", db(5))
-            .claim("a", asks(1))
-            .claim("b", asks(1).with(json!({"resourceName": "r"}))),
+            .claim("a", requests(1))
+            .claim("b", requests(1).with(json!({"resourceName": "r"}))),
         &["a: QuotaExceeded", "b: QuotaExceeded"],
     );
 }
@@ -396,9 +397,9 @@ fn a_cluster_quota_counts_namespaces_by_their_labels_together() {
         .namespace("blue-2", team("blue"))
         .namespace("green", team("green"))
         .cluster_quota("blue", json!({"matchLabels": {"team": "blue"}}), json!([{"claims": 1}]))
-        .claim("blue-1/a", asks(1))
-        .claim("blue-2/b", asks(1))
-        .claim("green/c", asks(1))
+        .claim("blue-1/a", requests(1))
+        .claim("blue-2/b", requests(1))
+        .claim("green/c", requests(1))
         .settle();
     assert_eq!(run.outcomes(), ["blue-1/a -> r-0", "blue-2/b: QuotaExceeded", "green/c -> r-1"]);
     assert_eq!(run.message("blue-2/b"), "over cluster quota blue: claims 1 of 1 used, 1 more asked");
@@ -413,21 +414,21 @@ fn a_cluster_quota_counts_namespaces_by_their_labels_together() {
 fn a_claim_freed_in_one_namespace_wakes_one_of_another_under_the_same_cluster_quota() {
     let mut run = plenty(world())
         .cluster_quota("all", json!({}), json!([{"claims": 1}]))
-        .claim("a/x", asks(1))
-        .claim("b/x", asks(1))
+        .claim("a/x", requests(1))
+        .claim("b/x", requests(1))
         .settle();
     run.delete(CLAIM, "a/x");
     assert_eq!((run.outcome("b/x").as_str(), run.bound_after_flush()), ("-> r-1", 0));
 }
 
 #[test]
-fn a_claim_outside_the_limits_is_told_the_bounds_and_passes_once_they_move() {
+fn a_claim_outside_the_limits_reports_them_until_they_move() {
     let limits = |max: &str| json!({"min": {"storage": "2Gi"}, "max": {"storage": max}});
     let mut run = plenty(world())
         .limits("l", limits("4Gi"))
-        .claim("a", asks(1))
-        .claim("b", asks(5))
-        .claim("c", asks(3))
+        .claim("a", requests(1))
+        .claim("b", requests(5))
+        .claim("c", requests(3))
         .settle();
     assert_eq!(run.outcomes(), ["a: LimitsExceeded", "b: LimitsExceeded", "c -> r-0"]);
     assert!(run.message("b").contains("storage 5Gi is above the most allowed, 4Gi"), "{}", run.message("b"));
@@ -438,7 +439,7 @@ fn a_claim_outside_the_limits_is_told_the_bounds_and_passes_once_they_move() {
 }
 
 #[test]
-fn a_claim_that_asks_nothing_asks_the_default_of_its_namespace() {
+fn a_claim_without_requests_gets_its_namespaces_default() {
     let run = world()
         .limits("l", json!({"default": {"storage": "3Gi"}}))
         .resource("small", db(1))
@@ -453,7 +454,7 @@ fn a_claim_that_asks_nothing_asks_the_default_of_its_namespace() {
 }
 
 #[test]
-fn a_default_that_appears_is_asked_of_claims_that_wait() {
+fn a_new_default_applies_to_waiting_claims() {
     let mut run = world().limits("l", json!({"default": {"storage": "9Gi"}})).claim("c", json!({})).settle();
     run.put(resource("r", db(5)));
     assert_eq!(run.outcome("c"), "NoMatch");
@@ -466,7 +467,7 @@ fn a_namespace_that_a_new_list_lacks_leaves_its_cluster_quota() {
     let world = plenty(world())
         .namespace("blue", json!({"team": "blue"}))
         .cluster_quota("blue", json!({"matchLabels": {"team": "blue"}}), json!([{"claims": 1}]))
-        .claim("blue/a", asks(1))
+        .claim("blue/a", requests(1))
         .into_world();
     let mut driver = Driver::start(world);
     driver.run();
@@ -477,7 +478,7 @@ fn a_namespace_that_a_new_list_lacks_leaves_its_cluster_quota() {
     assert_eq!(used(&driver), 1);
     // The watch was lost when the namespace went: the list after it is all that says so.
     let (kind, objects, revision) = (Kind::Namespace, Vec::new(), Revision(1_000_000));
-    driver.tell(Event::Listed { kind, objects, revision });
+    driver.deliver_event(Event::Listed { kind, objects, revision });
     driver.run();
     assert_eq!(used(&driver), 0);
 }

@@ -1,6 +1,6 @@
 //! Resources with several claims: slots, summed capacity, exclusiveness, who may share.
 
-use crate::support::{CLAIM, Driver, RESOURCE, With, asks, check, claim_key, db, system_key, world};
+use crate::support::{CLAIM, Driver, RESOURCE, With, check, claim_key, db, requests, system_key, world};
 use serde_json::{Value, json};
 
 fn shared(gib: u32, slots: u32) -> Value {
@@ -9,16 +9,19 @@ fn shared(gib: u32, slots: u32) -> Value {
 
 #[test]
 fn a_resource_takes_one_claim_unless_it_says_otherwise() {
-    check(world().resource("r", db(50)).claim("a", asks(1)).claim("b", asks(1)), &["a -> r", "b: NoMatch"]);
+    check(
+        world().resource("r", db(50)).claim("a", requests(1)).claim("b", requests(1)),
+        &["a -> r", "b: NoMatch"],
+    );
 }
 
 #[test]
 fn a_shared_resource_takes_claims_while_it_has_slots() {
     let run = world()
         .resource("r", shared(50, 2))
-        .claim("a", asks(1))
-        .claim("b", asks(1))
-        .claim("c", asks(1))
+        .claim("a", requests(1))
+        .claim("b", requests(1))
+        .claim("c", requests(1))
         .settle();
     assert_eq!(run.outcomes(), ["a -> r", "b -> r", "c: NoMatch"]);
     assert_eq!(run.message("c"), "0/1 resources fit: 1 sharing");
@@ -42,12 +45,12 @@ fn a_shared_resource_takes_claims_while_every_capacity_allows() {
 }
 
 #[test]
-fn a_claim_gives_back_what_it_took() {
+fn a_claim_releases_its_capacity() {
     let mut run = world()
         .resource("r", shared(10, 9))
-        .claim("a", asks(6))
-        .claim("b", asks(3))
-        .claim("c", asks(6))
+        .claim("a", requests(6))
+        .claim("b", requests(3))
+        .claim("c", requests(6))
         .settle();
     assert_eq!(run.outcomes(), ["a -> r", "b -> r", "c: NoMatch"]);
     run.delete(CLAIM, "a");
@@ -57,8 +60,10 @@ fn a_claim_gives_back_what_it_took() {
 #[test]
 fn what_only_the_one_who_left_took_of_is_no_longer_allocated() {
     let capacity = json!({"capacity": {"storage": "10Gi", "connections": 100}});
-    let connected = asks(1).with(json!({"resources": {"requests": {"storage": "1Gi", "connections": 7}}}));
-    let scene = world().resource("r", shared(10, 9).with(capacity)).claim("a", asks(2)).claim("b", connected);
+    let connected =
+        requests(1).with(json!({"resources": {"requests": {"storage": "1Gi", "connections": 7}}}));
+    let scene =
+        world().resource("r", shared(10, 9).with(capacity)).claim("a", requests(2)).claim("b", connected);
     let mut driver = Driver::start(scene.into_world());
     driver.run();
     let allocated = |driver: &Driver| {
@@ -66,7 +71,7 @@ fn what_only_the_one_who_left_took_of_is_no_longer_allocated() {
     };
     assert_eq!(allocated(&driver), json!({"storage": "3Gi", "connections": "7"}));
     let gone = driver.world.delete(CLAIM, &claim_key("b"));
-    gone.into_iter().for_each(|event| driver.tell(event));
+    gone.into_iter().for_each(|event| driver.deliver_event(event));
     driver.run();
     assert_eq!(allocated(&driver), json!({"storage": "2Gi"}));
 }
@@ -75,7 +80,7 @@ fn what_only_the_one_who_left_took_of_is_no_longer_allocated() {
 fn an_allocation_that_cannot_be_read_is_written_anew() {
     let scene =
         world().resource("r", shared(10, 9)).status(json!({"allocated": {"storage": "much", "more": -1}}));
-    let run = scene.claim("a", asks(2)).settle();
+    let run = scene.claim("a", requests(2)).settle();
     let allocated = &run.body(RESOURCE, "r")["status"]["allocated"];
     assert_eq!(allocated, &json!({"storage": "2Gi"}));
 }
@@ -85,46 +90,50 @@ fn an_exclusive_claim_refuses_a_resource_that_has_others() {
     check(
         world()
             .resource("r", shared(50, 3))
-            .claim("a", asks(1))
-            .claim("b", asks(1).with(json!({"exclusive": true}))),
+            .claim("a", requests(1))
+            .claim("b", requests(1).with(json!({"exclusive": true}))),
         &["a -> r", "b: NoMatch"],
     );
     check(
-        world().resource("r", shared(50, 3)).claim("b", asks(1).with(json!({"exclusive": true}))),
+        world().resource("r", shared(50, 3)).claim("b", requests(1).with(json!({"exclusive": true}))),
         &["b -> r"],
     );
 }
 
 #[test]
-fn nobody_joins_an_exclusive_claim_until_it_says_otherwise() {
-    let alone = asks(1).with(json!({"exclusive": true}));
-    let named = asks(1).with(json!({"resourceName": "r"}));
+fn no_claim_joins_an_exclusive_one_until_it_allows_it() {
+    let alone = requests(1).with(json!({"exclusive": true}));
+    let named = requests(1).with(json!({"resourceName": "r"}));
     let mut run = world()
         .resource("r", shared(50, 3))
         .claim("alone", alone)
         .created(1)
-        .claim("b", asks(1))
+        .claim("b", requests(1))
         .created(2)
         .claim("n", named)
         .created(3)
         .settle();
     assert_eq!(run.outcomes(), ["alone -> r", "b: NoMatch", "n: ResourceTaken"]);
     let mut run = {
-        run.put(crate::support::claim("late", asks(1)));
+        run.put(crate::support::claim("late", requests(1)));
         run.restart()
     };
     assert_eq!(run.outcomes(), ["alone -> r", "b: NoMatch", "late: NoMatch", "n: ResourceTaken"]);
     run.edit_spec(CLAIM, "alone", json!({"exclusive": false}));
-    // Whoever has waited longest: a restart tries everybody at one moment.
+    // The claim that waits longest goes first: a restart tries all at one moment.
     assert_eq!(run.resource("r"), "Bound by alone, b, n");
     assert_eq!((run.outcome("late").as_str(), run.bound_after_flush()), ("NoMatch", 0));
 }
 
 #[test]
 fn who_is_kept_out_by_an_exclusive_claim_gets_the_next_that_fits() {
-    let alone = asks(1).with(json!({"exclusive": true}));
-    let mut run =
-        world().resource("r", shared(50, 3)).claim("alone", alone).created(1).claim("b", asks(1)).settle();
+    let alone = requests(1).with(json!({"exclusive": true}));
+    let mut run = world()
+        .resource("r", shared(50, 3))
+        .claim("alone", alone)
+        .created(1)
+        .claim("b", requests(1))
+        .settle();
     assert_eq!(run.outcomes(), ["alone -> r", "b: NoMatch"]);
     run.put(crate::support::resource("s", shared(1, 2)));
     assert_eq!(run.outcome("b"), "-> s");
@@ -135,8 +144,8 @@ fn an_exclusive_claim_that_names_its_resource_refuses_company_too() {
     check(
         world()
             .resource("r", shared(50, 3))
-            .claim("a", asks(1))
-            .claim("b", asks(1).with(json!({"exclusive": true, "resourceName": "r"}))),
+            .claim("a", requests(1))
+            .claim("b", requests(1).with(json!({"exclusive": true, "resourceName": "r"}))),
         &["a -> r", "b: ResourceTaken"],
     );
 }
@@ -148,10 +157,10 @@ fn a_resource_is_open_to_the_namespaces_that_it_lists() {
     check(
         world()
             .resource("r", open)
-            .claim("blue/c", asks(1))
-            .claim("green/c", asks(1))
-            .claim("red/c", asks(1))
-            .claim("red/d", asks(1).with(json!({"resourceName": "r"}))),
+            .claim("blue/c", requests(1))
+            .claim("green/c", requests(1))
+            .claim("red/c", requests(1))
+            .claim("red/d", requests(1).with(json!({"resourceName": "r"}))),
         &["blue/c -> r", "green/c -> r", "red/c: NoMatch", "red/d: ResourceTaken"],
     );
 }
@@ -159,7 +168,7 @@ fn a_resource_is_open_to_the_namespaces_that_it_lists() {
 #[test]
 fn reclaim_happens_when_the_last_claim_is_gone() {
     let spec = shared(10, 2).with(json!({"reclaimPolicy": "Delete"}));
-    let mut run = world().resource("r", spec).claim("a", asks(1)).claim("b", asks(1)).settle();
+    let mut run = world().resource("r", spec).claim("a", requests(1)).claim("b", requests(1)).settle();
     run.delete(CLAIM, "a");
     assert_eq!(run.resource("r"), "Bound by b");
     run.delete(CLAIM, "b");
@@ -172,9 +181,9 @@ fn what_is_left_of_a_shared_resource_counts_for_best_fit() {
         world()
             .resource("big", shared(20, 2))
             .resource("small", shared(8, 2))
-            .claim("a", asks(15))
+            .claim("a", requests(15))
             .created(1)
-            .claim("b", asks(3))
+            .claim("b", requests(3))
             .created(2),
         &["a -> big", "b -> big"],
     );
@@ -183,8 +192,8 @@ fn what_is_left_of_a_shared_resource_counts_for_best_fit() {
 #[test]
 fn a_slot_that_is_kept_for_a_claim_is_not_given_to_another() {
     let kept = shared(50, 2).with(crate::support::kept_for("late"));
-    let mut run = world().resource("r", kept).claim("a", asks(1)).claim("b", asks(1)).settle();
+    let mut run = world().resource("r", kept).claim("a", requests(1)).claim("b", requests(1)).settle();
     assert_eq!(run.outcomes(), ["a -> r", "b: NoMatch"]);
-    run.put(crate::support::claim("late", asks(1)));
+    run.put(crate::support::claim("late", requests(1)));
     assert_eq!(run.outcome("late"), "-> r");
 }

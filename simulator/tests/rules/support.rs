@@ -1,11 +1,11 @@
-//! A world in a few words: objects are written as the JSON of their specs, and outcomes are read back as short
+//! A concise form of worlds: objects are written as the JSON of their specs, and outcomes are read back as short
 //! lines. Also the driver that crashes engines. Nothing here knows a rule.
 
 use conductor::action::Action;
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::{Answer, Event};
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind, Time, TypeId, Uid};
-use conductor_simulator::lab::Lab;
+use conductor_simulator::harness::Harness;
 use conductor_simulator::world::{World, key_of};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
@@ -25,7 +25,7 @@ pub fn db(gib: u32) -> Value {
 }
 
 /// A claim for a PostgreSQL of so many GiB.
-pub fn asks(gib: u32) -> Value {
+pub fn requests(gib: u32) -> Value {
     json!({"engine": "postgresql", "resources": {"requests": {"storage": format!("{gib}Gi")}}})
 }
 
@@ -41,7 +41,7 @@ pub fn held_by(claim: &str, uid: &str) -> Value {
     json!({"claimRefs": [{"namespace": &*key.namespace, "name": &*key.name, "uid": uid}]})
 }
 
-/// A class that makes what is asked.
+/// A class that provisions whatever is requested.
 pub fn makes(policy: &str) -> Value {
     json!({"reclaimPolicy": policy, "template": {"apiVersion": "example.com/v1", "kind": "Instance"}})
 }
@@ -224,7 +224,7 @@ impl Scene {
         self
     }
 
-    /// Being deleted, and kept by somebody else's finalizer.
+    /// Being deleted, and held by another client's finalizer.
     pub fn deleting(mut self) -> Scene {
         let time = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
         let metadata = &mut self.last().metadata;
@@ -233,7 +233,7 @@ impl Scene {
         self
     }
 
-    /// The cluster before any controller has looked at it.
+    /// The cluster before any controller.
     pub fn into_world(self) -> World {
         let mut world = World::new();
         if !self.lacks_kinds {
@@ -260,34 +260,34 @@ pub fn check(scene: Scene, expected: &[&str]) {
 
 /// A settled world that can be touched.
 pub struct Run {
-    pub lab: Lab,
+    pub harness: Harness,
 }
 
 impl Run {
     /// Starts a controller on a world and lets it settle.
     pub fn on(world: World) -> Run {
-        let mut run = Run { lab: Lab::start(world, Config::default(), START) };
+        let mut run = Run { harness: Harness::start(world, Config::default(), START) };
         run.audit();
         run
     }
 
     fn audit(&mut self) {
-        self.lab.engine.audit().unwrap();
+        self.harness.engine.audit().unwrap();
     }
 
     /// Every claim and what became of it.
     pub fn outcomes(&self) -> Vec<String> {
-        outcomes(&self.lab.world)
+        outcomes(&self.harness.world)
     }
 
-    /// What every claim is told.
+    /// Every claim's message.
     pub fn messages(&self) -> Vec<String> {
         let message = |c: &Object| bound_condition(c)["message"].as_str().unwrap_or_default().to_owned();
         self.claims().map(|c| format!("{}: {}", short(&key_of(c)), message(c))).collect()
     }
 
     fn claims(&self) -> impl Iterator<Item = &Object> {
-        self.lab.world.objects().filter(|o| o.kind == CLAIM)
+        self.harness.world.objects().filter(|o| o.kind == CLAIM)
     }
 
     pub fn find(&self, kind: Kind, name: &str) -> Option<&Object> {
@@ -296,7 +296,7 @@ impl Run {
             Kind::Resource(_) | Kind::Class(_) => system_key(name),
             Kind::ClusterQuota | Kind::Profile | Kind::Namespace => ObjectKey::new("", name),
         };
-        self.lab.world.get(kind, &key)
+        self.harness.world.get(kind, &key)
     }
 
     fn require(&self, kind: Kind, name: &str) -> &Object {
@@ -326,13 +326,13 @@ impl Run {
     }
 
     pub fn put(&mut self, object: Object) {
-        self.lab.put(object);
+        self.harness.put(object);
         self.audit();
     }
 
     pub fn edit(&mut self, kind: Kind, name: &str, edit: impl FnOnce(&mut Object)) {
         let key = key_of(self.require(kind, name));
-        self.lab.edit(kind, &key, edit);
+        self.harness.edit(kind, &key, edit);
         self.audit();
     }
 
@@ -344,19 +344,19 @@ impl Run {
         });
     }
 
-    /// Asks for the deletion of an object.
+    /// Requests the deletion of an object.
     pub fn delete(&mut self, kind: Kind, name: &str) {
         let key = key_of(self.require(kind, name));
-        self.lab.delete(kind, &key);
+        self.harness.delete(kind, &key);
         self.audit();
     }
 
     /// Removes an object at once, as an administrator does who strips its finalizers.
     pub fn destroy(&mut self, kind: Kind, name: &str) {
         let key = key_of(self.require(kind, name));
-        let mut world = std::mem::take(&mut self.lab.world);
+        let mut world = std::mem::take(&mut self.harness.world);
         world.edit(kind, &key, |object| object.metadata.finalizers = None);
-        self.lab.world = world;
+        self.harness.world = world;
         self.delete(kind, name);
     }
 
@@ -367,7 +367,7 @@ impl Run {
 
     /// The only part of a resource.
     pub fn part(&self, resource: &str) -> Option<&Part> {
-        part_of(&self.lab.world, resource)
+        part_of(&self.harness.world, resource)
     }
 
     pub fn part_key(&self, resource: &str) -> PartKey {
@@ -377,12 +377,12 @@ impl Run {
     /// The part of a resource says something of itself.
     pub fn part_says(&mut self, resource: &str, status: Value) {
         let key = self.part_key(resource);
-        self.lab.touch_parts(|world| world.set_part_status(&key, status));
+        self.harness.touch_parts(|world| world.set_part_status(&key, status));
         self.audit();
     }
 
     /// A resource's Ready condition, as `Reason: message`.
-    pub fn told(&self, resource: &str) -> String {
+    pub fn reported(&self, resource: &str) -> String {
         let conditions = &self.body(RESOURCE, resource)["status"]["conditions"];
         let ready = conditions.as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
         let text = |field: &str| ready.and_then(|c| c[field].as_str()).unwrap_or_default();
@@ -391,27 +391,27 @@ impl Run {
 
     /// The names of all resources.
     pub fn resources(&self) -> Vec<String> {
-        let all = self.lab.world.objects().filter(|o| o.kind == RESOURCE);
+        let all = self.harness.world.objects().filter(|o| o.kind == RESOURCE);
         all.map(|o| o.metadata.name.clone().unwrap()).collect()
     }
 
-    /// What people were told about an object, as `Reason`.
+    /// Reasons of the events about an object.
     pub fn notes(&self, name: &str) -> Vec<&'static str> {
-        self.lab.notes().iter().filter(|n| &*n.key.name == name).map(|n| n.reason).collect()
+        self.harness.notes().iter().filter(|n| &*n.key.name == name).map(|n| n.reason).collect()
     }
 
     /// How many claims bound only because of the safety flush: each is a wake-up that was missed.
     pub fn bound_after_flush(&self) -> u64 {
-        self.lab.engine.bound_after_flush()
+        self.harness.engine.bound_after_flush()
     }
 
     pub fn decisions(&self) -> u64 {
-        self.lab.engine.stats().decisions
+        self.harness.engine.stats().decisions
     }
 
     /// A new controller on the same cluster.
     pub fn restart(self) -> Run {
-        let mut run = Run { lab: self.lab.restart(Config::default()) };
+        let mut run = Run { harness: self.harness.restart(Config::default()) };
         run.audit();
         run
     }
@@ -458,7 +458,7 @@ pub fn summary(world: &World) -> Vec<String> {
 
 fn label(part: &Part) -> &str {
     let labels = part.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get("conductor.io/resource")).map_or("nobody", String::as_str)
+    labels.and_then(|labels| labels.get("conductor.io/resource")).map_or("none", String::as_str)
 }
 
 fn holder(claim_ref: &Value) -> String {
@@ -473,11 +473,11 @@ pub struct Driver {
     pub world: World,
     pub engine: Engine,
     pub now: Time,
-    /// Everything that the engine has asked for.
+    /// Every action of the engine.
     pub sent: Vec<Action>,
-    /// Asked for and not yet carried out.
+    /// Actions not yet carried out.
     pub outbox: VecDeque<Action>,
-    /// Happened and not yet told.
+    /// Events not yet delivered.
     pub inbox: VecDeque<Event>,
     wakes: BTreeSet<Time>,
 }
@@ -505,9 +505,9 @@ impl Driver {
 
     fn list(&mut self, hidden: &[Kind]) {
         let seen: Vec<Object> = self.world.objects().filter(|o| !hidden.contains(&o.kind)).cloned().collect();
-        seen.into_iter().for_each(|object| self.tell(Event::Seen(object)));
-        self.world.published().into_iter().for_each(|event| self.tell(event));
-        self.tell(Event::Synced);
+        seen.into_iter().for_each(|object| self.deliver_event(Event::Seen(object)));
+        self.world.published().into_iter().for_each(|event| self.deliver_event(event));
+        self.deliver_event(Event::Synced);
     }
 
     /// The engine dies with all that it knew, and another takes its place.
@@ -519,17 +519,17 @@ impl Driver {
         self.list(&[]);
     }
 
-    /// Tells the engine something now.
-    pub fn tell(&mut self, event: Event) {
+    /// Delivers an event to the engine.
+    pub fn deliver_event(&mut self, event: Event) {
         let actions = self.engine.handle(event, self.now);
         self.sent.extend(actions.iter().cloned());
         self.outbox.extend(actions);
     }
 
-    /// Puts an object into the world and tells the engine.
+    /// Puts an object into the world and delivers the event.
     pub fn put(&mut self, object: Object) {
         let event = self.world.put(object);
-        self.tell(event);
+        self.deliver_event(event);
     }
 
     /// Carries out one action.
@@ -544,13 +544,13 @@ impl Driver {
         }
     }
 
-    /// Carries out everything that was asked for, and all that follows from it.
+    /// Carries out every action, and all that follows from it.
     pub fn run(&mut self) {
         loop {
             if let Some(action) = self.outbox.pop_front() {
                 self.carry_out(action);
             } else if let Some(event) = self.inbox.pop_front() {
-                self.tell(event);
+                self.deliver_event(event);
             } else {
                 return self.engine.audit().unwrap();
             }
@@ -564,7 +564,7 @@ impl Driver {
             if let Some(action) = self.outbox.pop_front() {
                 if is_write(&action) { held.push_back(action) } else { self.carry_out(action) }
             } else if let Some(event) = self.inbox.pop_front() {
-                self.tell(event);
+                self.deliver_event(event);
             } else {
                 self.outbox = held;
                 return self.engine.audit().unwrap();
@@ -584,7 +584,7 @@ impl Driver {
         while let Some(next) = self.wakes.first().copied().filter(|at| *at <= until) {
             self.wakes.remove(&next);
             self.now = self.now.max(next);
-            self.tell(Event::Tick);
+            self.deliver_event(Event::Tick);
             self.run_holding_writes();
         }
         self.now = until;
@@ -596,7 +596,7 @@ impl Driver {
         while let Some(next) = self.wakes.first().copied().filter(|at| *at <= until) {
             self.wakes.remove(&next);
             self.now = self.now.max(next);
-            self.tell(Event::Tick);
+            self.deliver_event(Event::Tick);
             self.run();
         }
         self.now = until;

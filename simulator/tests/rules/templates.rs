@@ -1,7 +1,7 @@
-//! Templates with expressions: what a class makes of a claim, and what its author and its users are told where
-//! that cannot work. The language itself is tested beside it.
+//! Templates with expressions: what a class makes of a claim, and the messages for its author and its users if that
+//! fails. The language itself is tested beside it.
 
-use crate::support::{CLAIM, RESOURCE, Run, With, asks, ready, world};
+use crate::support::{CLAIM, RESOURCE, Run, With, ready, requests, world};
 use serde_json::{Value, json};
 
 /// A class that makes instances with this spec.
@@ -17,7 +17,7 @@ fn computes(spec: Value) -> Value {
 }
 
 fn claim() -> Value {
-    asks(5).with(json!({"class": "k", "parameters": {"tier": "large"}}))
+    requests(5).with(json!({"class": "k", "parameters": {"tier": "large"}}))
 }
 
 fn provisioned(class: Value) -> Run {
@@ -69,7 +69,7 @@ fn a_class_that_can_never_work_makes_nothing_and_says_where() {
 }
 
 #[test]
-fn an_expression_that_finds_nothing_fails_for_good_and_is_told_on_the_claim() {
+fn an_expression_that_finds_nothing_fails_for_good_and_is_reported_on_the_claim() {
     let run = provisioned(computes(json!({"hint": "${parameters.hint}"})));
     assert!(
         run.resources().is_empty(),
@@ -84,7 +84,7 @@ fn an_expression_that_finds_nothing_fails_for_good_and_is_told_on_the_claim() {
 #[test]
 fn the_next_class_is_tried_where_the_templates_of_one_cannot_be_rendered() {
     let broken = computes(json!({"size": "${1 / (parameters.tier == 'large' ? 0 : 1)}"}));
-    let spec = asks(5).with(json!({"classes": ["broken", "k"], "parameters": {"tier": "large"}}));
+    let spec = requests(5).with(json!({"classes": ["broken", "k"], "parameters": {"tier": "large"}}));
     let run = world().class("broken", broken).class("k", computes(json!({}))).claim("c", spec).settle();
     assert_eq!(run.body(RESOURCE, &made(&run))["spec"]["class"], "k", "{}", run.message("c"));
     let refused = &run.body(CLAIM, "c")["status"]["refusedBy"][0];
@@ -93,7 +93,7 @@ fn the_next_class_is_tried_where_the_templates_of_one_cannot_be_rendered() {
 }
 
 #[test]
-fn what_keeps_a_resource_from_being_made_is_told_on_its_claim() {
+fn what_keeps_a_resource_from_being_made_is_reported_on_its_claim() {
     let run = world().without_kinds().class("k", computes(json!({}))).claim("c", claim()).settle();
     let message = run.message("c");
     assert!(message.starts_with("making resource ") && message.contains("KindNotInstalled: "), "{message}");
@@ -106,7 +106,7 @@ fn a_class_says_when_its_object_is_ready() {
     let mut run = provisioned(class);
     let resource = made(&run);
     run.part_says(&resource, ready());
-    assert!(run.resource(&resource).starts_with("Creating"), "its own word does not count");
+    assert!(run.resource(&resource).starts_with("Creating"), "its own status does not count");
     run.part_says(&resource, json!({"members": 1}));
     assert!(run.resource(&resource).starts_with("Creating"), "{}", run.resource(&resource));
     run.part_says(&resource, json!({"members": 2}));
@@ -114,7 +114,7 @@ fn a_class_says_when_its_object_is_ready() {
 }
 
 #[test]
-fn a_word_on_readiness_that_makes_no_sense_is_told_on_the_claim() {
+fn an_invalid_ready_expression_is_reported_on_the_claim() {
     let mut run = provisioned(computes(json!({})).with(json!({"ready": "1 + 1"})));
     let resource = made(&run);
     run.part_says(&resource, ready());
@@ -123,7 +123,7 @@ fn a_word_on_readiness_that_makes_no_sense_is_told_on_the_claim() {
 }
 
 #[test]
-fn labels_that_are_no_text_are_told_with_their_place() {
+fn labels_that_are_not_text_are_reported_with_their_path() {
     for (label, at_once) in [(json!(5), true), (json!("${size(claim.metadata.name)}"), false)] {
         let mut class = computes(json!({}));
         class["template"]["metadata"]["annotations"] = json!({"count": label});
@@ -136,7 +136,7 @@ fn labels_that_are_no_text_are_told_with_their_place() {
 }
 
 #[test]
-fn a_template_that_asks_for_another_namespace_is_refused() {
+fn a_template_that_names_another_namespace_is_refused() {
     let class = |namespace: &str| {
         let mut class = computes(json!({}));
         class["template"]["metadata"]["namespace"] = json!(namespace);
@@ -150,17 +150,17 @@ fn a_template_that_asks_for_another_namespace_is_refused() {
 }
 
 #[test]
-fn a_class_whose_own_words_its_schema_refuses_is_told_as_the_classes_fault() {
+fn defaults_that_violate_the_schema_are_reported_as_the_classes() {
     let schema = |default: Value| json!({"properties": {"tier": {"type": "string", "enum": ["small", "large"], "default": default}, "zone": {"type": "string"}}});
     let wrong_default = computes(json!({})).with(json!({"parameterSchema": schema(json!("huge"))}));
     let wrong_own = computes(json!({}))
         .with(json!({"parameterSchema": schema(json!("small")), "parameters": {"tier": "tiny"}}));
-    for (class, told) in
+    for (class, reported) in
         [(wrong_default, "parameterSchema.properties.tier.default"), (wrong_own, "parameters.tier")]
     {
         let run = provisioned(class);
         let message = run.message("c");
-        assert!(run.resources().is_empty() && message.contains(told), "{message}");
+        assert!(run.resources().is_empty() && message.contains(reported), "{message}");
         assert!(run.body(CLAIM, "c")["status"]["refusedBy"].is_null(), "it is not the claim's fault");
     }
 }

@@ -1,7 +1,7 @@
-//! A claim that is edited after it was bound, and a resource that is edited under its claims: both stay bound, and what
-//! the claim does not get is told on the claim, once, for as long as it is so.
+//! A claim that is edited after it was bound, and a resource that is edited under its claims: both stay bound, and the
+//! claim reports once what it does not get.
 
-use crate::support::{CLAIM, RESOURCE, Run, With, asks, db, kept_for, makes, world};
+use crate::support::{CLAIM, RESOURCE, Run, With, db, kept_for, makes, requests, world};
 use conductor::model::Kind;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const LACKS: &str = "bound to r; what the claim asks for now it does not get: ";
 
 fn one_bound() -> Run {
     let plain = |spec: Value| spec.with(json!({"class": "plain"}));
-    let run = world().resource("r", plain(db(5))).claim("c", plain(asks(1))).settle();
+    let run = world().resource("r", plain(db(5))).claim("c", plain(requests(1))).settle();
     assert_eq!(run.message("c"), "bound to r");
     run
 }
@@ -19,7 +19,7 @@ fn storage(amount: &str) -> Value {
 }
 
 #[test]
-fn an_edit_that_the_resource_does_not_meet_is_told_and_unbinds_nobody() {
+fn an_edit_that_is_not_met_is_reported_and_unbinds_no_claim() {
     let cases = [
         (json!({"version": ">= 16"}), "its version 14.2 is not in >= 16"),
         (json!({"engine": "mysql"}), "its engine is postgresql, not mysql"),
@@ -38,12 +38,12 @@ fn an_edit_that_the_resource_does_not_meet_is_told_and_unbinds_nobody() {
         assert_eq!(run.notes("c"), ["Bound", "NotAsAsked"], "{lack}");
         assert_eq!(run.resource("r"), "Bound by c");
         let run = run.restart();
-        assert_eq!((run.lab.writes(), run.notes("c").len()), (0, 0), "{lack}: told once");
+        assert_eq!((run.harness.writes(), run.notes("c").len()), (0, 0), "{lack}: reported once");
     }
 }
 
 #[test]
-fn an_unreadable_edit_is_told_with_its_place() {
+fn an_unreadable_edit_is_reported_with_its_place() {
     let mut run = one_bound();
     run.edit_spec(CLAIM, "c", json!({"version": ">= what"}));
     assert_eq!(run.outcome("c"), "-> r");
@@ -60,7 +60,7 @@ fn an_edit_that_is_taken_back_is_forgotten() {
 }
 
 #[test]
-fn a_resource_that_is_edited_under_its_claim_is_told_too() {
+fn a_resource_that_is_edited_under_its_claim_is_reported_too() {
     let mut run = one_bound();
     run.edit_spec(CLAIM, "c", json!({"version": "14"}));
     assert_eq!(run.message("c"), "bound to r");
@@ -73,7 +73,7 @@ fn a_resource_that_is_edited_under_its_claim_is_told_too() {
 #[test]
 fn of_a_shared_resource_a_claim_holds_what_it_was_given() {
     let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
-    let mut run = world().resource("r", shared).claim("a", asks(2)).claim("b", asks(2)).settle();
+    let mut run = world().resource("r", shared).claim("a", requests(2)).claim("b", requests(2)).settle();
     assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
     run.edit_spec(CLAIM, "a", storage("3Gi"));
     assert_eq!(run.message("a"), format!("{LACKS}it holds storage 2Gi, and 3Gi is asked"));
@@ -84,14 +84,15 @@ fn of_a_shared_resource_a_claim_holds_what_it_was_given() {
 }
 
 #[test]
-fn who_asked_for_nothing_of_a_shared_resource_holds_nothing_and_who_is_alone_on_it_all() {
+fn without_requests_a_shared_holder_has_nothing_a_sole_one_all() {
     let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
-    let scene = world().resource("r", shared).claim("a", asks(8)).claim("b", json!({"engine": "postgresql"}));
+    let scene =
+        world().resource("r", shared).claim("a", requests(8)).claim("b", json!({"engine": "postgresql"}));
     let mut run = scene.settle();
     run.edit_spec(CLAIM, "b", storage("3Gi"));
     assert_eq!(run.message("b"), format!("{LACKS}it holds storage 0, and 3Gi is asked"));
     let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
-    let alone = asks(2).with(json!({"exclusive": true}));
+    let alone = requests(2).with(json!({"exclusive": true}));
     let mut run = world().resource("r", shared).claim("a", alone).settle();
     run.edit_spec(CLAIM, "a", storage("9Gi"));
     assert_eq!(run.message("a"), "bound to r");
@@ -100,14 +101,14 @@ fn who_asked_for_nothing_of_a_shared_resource_holds_nothing_and_who_is_alone_on_
 #[test]
 fn what_is_kept_for_a_claim_is_given_whatever_its_class() {
     let kept = db(5).with(json!({"class": "gold"})).with(kept_for("c"));
-    let run = world().resource("r", kept).claim("c", asks(1).with(json!({"class": "plain"}))).settle();
+    let run = world().resource("r", kept).claim("c", requests(1).with(json!({"class": "plain"}))).settle();
     assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> r", "bound to r"));
 }
 
 #[test]
 fn what_the_profile_does_not_ask_is_not_missed() {
     let scene = world().profile(json!({"plugins": {"disabled": ["Version"]}})).resource("r", db(5));
-    let run = scene.claim("c", asks(1).with(json!({"version": "16"}))).settle();
+    let run = scene.claim("c", requests(1).with(json!({"version": "16"}))).settle();
     assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> r", "bound to r"));
     let mut run = run;
     run.edit(Kind::Profile, "default", |profile| profile.body["spec"] = json!({}));
@@ -115,7 +116,7 @@ fn what_the_profile_does_not_ask_is_not_missed() {
 }
 
 #[test]
-fn what_a_resource_does_not_say_contradicts_nobody() {
+fn fields_that_a_resource_leaves_out_contradict_no_claim() {
     let run = world()
         .resource("silent", json!({}).with(kept_for("c")))
         .claim(
@@ -123,20 +124,20 @@ fn what_a_resource_does_not_say_contradicts_nobody() {
             json!({"resourceName": "silent", "version": "14", "resources": {"requests": {"storage": "1Gi"}}}),
         )
         .class("makes", makes("Delete"))
-        .claim("made", asks(3).with(json!({"class": "makes", "version": "14"})))
+        .claim("made", requests(3).with(json!({"class": "makes", "version": "14"})))
         .settle();
     assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> silent", "bound to silent"));
     assert!(!run.message("made").contains("does not get"), "{}", run.message("made"));
 }
 
 #[test]
-fn an_edited_selector_is_told_until_it_matches_again() {
+fn an_edited_selector_is_reported_until_it_matches_again() {
     let mut run = one_bound();
     let selects = |env: &str| json!({"selector": {"matchLabels": {"env": env}}});
     run.edit_spec(CLAIM, "c", selects("prod"));
     assert_eq!(run.message("c"), format!("{LACKS}its labels do not match the selector env in (prod)"));
     let mut run = run.restart();
-    assert_eq!((run.lab.writes(), run.outcome("c")), (0, "-> r".to_owned()), "told once, and kept");
+    assert_eq!((run.harness.writes(), run.outcome("c")), (0, "-> r".to_owned()), "reported once, and kept");
     run.edit_spec(CLAIM, "c", json!({"priority": 3}));
     assert!(run.message("c").contains("its labels do not match"), "{}", run.message("c"));
     run.edit_spec(CLAIM, "c", json!({"selector": null, "priority": null}));
@@ -145,15 +146,15 @@ fn an_edited_selector_is_told_until_it_matches_again() {
 
 #[test]
 fn labels_that_change_under_a_claim_are_not_an_edit_of_it() {
-    let asked = asks(1).with(json!({"resourceName": "r", "class": "gold"}));
-    let asked = asked.with(json!({"selector": {"matchLabels": {"env": "prod"}}}));
-    let run = world().resource("r", db(5)).claim("c", asked).settle();
-    assert_eq!(run.message("c"), "bound to r", "it named the resource, so neither is asked");
+    let requested = requests(1).with(json!({"resourceName": "r", "class": "gold"}));
+    let requested = requested.with(json!({"selector": {"matchLabels": {"env": "prod"}}}));
+    let run = world().resource("r", db(5)).claim("c", requested).settle();
+    assert_eq!(run.message("c"), "bound to r", "it named the resource, so neither counts");
 }
 
 #[test]
-fn a_class_named_after_a_classless_resource_was_bound_is_told() {
-    let mut run = world().resource("r", db(5)).claim("c", asks(1)).settle();
+fn a_class_named_after_a_classless_resource_was_bound_is_reported() {
+    let mut run = world().resource("r", db(5)).claim("c", requests(1)).settle();
     run.edit_spec(CLAIM, "c", json!({"class": "gold"}));
     assert_eq!(run.message("c"), format!("{LACKS}it has no class, not class gold"));
     run.edit_spec(CLAIM, "c", json!({"class": null}));
@@ -161,16 +162,16 @@ fn a_class_named_after_a_classless_resource_was_bound_is_told() {
 }
 
 #[test]
-fn parameters_that_are_edited_after_they_were_used_are_told() {
+fn parameters_that_are_edited_after_they_were_used_are_reported() {
     let mut class = makes("Delete");
     class["template"]["spec"] = json!({"size": "${parameters.size}"});
-    let asked = asks(1).with(json!({"class": "fast", "parameters": {"size": "small"}}));
-    let mut run = world().class("fast", class).claim("c", asked).uid("a").settle();
+    let requested = requests(1).with(json!({"class": "fast", "parameters": {"size": "small"}}));
+    let mut run = world().class("fast", class).claim("c", requested).uid("a").settle();
     run.becomes_available("rdb-a");
     assert_eq!(run.message("c"), "bound to rdb-a");
     run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "large"}}));
-    let told = "spec.parameters.size was edited after rdb-a was made, which keeps what it was made from";
-    assert!(run.message("c").ends_with(told), "{}", run.message("c"));
+    let reported = "spec.parameters.size was edited after rdb-a was made, which keeps what it was made from";
+    assert!(run.message("c").ends_with(reported), "{}", run.message("c"));
     assert_eq!(run.notes("c").last(), Some(&"NotAsAsked"));
     run.edit_spec(CLAIM, "c", json!({"parameters": {"size": "small"}}));
     assert_eq!(run.message("c"), "bound to rdb-a");

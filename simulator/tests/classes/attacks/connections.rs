@@ -96,7 +96,7 @@ fn over(base: &mut Value, more: Value) {
 
 /// Everything in the application's namespace.
 fn published(stage: &Stage) -> Vec<String> {
-    let own = stage.lab.world.sides().filter(|((_, key), _)| &*key.namespace == "app");
+    let own = stage.harness.world.sides().filter(|((_, key), _)| &*key.namespace == "app");
     own.map(|((slot, key), _)| format!("{} {}", slot.kind(), key.name)).collect()
 }
 
@@ -174,7 +174,7 @@ fn a_claim_that_chooses_a_secret_gets_none_that_is_not_its_own() {
 }
 
 #[test]
-fn a_secret_of_that_name_elsewhere_is_not_looked_at() {
+fn a_secret_of_that_name_elsewhere_is_not_read() {
     let mut stage = standing(json!({"secretRef": "login"}), json!({}));
     stage.apply(json!({
         "kind": "Secret", "type": "Opaque", "stringData": {"user": "app", "pw": "x"},
@@ -187,7 +187,7 @@ fn a_secret_of_that_name_elsewhere_is_not_looked_at() {
 #[test]
 fn an_object_that_bears_our_labels_for_another_claim_is_not_overwritten() {
     let mut stage = standing(json!({}), json!({}));
-    stage.lab.delete(CLAIM, &ObjectKey::new("app", "c"));
+    stage.harness.delete(CLAIM, &ObjectKey::new("app", "c"));
     let theirs = json!({
         "kind": "Secret", "type": "Opaque", "data": {"theirs": "eA=="},
         "metadata": {
@@ -202,7 +202,7 @@ fn an_object_that_bears_our_labels_for_another_claim_is_not_overwritten() {
     }));
     let key = ObjectKey::new("app", "c");
     assert_eq!(
-        stage.lab.world.side(Slot::Secret, &key).expect("it is there")["data"],
+        stage.harness.world.side(Slot::Secret, &key).expect("it is there")["data"],
         json!({"theirs": "eA=="})
     );
 }

@@ -1,7 +1,7 @@
-//! Classes that nobody should write: expressions where none may stand, kinds that are never made, objects that cannot
-//! be ordered, expressions that would run for ever or ask for what they must not have.
+//! Malicious classes: expressions in places where none is allowed, forbidden kinds, cycles of objects, expressions that
+//! never end or read what they must not.
 
-use super::{INSTANCE, applied, class, computes, connects, kind, made_of, several, told};
+use super::{INSTANCE, applied, class, computes, connects, kind, made_of, reported, several};
 use serde_json::{Value, json};
 
 fn nested(levels: usize) -> Value {
@@ -19,7 +19,7 @@ fn limited(more: Value) -> Value {
     class
 }
 
-/// Classes that nobody should write. Their claims are told, and nothing is made.
+/// Invalid classes: their claims report the error, and nothing is provisioned.
 pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
     let denied = "is a kind of which no part is ever made";
     let deep = "nested too deep";
@@ -168,10 +168,10 @@ pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
 }
 
 #[test]
-fn classes_that_nobody_should_write_make_nothing() {
+fn malicious_classes_provision_nothing() {
     for (attack, class, expected) in classes() {
         let stage = applied(class, json!({}), json!({}));
-        assert!(told(&stage).contains(expected), "{attack}: {}", told(&stage));
+        assert!(reported(&stage).contains(expected), "{attack}: {}", reported(&stage));
         assert_eq!(stage.parts(), [], "{attack}");
     }
 }

@@ -1,5 +1,5 @@
-//! So many more like one that is there: copies of a claim or of a resource that nobody holds and nothing was written of.
-//! They come after everybody who waits, and take nobody's name.
+//! Copies of a claim or a resource, without holders and without anything that a cluster wrote. They are scheduled after
+//! all waiting claims, and get unused names.
 
 use super::{EditError, Target};
 use crate::plan::NOT_YET_MS;
@@ -9,17 +9,17 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Most copies of one object: twice what a large cluster holds, and still a few hundred MiB.
+/// Maximum number of copies: twice what a large cluster holds, in a few hundred MiB.
 pub const COPIES_MAX: usize = 200_000;
 
 /// Adds the copies to `objects`.
 pub(super) fn copy(objects: &mut Vec<Object>, like: &Target, count: usize) -> Result<(), EditError> {
     let (Kind::Claim(_) | Kind::Resource(_)) = like.kind else {
-        return Err(EditError::NoCopies { target: like.to_string() });
+        return Err(EditError::NoCopies(like.clone()));
     };
     let pattern = pattern(&objects[like.find(objects)?]);
     if count > COPIES_MAX {
-        return Err(EditError::TooMany { count, target: like.to_string() });
+        return Err(EditError::TooMany(count, like.clone()));
     }
     for name in names(objects, like, count) {
         let mut copy = pattern.clone();
@@ -29,12 +29,11 @@ pub(super) fn copy(objects: &mut Vec<Object>, like: &Target, count: usize) -> Re
     Ok(())
 }
 
-/// What the copies have in common: what was wished for, and nothing that a cluster wrote.
+/// What the copies have in common: the fields that a user wrote.
 fn pattern(like: &Object) -> Object {
     let mut pattern = like.clone();
     let ObjectMeta { namespace, labels, annotations, .. } = pattern.metadata;
-    // Claims without a time come as one after the others that have one, in the order of their names: a copy would
-    // come in front of some.
+    // Undated claims come after dated ones, sorted by name; copies must come after those too.
     let created = matches!(like.kind, Kind::Claim(_)).then(|| Timestamp::from_millisecond(NOT_YET_MS));
     let creation_timestamp = created.and_then(Result::ok).map(Time);
     pattern.metadata =
@@ -49,8 +48,7 @@ fn pattern(like: &Object) -> Object {
     pattern
 }
 
-/// Names that nobody has. They sort in the order in which they come, as far as none is passed over: each has as many digits
-/// as their number.
+/// Unused names that sort in the copies' order, all with the same number of digits.
 fn names(objects: &[Object], like: &Target, count: usize) -> Vec<String> {
     let stem = format!("{}-copy-", like.key.name);
     let is_beside = |o: &&Object| {

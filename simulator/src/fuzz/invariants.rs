@@ -1,5 +1,5 @@
-//! What must hold in the world after every write that lands, whatever the engine believes.
-//! The numbers are the invariants of the reliability notes.
+//! What must hold in the world after every write that lands, whatever the engine believes. The numbers are those of the
+//! reliability notes.
 
 use super::TYPE;
 use super::brute::{Amounts, Ask, Brute, Charge, Db, amounts};
@@ -12,28 +12,28 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
-pub struct Laws {
-    /// References that an engine wrote after it had crashed: only these may make a second holder.
+pub struct Invariants {
+    /// References written by a crashed engine; only these may create a second holder.
     late_references: BTreeSet<(String, String)>,
-    /// Whether such a write has landed at all.
+    /// Whether any write of a crashed engine has landed.
     late: bool,
-    /// Claims of which such a write said what they are bound to: the next engine could not know of it, and rebinds them.
+    /// Claims whose status a crashed engine wrote. The next engine did not know, and may rebind them.
     late_claims: BTreeSet<String>,
-    /// Claims that a resource was made for, and whether a user has deleted it since.
+    /// Claims that a resource was provisioned for, and whether a user has deleted it since.
     made: BTreeMap<String, bool>,
-    /// Claims that are Lost, with the UID of the resource that each lost.
+    /// Lost claims with the UID of their lost resource.
     lost: BTreeMap<String, String>,
-    /// Whether resources may be destroyed, by the last live read of each.
+    /// Whether each resource may be deleted, by its last live read.
     doomed: BTreeMap<String, bool>,
-    /// Everything that claims have asked for, as each edit left it: a decision may be older than the last edit.
+    /// All versions of each claim's requests: a decision may be older than the last edit.
     asks: BTreeMap<String, Vec<Ask>>,
-    /// The policy of every resource that was ever there, as it last was.
+    /// The last reclaim policy of every resource that ever existed.
     policies: BTreeMap<String, String>,
-    /// Whether a part was made by an engine that had crashed before.
+    /// Whether a crashed engine created a part.
     late_parts: bool,
 }
 
-/// The resource that a part belongs to.
+/// UID of the resource that owns a part.
 pub fn owner_of(part: &Part) -> String {
     let annotations = part.metadata.annotations.as_ref();
     annotations.and_then(|a| a.get("conductor.io/resource-uid")).cloned().unwrap_or_default()
@@ -67,14 +67,14 @@ fn find_claim<'a>(world: &'a World, uid: &str) -> Option<&'a Object> {
     claims(world).find(|c| c.metadata.uid.as_deref() == Some(uid))
 }
 
-impl Laws {
+impl Invariants {
     pub fn user_deletes(&mut self, object: &Object) {
         if let Some(made) = made_for(object).and_then(|uid| self.made.get_mut(&uid)) {
             *made = true;
         }
     }
 
-    /// A live read of an object is answered.
+    /// Notes the answer to a live read.
     pub fn was_read(&mut self, object: &Object) {
         if let Kind::Resource(_) = object.kind {
             let going = object.metadata.deletion_timestamp.is_some();
@@ -83,14 +83,14 @@ impl Laws {
         }
     }
 
-    /// Notes what a claim asks for.
-    pub fn note_ask(&mut self, object: &Object, now: Time) {
+    /// Notes a version of a claim's requests.
+    pub fn note_requests(&mut self, object: &Object, now: Time) {
         if let Kind::Claim(_) = object.kind {
             self.asks.entry(uid_of(object)).or_default().push(Ask::read(object, now.0));
         }
     }
 
-    /// Notes what every resource's policy is.
+    /// Notes every resource's reclaim policy.
     pub fn note_policies(&mut self, world: &World) {
         for resource in resources(world) {
             let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
@@ -98,7 +98,7 @@ impl Laws {
         }
     }
 
-    /// Looks at a part that has just been made or deleted.
+    /// Checks a part that was just created.
     pub fn check_part_landed(
         &mut self,
         action: &PartAction,
@@ -120,12 +120,12 @@ impl Laws {
             ours && o.body["status"]["implementationRef"]["name"].as_str() == name.as_deref()
         });
         if !recorded && !late {
-            return Err(format!("I5: a part of {owner} is made that its resource does not know of"));
+            return Err(format!("I5: a part of {owner} is created without a record on its resource"));
         }
         Ok(())
     }
 
-    /// Looks at a part that is left without its resource.
+    /// Checks a part whose resource no longer exists.
     pub fn check_orphan(&self, owner: &str) -> Result<(), String> {
         match self.policies.get(owner).map(String::as_str) {
             Some("Delete") if !self.late_parts => Err(format!("I5: a part of {owner} is left behind")),
@@ -133,13 +133,13 @@ impl Laws {
         }
     }
 
-    /// A claim that the engine knows to be going is neither bound nor provided for (rule 24).
+    /// Checks that no claim is bound or provisioned for while it is being deleted (rule 24).
     pub fn check_sent(&self, action: &Action, engine: &Engine) -> Result<(), String> {
         if let Action::Part(PartAction::Delete { key, .. }) = action {
             let part = engine.state().parts.find(key);
             let owner = part.and_then(|part| part.owner.clone()).unwrap_or_default();
             if self.doomed.get(&*owner) != Some(&true) {
-                return Err(format!("I3, I4: {key} is to be destroyed, and its resource {owner} is not"));
+                return Err(format!("I3, I4: {key} is deleted although its resource {owner} is kept"));
             }
         }
         let added: Vec<String> = match action {
@@ -163,14 +163,14 @@ impl Laws {
         for uid in added {
             match engine.state().claim(&Uid::from(uid.as_str())) {
                 Some(claim) if !claim.meta.deleting => {}
-                Some(_) => return Err(format!("rule 24: claim {uid} is being deleted, and is bound")),
-                None => return Err(format!("claim {uid} is not known, and is bound")),
+                Some(_) => return Err(format!("rule 24: claim {uid} is bound while it is being deleted")),
+                None => return Err(format!("unknown claim {uid} is bound")),
             }
         }
         Ok(())
     }
 
-    /// Looks at a write of ours that has just changed the world.
+    /// Checks the world after a write of the engine.
     pub fn check_landed(
         &mut self,
         action: &Action,
@@ -228,41 +228,41 @@ impl Laws {
         }
         let slots = resource.body["spec"]["sharing"]["maxClaims"].as_u64().unwrap_or(1);
         if holders(resource).len() as u64 > slots {
-            return Err(format!("I1: {name} has {slots} slots and is given to {:?}", holders(resource)));
+            return Err(format!("I1: {name} has {slots} slots and is bound to {:?}", holders(resource)));
         }
         let Some(claim) = find_claim(world, uid) else { return Ok(()) };
         let is_another = |lost: &String| resource.metadata.uid.as_ref() != Some(lost);
         if self.lost.get(uid).is_some_and(is_another) && !late {
-            return Err(format!("claim {uid} is Lost, and is bound to {name}"));
+            return Err(format!("claim {uid} is Lost and is bound to {name}"));
         }
         let restored = !claim.body["status"]["resourceRef"].is_null();
         if restored {
             return Ok(());
         }
-        // The write is tied to the revision that the decision saw: what was said by then counts.
+        // The write requires the revision that the decision saw, so its state counts.
         let filled = references(resource).iter().any(|r| r["uid"] == uid && r["reserved"] == true);
         let its_own = made_for(resource).as_deref() == Some(uid);
         if !late && !filled && !its_own && resource.body["spec"]["unschedulable"] == true {
-            return Err(format!("cordoned {name} is given to claim {uid}"));
+            return Err(format!("cordoned {name} is bound to claim {uid}"));
         }
         if !late && !filled && !its_own {
-            self.check_asked_for(uid, resource)?;
+            self.check_requests(uid, resource)?;
         }
-        // A resource that one claim has alone may be smaller than asked, where both sides name each other; and one that was
-        // made for a claim may have been made smaller since, and takes from no other claim as long as that one is alone on it.
+        // A resource that its only claim names may be smaller than requested, and so may one provisioned for its only claim,
+        // if it shrank since.
         if slots > 1 && !(its_own && references(resource).len() == 1) {
             check_capacity(uid, resource)?;
         }
         if calm && !self.late { check_quota(uid, world, now) } else { Ok(()) }
     }
 
-    fn check_asked_for(&self, uid: &str, resource: &Object) -> Result<(), String> {
+    fn check_requests(&self, uid: &str, resource: &Object) -> Result<(), String> {
         let (db, asks) = (Db::read(resource), self.asks.get(uid).map_or(&[][..], Vec::as_slice));
         let lacks: Vec<&str> = asks.iter().filter_map(|ask| db.lacks(ask)).collect();
         if asks.is_empty() || lacks.len() < asks.len() {
             return Ok(());
         }
-        Err(format!("{} is given to claim {uid}, which asks for another {}", db.name, lacks[lacks.len() - 1]))
+        Err(format!("{} is bound to claim {uid}, which requests another {}", db.name, lacks[lacks.len() - 1]))
     }
 
     fn check_lost(&mut self, claim: &Object) -> Result<(), String> {
@@ -274,7 +274,7 @@ impl Laws {
         }
         match self.lost.get(&uid) {
             Some(lost) if *lost != recorded || lost.is_empty() => {
-                Err(format!("Lost ends with the same resource only: {uid} is {status}"))
+                Err(format!("Lost must end with the same resource: {uid} is {status}"))
             }
             Some(_) | None => Ok(()),
         }
@@ -288,17 +288,21 @@ impl Laws {
         calm: bool,
         now: Time,
     ) -> Result<(), String> {
-        let Some(uid) = made_for(object) else { return Err("a resource is made for nobody".to_owned()) };
+        let Some(uid) = made_for(object) else {
+            return Err("a resource is provisioned for no claim".to_owned());
+        };
         if late {
             let name = object.metadata.name.clone().unwrap_or_default();
             self.late_references.insert((name, uid.clone()));
         }
         let alive = resources(world).filter(|o| made_for(o).as_ref() == Some(&uid)).count();
         if alive > 1 {
-            return Err(format!("I2: {alive} resources are made for {uid}"));
+            return Err(format!("I2: {alive} resources are provisioned for {uid}"));
         }
         if self.made.insert(uid.clone(), false) == Some(false) {
-            return Err(format!("I2: a second resource is made for {uid}, and nobody deleted the first"));
+            return Err(format!(
+                "I2: a second resource is provisioned for {uid}, although no user deleted the first"
+            ));
         }
         if calm && !self.late && find_claim(world, &uid).is_some() {
             check_quota(&uid, world, now)
@@ -311,24 +315,24 @@ impl Laws {
         let name = resource.metadata.name.as_deref().unwrap_or("");
         let policy = resource.body["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
         if policy != "Delete" && !was_never_made(resource) {
-            return Err(format!("I4: {name} is destroyed, and its policy is {policy}"));
+            return Err(format!("I4: {name} is deleted, and its policy is {policy}"));
         }
         if holders(resource).is_empty() {
-            return Err(format!("I3: {name} is destroyed, and nobody ever held it"));
+            return Err(format!("I3: {name} is deleted, and no claim ever held it"));
         }
         for uid in holders(resource) {
             let alive = find_claim(world, &uid).is_some_and(|c| c.metadata.deletion_timestamp.is_none());
             let elsewhere =
                 resources(world).any(|o| uid_of(o) != uid_of(resource) && holders(o).contains(&uid));
             if alive && !elsewhere && !late {
-                return Err(format!("I3: {name} is destroyed under claim {uid}"));
+                return Err(format!("I3: {name} is deleted under claim {uid}"));
             }
         }
         Ok(())
     }
 }
 
-/// Whether a resource says that what it stands for could not be made, and has nothing on record: there is nothing to retain.
+/// Whether provisioning failed before anything was created, so that there is nothing to retain.
 fn was_never_made(resource: &Object) -> bool {
     let status = &resource.body["status"];
     let ready = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
@@ -353,19 +357,19 @@ fn check_capacity(uid: &str, resource: &Object) -> Result<(), String> {
         }
     }
     for name in own.keys() {
-        // Of what is made by a class that declares nothing, nobody knows the size: it is its own claim's alone.
+        // The size is unknown if the class declares none; the resource is then its claim's alone.
         if made_for(resource).as_deref() == Some(uid) && !capacity.contains_key(name) {
             continue;
         }
         let (have, sum) = (capacity.get(name).copied().unwrap_or_default(), taken[name]);
         if sum > have && own[name] > Quantity::default() {
-            return Err(format!("I1: {sum} of {name} is taken of {have}: {}", resource.body));
+            return Err(format!("I1: {sum} of {name} is used of {have}: {}", resource.body));
         }
     }
     Ok(())
 }
 
-/// The claims that resources hold do not exceed any quota that counts this one.
+/// Checks that no quota that counts this claim is exceeded.
 fn check_quota(uid: &str, world: &World, now: Time) -> Result<(), String> {
     let mut brute = Brute::read(world.objects(), now.0);
     brute.charge_holders();

@@ -1,50 +1,56 @@
-//! Which of two resources the rules prefer, asked of the production scheduler with nothing else to give: as the recording
-//! has the two, and as they were before what the live engine was writing to them at that time. A live engine decides from
-//! what it has decided before, written or not; the replay took those decisions in another order.
+//! Which of two resources the rules prefer for a claim, decided by the scheduler on a small cluster: both resources as
+//! recorded, and as they were before the bindings that the live engine had in flight. The live engine had decided those in
+//! another order than the replay.
 
 use super::causes::InFlight;
-use super::input;
-use super::stage::Stage;
-use crate::record::{Recorded, Verdict, into_object};
+use super::cluster::ReplayCluster;
+use super::user_changes;
+use crate::record::{RecordedObjects, Verdict, into_object};
 use conductor::model::{Claim, Kind, Object, ObjectKey, TypeId, Uid};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Of so many bindings at one time every order is tried; of more, the order in which they were written.
+/// Up to this many bindings in flight, all their combinations are tried; of more, only the order of their writes.
 const REORDERED_MAX: usize = 3;
-/// Longer histories of one resource are not tried further back.
+/// Maximum number of versions tried per resource beyond that.
 const VERSIONS_MAX: usize = 7;
 
-/// What a trial may look at: the replay, the recording, and what the live engine did lately.
+/// The replay, the recording, and what the live engine did recently.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
-    pub stage: &'a Stage,
-    pub truth: &'a Recorded,
+pub(super) struct Evidence<'a> {
+    pub cluster: &'a ReplayCluster,
+    pub truth: &'a RecordedObjects,
     pub flight: &'a InFlight,
 }
 
-/// One claim, what the live engine gave it, and what the replay gave it.
-pub(super) struct Trial {
+/// A claim, the live engine's choice, and the replay's.
+pub(super) struct PreferenceCheck {
     ty: TypeId,
-    /// Without anything that an engine wrote.
+    /// The claim without the engine's fields.
     claim: Object,
     uid: Uid,
-    /// What the live engine gave it, as it may have been then. What the live engine decided before about this one stands
-    /// in it: one write tells all of a resource's claims.
+    /// The live engine's choice, and versions of it from about that time. Earlier decisions about it are in the recorded
+    /// state, because one write carries all of a resource's references.
     chosen: String,
     versions: Vec<Version>,
-    /// What the replay gave it. What the live engine decided before about that may be written later.
+    /// The replay's choice. Earlier decisions of the live engine about it may be written later.
     given: String,
-    /// Bindings since then may have been under way.
+    /// Bindings since this time may have been in flight.
     since: u64,
 }
 
-impl Trial {
-    /// As the recording has the claim right after the live engine served it.
-    pub fn new(seen: Seen<'_>, claim: &Claim, chosen: &str, given: &str, since: u64) -> Option<Trial> {
+impl PreferenceCheck {
+    /// Takes the claim as recorded right after the live engine served it.
+    pub fn new(
+        evidence: Evidence<'_>,
+        claim: &Claim,
+        chosen: &str,
+        given: &str,
+        since: u64,
+    ) -> Option<PreferenceCheck> {
         let kind = Kind::Claim(claim.ty);
-        let bare = input::wishes(kind, seen.truth.get(kind, &claim.meta.key)?);
-        let mut trial = Trial {
+        let bare = user_changes::user_part(kind, evidence.truth.get(kind, &claim.meta.key)?);
+        let mut preference = PreferenceCheck {
             ty: claim.ty,
             claim: into_object(kind, bare).ok()?,
             uid: claim.meta.uid.clone(),
@@ -53,32 +59,31 @@ impl Trial {
             given: given.to_owned(),
             since,
         };
-        trial.versions = trial.versions_of(chosen, seen);
-        Some(trial)
+        preference.versions = preference.versions_of(chosen, evidence);
+        Some(preference)
     }
 
-    /// Whether news of a resource may change the answer.
+    /// Whether a binding to this resource may change the answer.
     pub fn concerns(&self, resource: &str) -> bool {
         self.given == resource
     }
 
-    /// Why the live engine gave the one, where the rules prefer it to the other in a state that the live engine may have
-    /// decided from.
-    pub fn explain(&self, seen: Seen<'_>) -> Option<String> {
-        let given = self.versions_of(&self.given, seen);
+    /// The explanation, if the rules prefer the live engine's choice in a state that it may have decided from.
+    pub fn explain(&self, evidence: Evidence<'_>) -> Option<String> {
+        let given = self.versions_of(&self.given, evidence);
         let mut pairs = self.versions.iter().flat_map(|one| given.iter().map(move |other| (one, other)));
-        let is_preferred = pairs.any(|(one, other)| self.prefers(seen.stage, one, other));
-        is_preferred.then(|| {
-            format!("{} fits better than {} as the recording has them by then", self.chosen, self.given)
-        })
+        let is_preferred = pairs.any(|(one, other)| self.prefers(evidence.cluster, one, other));
+        is_preferred
+            .then(|| format!("{} fits better than {} in their recorded state", self.chosen, self.given))
     }
 
-    fn prefers(&self, stage: &Stage, one: &Version, other: &Version) -> bool {
+    fn prefers(&self, cluster: &ReplayCluster, one: &Version, other: &Version) -> bool {
         let namespace = self.claim.metadata.namespace.as_deref().unwrap_or_default();
-        let its_own = stage.world.get(Kind::Namespace, &ObjectKey::new("", namespace));
-        let limits = stage.world.of(Kind::Limits);
+        let its_own = cluster.world.get(Kind::Namespace, &ObjectKey::new("", namespace));
+        let limits = cluster.world.of(Kind::Limits);
         let limits = limits.filter(|limits| limits.metadata.namespace.as_deref() == Some(namespace));
-        let of_all = [Kind::Profile, Kind::Class(self.ty)].into_iter().flat_map(|kind| stage.world.of(kind));
+        let of_all =
+            [Kind::Profile, Kind::Class(self.ty)].into_iter().flat_map(|kind| cluster.world.of(kind));
         let rules = of_all.chain(its_own).chain(limits).cloned();
         let holders: BTreeMap<&str, &Object> = [one, other]
             .into_iter()
@@ -89,21 +94,21 @@ impl Trial {
         let objects = rules.chain(holders).chain(resources).chain([self.claim.clone()]).collect();
         let is_chosen =
             |verdict: Verdict| matches!(verdict, Verdict::Bind { resource } if resource == self.chosen);
-        stage.beside(objects).verdict(&self.uid).is_some_and(is_chosen)
+        cluster.beside(objects).verdict(&self.uid).is_some_and(is_chosen)
     }
 
-    /// A resource without this claim: as the recording has it, and without each of what was bound to it lately.
-    fn versions_of(&self, name: &str, seen: Seen<'_>) -> Vec<Version> {
-        let Seen { stage, truth, flight } = seen;
-        let (kind, key) = (Kind::Resource(self.ty), stage.resource_key(name));
+    /// Versions of a resource without this claim: as recorded, and without its recent bindings.
+    fn versions_of(&self, name: &str, evidence: Evidence<'_>) -> Vec<Version> {
+        let Evidence { cluster, truth, flight } = evidence;
+        let (kind, key) = (Kind::Resource(self.ty), cluster.resource_key(name));
         let Some(recorded) = truth.get(kind, &key) else { return Vec::new() };
         let held: Vec<&str> = super::uids(&recorded).filter(|uid| *uid != &*self.uid).collect();
         let lately: Vec<&str> = flight.bound_to(name, self.since).filter(|uid| held.contains(uid)).collect();
         let without = removals(&lately).into_iter();
-        without.filter_map(|without| self.version(&recorded, &without, seen)).collect()
+        without.filter_map(|without| self.version(&recorded, &without, evidence)).collect()
     }
 
-    fn version(&self, recorded: &Value, without: &[&str], seen: Seen<'_>) -> Option<Version> {
+    fn version(&self, recorded: &Value, without: &[&str], evidence: Evidence<'_>) -> Option<Version> {
         let mut resource = into_object(Kind::Resource(self.ty), recorded.clone()).ok()?;
         let mut holders = Vec::new();
         if let Some(refs) = resource.body.pointer_mut("/spec/claimRefs").and_then(Value::as_array_mut) {
@@ -115,17 +120,22 @@ impl Trial {
             });
             for held in refs.iter().filter(|r| !text(r, "uid").is_empty()) {
                 let key = ObjectKey::new(text(held, "namespace"), text(held, "name"));
-                holders.push((text(held, "uid"), self.holder(&key, &text(held, "uid"), seen)?));
+                holders.push((text(held, "uid"), self.holder(&key, &text(held, "uid"), evidence)?));
             }
         }
         Some(Version { resource, holders })
     }
 
-    /// A claim that holds one of the two. One that is about to leave holds it still.
-    fn holder(&self, key: &ObjectKey, uid: &str, Seen { stage, truth, .. }: Seen<'_>) -> Option<Object> {
+    /// A claim that holds one of the resources, also if it is being deleted.
+    fn holder(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        Evidence { cluster, truth, .. }: Evidence<'_>,
+    ) -> Option<Object> {
         let kind = Kind::Claim(self.ty);
         let recorded = truth.get(kind, key).and_then(|value| into_object(kind, value).ok());
-        let here = || stage.world.get(kind, key).cloned();
+        let here = || cluster.world.get(kind, key).cloned();
         let is_it = |object: &Object| object.metadata.uid.as_deref() == Some(uid);
         let mut holder = recorded.filter(is_it).or_else(|| here().filter(is_it))?;
         holder.metadata.deletion_timestamp = None;
@@ -133,13 +143,13 @@ impl Trial {
     }
 }
 
-/// A resource at some time, and the claims that it names then.
+/// A resource at some time with its holders.
 struct Version {
     resource: Object,
     holders: Vec<(String, Object)>,
 }
 
-/// What may not have been there yet, of what was bound one after the other: nothing first.
+/// Which of the recent bindings, in order, may not have existed yet: first none of them.
 fn removals<'a>(lately: &[&'a str]) -> Vec<Vec<&'a str>> {
     if lately.len() <= REORDERED_MAX {
         let all = 0..1_usize << lately.len();

@@ -1,28 +1,28 @@
-//! What was written to a folded object since it was folded: kept as it was asked for, and put into the object when
-//! somebody wants to see it. Of two writes of the same fields only the later is kept.
+//! Writes to a packed object, kept as changes until the object is unpacked. Of two writes of the same fields only the
+//! later one is kept.
 
 use super::patch;
 use conductor::action::Change;
 use conductor::model::{Capacity, ClaimPhase, Name, Object, Revision};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Later {
+pub(super) struct PendingWrites {
     changes: Vec<Change>,
     generations: i64,
     pub revision: Revision,
 }
 
-impl Later {
-    /// One write more. `declares` says whether it makes a new generation.
-    pub fn add(&mut self, change: Change, revision: Revision, declares: bool) {
+impl PendingWrites {
+    /// Adds a write. `bumps_generation`: it changes the spec.
+    pub fn add(&mut self, change: Change, revision: Revision, bumps_generation: bool) {
         self.revision = revision;
-        self.generations += i64::from(declares);
+        self.generations += i64::from(bumps_generation);
         self.changes.retain(|known| !replaces(&change, known));
         self.changes.push(change);
     }
 
-    /// Puts the writes into the object.
-    pub fn follow(&self, object: &mut Object) {
+    /// Applies the writes to the object.
+    pub fn apply_to(&self, object: &mut Object) {
         for change in &self.changes {
             patch(object, change.merge_patch());
         }
@@ -33,16 +33,16 @@ impl Later {
     }
 }
 
-/// Whether nothing is left of a write after another, whatever came between. Different kinds of writes share no field.
+/// Whether `new` overwrites all of `old`, whatever came between. Different kinds of changes share no field.
 fn replaces(new: &Change, old: &Change) -> bool {
     match (new, old) {
         (Change::ResourceSpec { .. }, Change::ResourceSpec { .. }) => true,
-        // What was taken away whole is not there to be filled in.
+        // A merge cannot restore a field that a write in between removed as a whole.
         (
             Change::ClaimStatus { phase, resource: new, binding: secret, .. },
             Change::ClaimStatus { phase: old_phase, resource: old, binding: old_secret, .. },
         ) => {
-            // A lost claim keeps what was written of it.
+            // A lost claim keeps what its status recorded.
             let is_whole = *phase != ClaimPhase::Lost || *old_phase == ClaimPhase::Lost;
             is_whole && (new.is_none() || old.is_some()) && (secret.is_none() || old_secret.is_some())
         }
@@ -70,7 +70,7 @@ fn replaces(new: &Change, old: &Change) -> bool {
     }
 }
 
-/// Quantities that are not named stay as they were, unless all of them go.
+/// Quantities that a write does not name stay, unless it removes all.
 fn names_all((new, gone): (&Capacity, &[Name]), (old, old_gone): (&Capacity, &[Name])) -> bool {
     let is_named = |name: &str| !new.get(name).is_zero() || gone.iter().any(|g| **g == *name);
     let mut named = old.iter().map(|(dim, _)| dim.name()).chain(old_gone.iter().map(|name| &**name));
@@ -133,17 +133,17 @@ mod tests {
         check(Kind::Resource(TypeId::RELATIONAL_DATABASE), body, &changes, 2);
     }
 
-    /// Kept and put in together, writes make what they make one after the other; so many of them are kept.
+    /// Applied together, pending writes equal the same writes one by one; `kept` of them remain.
     fn check(kind: Kind, body: Value, changes: &[Change], kept: usize) {
         let mut each = Object { kind, metadata: Default::default(), body };
-        let (mut later, mut together) = (Later::default(), each.clone());
+        let (mut pending, mut together) = (PendingWrites::default(), each.clone());
         for change in changes {
             patch(&mut each, change.merge_patch());
-            later.add(change.clone(), Revision(7), false);
+            pending.add(change.clone(), Revision(7), false);
         }
-        later.follow(&mut together);
+        pending.apply_to(&mut together);
         each.metadata.resource_version = Some("7".to_owned());
         assert_eq!(together, each);
-        assert_eq!(later.changes.len(), kept);
+        assert_eq!(pending.changes.len(), kept);
     }
 }

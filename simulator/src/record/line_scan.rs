@@ -1,48 +1,42 @@
-//! A line read only as far as it must be: most changes are reports of what the engine itself wrote, and to tell one
-//! takes the names of its fields. What cannot be told at a glance is read whole; nothing is refused here.
+//! Reads a line only as far as needed: most changes are patches of fields that only the engine writes, and the names of
+//! the fields suffice to recognise one. All other lines are parsed whole.
 
 use super::line::{Change, Line};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
 
-/// A line, as far as it was read.
+/// A line as far as it was parsed.
 #[derive(Debug)]
-pub enum Glance {
-    /// A change of nothing but what the engine writes.
-    Report(Report),
-    /// Any other line, whole.
+pub(crate) enum ScannedLine {
+    /// A patch of fields that only the engine writes.
+    EnginePatch(EnginePatch),
+    /// Any other line, parsed.
     Line(Line),
 }
 
-/// A patch of what the engine writes: whether it holds a wish all the same depends on the object.
+/// A patch of fields that the engine writes. Whether it also changes a user's field depends on the object.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// Milliseconds since the recording began.
+pub(crate) struct EnginePatch {
     pub at: u64,
-    /// The kind.
     pub kind: String,
-    /// Where it is; empty where it lives in no namespace.
     pub ns: String,
-    /// Its name.
     pub name: String,
-    /// Which life of that name.
     pub uid: String,
-    /// The revision that it leads to, where it says so.
+    /// The resource version that it leads to, if stated.
     pub revision: Option<u64>,
-    /// The merge patch, as it stands in the file.
+    /// The merge patch as text.
     pub patch: Box<str>,
-    /// Whether the status names a resource, which a name in the spec is held against.
+    /// Whether it writes the resource in a claim's status, against which the name in the spec is compared.
     pub names_resource: bool,
-    /// Whether the references of a resource are written, every one of them a holder's.
+    /// Whether it writes a resource's references, all of them with a UID.
     pub names_holders: bool,
-    /// What else is written where the references are; nothing where that is the status too.
+    /// What else it writes beside references; `None` if that includes the status.
     pub(super) beside: Option<Beside>,
 }
 
-/// What a patch of a resource's references writes beside them.
+/// What a patch of references writes beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Beside {
     revision: bool,
@@ -50,36 +44,33 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Whether nothing is left of another such patch after this one.
+    /// Whether this patch overwrites all of another such patch.
     pub fn replaces(self, other: Beside) -> bool {
         self.revision && (self.generation || !other.generation)
     }
 }
 
-impl Glance {
-    /// When it happened, where that is said.
+impl ScannedLine {
+    /// Its time, if it has one.
     pub fn at(&self) -> Option<u64> {
         match self {
-            Glance::Report(report) => Some(report.at),
-            Glance::Line(line) => line.at(),
+            ScannedLine::EnginePatch(report) => Some(report.at),
+            ScannedLine::Line(line) => line.at(),
         }
     }
 }
 
-impl Report {
-    /// The whole change.
-    ///
-    /// # Errors
-    /// The patch cannot be read.
+impl EnginePatch {
+    /// Parses the whole change.
     pub fn into_change(self) -> Result<Change, String> {
-        let Report { at, kind, ns, name, uid, patch, .. } = self;
+        let EnginePatch { at, kind, ns, name, uid, patch, .. } = self;
         let patch = serde_json::from_str(&patch).map_err(|error| format!("unreadable: {error}"))?;
         Ok(Change { at, kind, ns, name, uid, new: None, patch: Some(patch), gone: false, rev: None })
     }
 }
 
-/// The report in a line; nothing where it is not certainly one, or cannot be read.
-pub(super) fn report(line: &[u8]) -> Option<Report> {
+/// Recognises an engine patch; `None` if in doubt.
+pub(super) fn report(line: &[u8]) -> Option<EnginePatch> {
     if !line.starts_with(br#"{"t":"ev","#) {
         return None;
     }
@@ -87,15 +78,15 @@ pub(super) fn report(line: &[u8]) -> Option<Report> {
     if let Some((sketch, patch)) = usual(line)
         && let Ok(read) = serde_json::from_str(patch)
     {
-        return Some(sketch.report(read, patch));
+        return sketch.report(read, patch);
     }
     let sketch: Sketch<'_> = serde_json::from_str(line).ok()?;
     let (None, Some(patch), false) = (sketch.new, sketch.patch, sketch.gone) else { return None };
-    Some(sketch.report(serde_json::from_str(patch.get()).ok()?, patch.get()))
+    sketch.report(serde_json::from_str(patch.get()).ok()?, patch.get())
 }
 
-/// A line as our own writer puts it, with its patch: no field missing, none more, in this order, and nothing in its names
-/// that JSON writes otherwise. Whether the patch is one is still to be told.
+/// Splits a line in exactly the form that our writer uses, with plain names, into its fields and the patch. The caller
+/// checks the patch.
 fn usual(line: &str) -> Option<(Sketch<'_>, &str)> {
     let line = line.strip_prefix(r#"{"t":"ev","at":"#)?;
     let (at, line) = line.split_once(r#","kind":""#)?;
@@ -111,7 +102,7 @@ fn usual(line: &str) -> Option<(Sketch<'_>, &str)> {
     Some((sketch, patch))
 }
 
-/// The text up to a quote, and what follows it.
+/// The text up to a quote, and the rest.
 fn name(line: &str) -> Option<(&str, &str)> {
     let (name, line) = line.split_once('"')?;
     let is_plain = name.bytes().all(|byte| byte >= b' ' && byte != b'\\');
@@ -119,14 +110,18 @@ fn name(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Sketch<'_> {
-    fn report(self, Patch { metadata, status, spec }: Patch<'_>, patch: &str) -> Report {
+    /// Returns `None` if a reference is a reservation, which has no UID.
+    fn report(self, Patch { metadata, status, spec }: Patch<'_>, patch: &str) -> Option<EnginePatch> {
+        if spec.as_ref().is_some_and(|spec| spec.claim_refs.iter().any(|held| held.uid.is_empty())) {
+            return None;
+        }
         let Sketch { at, kind, ns, name, uid, .. } = self;
         let revision = metadata.as_ref().and_then(|metadata| metadata.resource_version);
         let beside = (spec.is_some() && status.is_none()).then(|| Beside {
             revision: revision.is_some(),
             generation: metadata.as_ref().is_some_and(|metadata| metadata.generation.is_some()),
         });
-        Report {
+        Some(EnginePatch {
             at,
             kind: kind.into_owned(),
             ns: ns.into_owned(),
@@ -134,14 +129,14 @@ impl Sketch<'_> {
             uid: uid.into_owned(),
             revision: revision.and_then(|revision| revision.parse().ok()),
             patch: patch.into(),
-            names_resource: status.is_some_and(|Status { names_resource }| names_resource),
+            names_resource: status.is_some_and(|status| status.resource_ref.is_some()),
             names_holders: spec.is_some(),
             beside,
-        }
+        })
     }
 }
 
-/// A change without a look into its objects. The same fields are required as of the whole line.
+/// A change with its objects unparsed. Requires the same fields as the full line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sketch<'a> {
@@ -164,7 +159,7 @@ struct Sketch<'a> {
     gone: bool,
 }
 
-/// A patch of these fields and no other is the engine's.
+/// A patch with these fields and no other is the engine's.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Patch<'a> {
@@ -172,8 +167,8 @@ struct Patch<'a> {
     metadata: Option<Metadata<'a>>,
     #[serde(default, deserialize_with = "present")]
     status: Option<Status>,
-    #[serde(default, deserialize_with = "present")]
-    spec: Option<Holders>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    spec: Option<Holders<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -185,80 +180,27 @@ struct Metadata<'a> {
     generation: Option<IgnoredAny>,
 }
 
-/// A field that is null is not one that is absent: it takes something away.
+/// Distinguishes null, which removes a field, from a missing field.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-struct Status {
-    names_resource: bool,
-}
-
-impl<'de> Deserialize<'de> for Status {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Status, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Status;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a status")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Status, A::Error> {
-                let mut status = Status { names_resource: false };
-                while let Some((field, IgnoredAny)) = map.next_entry::<StatusField, IgnoredAny>()? {
-                    status.names_resource |= matches!(field, StatusField::ResourceRef);
-                }
-                Ok(status)
-            }
-        }
-        from.deserialize_map(Fields)
-    }
-}
-
 #[derive(Deserialize)]
-#[serde(field_identifier)]
-enum StatusField {
-    #[serde(rename = "resourceRef")]
-    ResourceRef,
-    #[serde(other)]
-    Other,
+struct Status {
+    /// Present even if null.
+    #[serde(default, rename = "resourceRef", deserialize_with = "present")]
+    resource_ref: Option<IgnoredAny>,
 }
 
-/// A spec of which nothing is written but references to claims that hold the resource.
+/// A spec that holds only references.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Holders {
-    #[serde(rename = "claimRefs")]
-    _claim_refs: HeldRefs,
+struct Holders<'a> {
+    #[serde(borrow, rename = "claimRefs")]
+    claim_refs: Vec<HeldRef<'a>>,
 }
 
-struct HeldRefs;
-
-impl<'de> Deserialize<'de> for HeldRefs {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<HeldRefs, D::Error> {
-        struct Refs;
-        impl<'de> Visitor<'de> for Refs {
-            type Value = HeldRefs;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("references of holders")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut refs: A) -> Result<HeldRefs, A::Error> {
-                while let Some(HeldRef { uid, .. }) = refs.next_element::<HeldRef<'de>>()? {
-                    if uid.is_empty() {
-                        return Err(serde::de::Error::custom("a reservation"));
-                    }
-                }
-                Ok(HeldRefs)
-            }
-        }
-        from.deserialize_seq(Refs)
-    }
-}
-
-/// `reserved` is not among the fields: such a reference keeps an administrator's wish.
+/// Has no field `reserved`: a reference with one preserves an administrator's reservation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeldRef<'a> {
@@ -278,19 +220,19 @@ mod tests {
 
     const USUAL: &str = r#"{"t":"ev","at":7,"kind":"K","ns":"a","name":"b","uid":"u","patch":{"metadata":{"resourceVersion":"9"},"status":{"phase":"Bound"}}}"#;
 
-    fn told(line: &str) -> Option<String> {
+    fn scanned(line: &str) -> Option<String> {
         report(format!("{line}\n").as_bytes()).map(|report| format!("{report:?}"))
     }
 
     #[test]
     fn a_line_is_read_alike_however_it_is_written() {
-        let usual = told(USUAL).expect("a report");
+        let usual = scanned(USUAL).expect("an engine patch");
         assert!(usual.contains("revision: Some(9)"), "{usual}");
         let spaced = USUAL.replace(r#""at":7"#, r#""at": 7"#);
         let turned = USUAL.replace(r#""ns":"a","name":"b""#, r#""name":"b","ns":"a""#);
         let escaped = USUAL.replace(r#""name":"b""#, r#""name":"\u0062""#);
         for other in [spaced, turned, escaped] {
-            assert_eq!(told(&other), Some(usual.clone()), "{other}");
+            assert_eq!(scanned(&other), Some(usual.clone()), "{other}");
         }
     }
 
@@ -307,7 +249,7 @@ mod tests {
             with(r#""name":"b""#, "\"name\":\"b\u{1}\""),
         ];
         for line in others {
-            assert_eq!(told(&line), None, "{line}");
+            assert_eq!(scanned(&line), None, "{line}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A world and an engine joined in a loop: actions go in, answers and watch events come out, in order,
-//! until nothing moves. Time is virtual. Faults are not here: a test that wants them drives both by hand.
+//! A world and an engine in a loop: the world executes the engine's actions, and its answers and watch events go back,
+//! in order, until both are idle. Time is virtual. Not here: faults; a test that injects them drives both by hand.
 
 use crate::world::World;
 use conductor::action::{Action, Note};
@@ -10,23 +10,23 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// A cluster and its controller.
 #[derive(Debug)]
-pub struct Lab {
+pub struct Harness {
     /// The cluster.
     pub world: World,
-    /// The controller.
+    /// The controller's engine.
     pub engine: Engine,
     now: Time,
     wakes: BTreeSet<Time>,
     writes: usize,
     notes: Vec<Note>,
-    /// What a watch of the cluster has shown since somebody asked.
+    /// Watch events since the last `take_shown`.
     shown: Vec<Event>,
 }
 
-impl Lab {
-    /// Starts a controller on a cluster and lets it settle.
-    pub fn start(world: World, config: Config, now: Time) -> Lab {
-        let mut lab = Lab {
+impl Harness {
+    /// Starts a controller on a cluster and runs it until idle.
+    pub fn start(world: World, config: Config, now: Time) -> Harness {
+        let mut harness = Harness {
             world,
             engine: Engine::new(config),
             now,
@@ -35,43 +35,43 @@ impl Lab {
             notes: Vec::new(),
             shown: Vec::new(),
         };
-        let mut events: Vec<Event> = lab.world.objects().cloned().map(Event::Seen).collect();
-        events.extend(lab.world.published());
+        let mut events: Vec<Event> = harness.world.objects().cloned().map(Event::Seen).collect();
+        events.extend(harness.world.published());
         events.push(Event::Synced);
-        lab.deliver(events);
-        lab
+        harness.deliver(events);
+        harness
     }
 
     /// Replaces the controller by a new one that knows only what the cluster holds, as after a crash.
-    pub fn restart(self, config: Config) -> Lab {
-        Lab::start(self.world, config, self.now)
+    pub fn restart(self, config: Config) -> Harness {
+        Harness::start(self.world, config, self.now)
     }
 
-    /// Puts an object into the cluster and lets everything settle.
+    /// Puts an object into the cluster and runs until idle.
     pub fn put(&mut self, object: Object) {
         let event = self.world.put(object);
         self.deliver(vec![event]);
     }
 
-    /// Changes an object by hand and lets everything settle.
+    /// Edits an object and runs until idle.
     pub fn edit(&mut self, kind: Kind, key: &ObjectKey, edit: impl FnOnce(&mut Object)) {
         let event = self.world.edit(kind, key, edit);
         self.deliver(event.into_iter().collect());
     }
 
-    /// Deletes an object and lets everything settle.
+    /// Deletes an object and runs until idle.
     pub fn delete(&mut self, kind: Kind, key: &ObjectKey) {
         let event = self.world.delete(kind, key);
         self.deliver(event.into_iter().collect());
     }
 
-    /// Changes the cluster's parts or their kinds by hand and lets everything settle.
+    /// Edits the cluster's parts or their kinds and runs until idle.
     pub fn touch_parts<E: IntoIterator<Item = Event>>(&mut self, touch: impl FnOnce(&mut World) -> E) {
         let events = touch(&mut self.world);
         self.deliver(events.into_iter().collect());
     }
 
-    /// Lets time pass, waking the controller whenever it asked to be.
+    /// Advances the clock, waking the controller at the times it requested.
     pub fn advance(&mut self, ms: i64) {
         let until = self.now.plus_ms(ms);
         while let Some(next) = self.wakes.first().copied().filter(|at| *at <= until) {
@@ -82,17 +82,17 @@ impl Lab {
         self.now = until;
     }
 
-    /// How many writes, creates and deletes the controller has sent.
+    /// Number of writes, creates and deletes that the controller has sent.
     pub fn writes(&self) -> usize {
         self.writes
     }
 
-    /// What the controller has told people, in order.
+    /// Events that the controller has recorded, in order.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// What a watch of the cluster has shown since this was last asked, in order.
+    /// Returns the watch events since the last call, in order.
     pub fn take_shown(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.shown)
     }

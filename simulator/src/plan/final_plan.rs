@@ -1,10 +1,10 @@
-//! A plan read off an engine that rests. Whoever has just played a history through one need not show all of it to
-//! another: where nothing is under way and nothing can change, that one would decide what stands already. Where
-//! anything might, nothing is said here, and the objects are planned as any others are.
+//! The plan of an engine that is already idle, such as the one at the end of a replay. If nothing is in flight and no
+//! object can still change, a new engine would reach the same decisions, so this one's are read directly. Otherwise
+//! the caller plans the objects from scratch.
 
 use super::claims::{self, Subject};
+use super::plan_engine::PlanEngine;
 use super::resources::{self, Holding};
-use super::stage::Stage;
 use super::{Options, Planned};
 use conductor::cache::{ResourceEntry, State};
 use conductor::engine::Engine;
@@ -12,9 +12,9 @@ use conductor::model::{ClaimRef, ResourcePhase, Time};
 use conductor::queue::Lengths;
 
 impl Planned {
-    /// The plan over what `engine` knows, made under the same options; nothing where a new engine might decide more.
-    pub(crate) fn at_rest(engine: Engine, now: Time, options: &Options) -> Option<Planned> {
-        if !rests(&engine) {
+    /// Returns the plan of everything `engine` knows, or `None` if a new engine might decide more.
+    pub(crate) fn from_idle(engine: Engine, now: Time, options: &Options) -> Option<Planned> {
+        if !is_final(&engine) {
             return None;
         }
         let state = engine.state();
@@ -23,13 +23,13 @@ impl Planned {
         let mut holdings: Vec<Holding> =
             state.resources().map(|(_, entry)| Holding::of(&entry.resource)).collect();
         resources::sort(&mut holdings);
-        let stage = Stage::resting(engine, options.system_namespace.clone(), now);
-        Some(Planned { stage, subjects, holdings, options: options.clone() })
+        let plan_engine = PlanEngine::idle(engine, options.system_namespace.clone(), now);
+        Some(Planned { plan_engine, subjects, holdings, options: options.clone() })
     }
 }
 
-/// Whether nothing is on its way, and no object can change but by somebody's wish.
-fn rests(engine: &Engine) -> bool {
+/// Whether nothing is in flight and no object can change without a user.
+fn is_final(engine: &Engine) -> bool {
     let state = engine.state();
     let Lengths { active, backoff, in_flight, parked: _ } = engine.queue_lengths();
     engine.is_idle()
@@ -39,7 +39,7 @@ fn rests(engine: &Engine) -> bool {
         && state.resources().all(|(_, entry)| is_steady(state, entry))
 }
 
-/// Whether a resource stays as it is, with those who hold it, and each of them says what it takes.
+/// Whether a resource and its holders stay as they are, and each reference states its requests.
 fn is_steady(state: &State, entry: &ResourceEntry) -> bool {
     let resource = &entry.resource;
     let has_plain_phase =

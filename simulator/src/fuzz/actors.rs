@@ -1,9 +1,9 @@
-//! What people do to a cluster while Conductor works on it: application owners, administrators, and the
-//! controllers that implement resources. Small domains, so that they get in each other's way.
+//! What application owners, administrators and the implementing controllers do while Conductor works. They share a few
+//! names, so that they interfere with each other.
 
 use super::driver::Run;
 use super::rng::Rng;
-use super::{SYSTEM, TYPE, object, words};
+use super::{SYSTEM, TYPE, object, trace};
 use conductor::event::WhyMissing;
 use conductor::model::{Kind, Object, ObjectKey, Part, PartKey, PartKind};
 use serde_json::{Value, json};
@@ -15,7 +15,9 @@ const VERSIONS: [&str; 3] = ["8.0.36", "8.4", "15"];
 const RANGES: [&str; 4] = [">= 8", "8.0", "15", "< 15"];
 const STORAGE: [&str; 3] = ["1Gi", "2Gi", "4Gi"];
 
-/// The cluster as it is found.
+type Draw = fn(&mut Rng) -> Object;
+
+/// Creates the initial objects.
 pub fn settle_in(run: &mut Run, rng: &mut Rng) {
     for name in NAMESPACES {
         put(run, namespace(rng, name));
@@ -25,17 +27,11 @@ pub fn settle_in(run: &mut Run, rng: &mut Rng) {
             put(run, class(rng, name));
         }
     }
-    if rng.chance(50) {
-        put(run, quota(rng));
-    }
-    if rng.chance(25) {
-        put(run, cluster_quota(rng));
-    }
-    if rng.chance(20) {
-        put(run, limits(rng));
-    }
-    if rng.chance(30) {
-        put(run, profile(rng));
+    let others: [(usize, Draw); 4] = [(50, quota), (25, cluster_quota), (20, limits), (30, profile)];
+    for (percent, draw) in others {
+        if rng.chance(percent) {
+            put(run, draw(rng));
+        }
     }
     for at in 0..rng.below(4) {
         put(run, resource(rng, at));
@@ -63,8 +59,7 @@ pub fn act(run: &mut Run, rng: &mut Rng) {
         26 => clear(run, rng),
         27 => {
             let name = *rng.pick(&CLASSES);
-            let class = class(rng, name);
-            put(run, class);
+            put(run, class(rng, name));
         }
         28 => delete_one(run, rng, Kind::Class(TYPE)),
         29 if !run.calm => {
@@ -80,36 +75,21 @@ pub fn act(run: &mut Run, rng: &mut Rng) {
             if rng.chance(20) {
                 delete_one(run, rng, Kind::Namespace);
             } else {
-                let namespace = namespace(rng, name);
-                put(run, namespace);
+                put(run, namespace(rng, name));
             }
         }
-        32 => {
-            if rng.chance(60) {
-                let limits = limits(rng);
-                put(run, limits);
-            } else {
-                delete_one(run, rng, Kind::Limits);
-            }
-        }
-        33 => {
-            if rng.chance(60) {
-                let profile = profile(rng);
-                put(run, profile);
-            } else {
-                delete_one(run, rng, Kind::Profile);
-            }
-        }
+        32 => put_or_delete(run, rng, limits, Kind::Limits),
+        33 => put_or_delete(run, rng, profile, Kind::Profile),
         _ => create_claim(run, rng),
     }
 }
 
-/// The kind of everything that is made.
+/// The kind of all parts.
 pub fn thing() -> PartKind {
     PartKind::new("x/v1", "Thing")
 }
 
-/// What implements a resource says something of itself, is taken away, or its kind is.
+/// A part changes its status or is deleted, or its kind is installed or uninstalled.
 pub fn implement(run: &mut Run, rng: &mut Rng) {
     let keys: Vec<PartKey> = run.world.parts().map(Part::key).collect();
     let event = match rng.below(20) {
@@ -132,8 +112,8 @@ pub fn implement(run: &mut Run, rng: &mut Rng) {
         7..=9 => run.world.set_part_status(rng.pick(&keys), json!({"phase": "Starting"})),
         _ => run.world.set_part_status(rng.pick(&keys), ready()),
     };
-    let what = event.as_ref().map_or("nothing".to_owned(), words::event);
-    run.note(|| format!("somebody implements: {what}"));
+    let what = event.as_ref().map_or("nothing".to_owned(), trace::event);
+    run.note(|| format!("an implementation changes: {what}"));
     run.watch(event);
 }
 
@@ -141,7 +121,7 @@ fn ready() -> Value {
     json!({"conditions": [{"type": "Ready", "status": "True"}]})
 }
 
-/// Somebody else has implemented a resource, and says so.
+/// An administrator marks a resource as implemented by other means.
 fn import(run: &mut Run, rng: &mut Rng) {
     let unmade =
         |o: &&Object| matches!(o.kind, Kind::Resource(_)) && o.body["status"]["implementationRef"].is_null();
@@ -153,8 +133,7 @@ fn import(run: &mut Run, rng: &mut Rng) {
     }
 }
 
-/// Every implementation is ready, or only most of them where `all` does not say so. Nothing keeps what is
-/// to go, and what is made can be.
+/// Makes every implementation ready, or most of them unless `all`; installs the kind and removes finalizers.
 pub fn implement_all(run: &mut Run, rng: &mut Rng, all: bool) {
     let event = run.world.install(&thing());
     run.watch(Some(event));
@@ -172,9 +151,9 @@ pub fn implement_all(run: &mut Run, rng: &mut Rng, all: bool) {
 }
 
 pub fn delete(run: &mut Run, kind: Kind, key: &ObjectKey) {
-    run.note(|| format!("user deletes {}", words::object(kind, key)));
+    run.note(|| format!("user deletes {}", trace::object(kind, key)));
     if let Some(object) = run.world.get(kind, key) {
-        run.laws.user_deletes(object);
+        run.invariants.user_deletes(object);
     }
     let event = run.world.delete(kind, key);
     run.watch(event);
@@ -182,11 +161,11 @@ pub fn delete(run: &mut Run, kind: Kind, key: &ObjectKey) {
 
 pub fn put(run: &mut Run, object: Object) {
     run.note(|| {
-        format!("user puts {}: {}", words::object(object.kind, &crate::world::key_of(&object)), object.body)
+        format!("user puts {}: {}", trace::object(object.kind, &crate::world::key_of(&object)), object.body)
     });
     let known = run.world.get(object.kind, &crate::world::key_of(&object)).cloned();
     let object = match known {
-        // As an apply does: what others wrote stays.
+        // Like a server-side apply, keep what others wrote.
         Some(known) => {
             let mut merged = known.clone();
             merged.metadata.labels = object.metadata.labels;
@@ -215,7 +194,7 @@ fn edit(run: &mut Run, kind: Kind, key: &ObjectKey, why: &str, change: impl FnOn
     });
     run.note(|| {
         let body = run_body(&event);
-        format!("user {why} {}: {body}", words::object(kind, key))
+        format!("user {why} {}: {body}", trace::object(kind, key))
     });
     run.watch(event);
 }
@@ -238,6 +217,14 @@ fn delete_one(run: &mut Run, rng: &mut Rng, kind: Kind) {
     delete(run, kind, &key);
 }
 
+fn put_or_delete(run: &mut Run, rng: &mut Rng, draw: Draw, kind: Kind) {
+    if rng.chance(60) {
+        put(run, draw(rng));
+    } else {
+        delete_one(run, rng, kind);
+    }
+}
+
 fn create_claim(run: &mut Run, rng: &mut Rng) {
     let (namespace, name) = (*rng.pick(&NAMESPACES), format!("c-{}", rng.below(4)));
     if run.world.get(Kind::Claim(TYPE), &ObjectKey::new(namespace, name.as_str())).is_some() {
@@ -245,10 +232,10 @@ fn create_claim(run: &mut Run, rng: &mut Rng) {
     }
     let mut spec = json!({"priority": *rng.pick(&[0, 0, 0, 5])});
     if rng.chance(35) {
-        // Many ask for the same: they wait in one lane, one behind the other.
+        // Many claims with equal requests wait in one queue group.
         spec = json!({"engine": "mysql", "resources": {"requests": {"storage": "1Gi"}}});
     } else {
-        ask(rng, &mut spec);
+        draw_spec(rng, &mut spec);
         if rng.chance(70) {
             spec["engine"] = json!(rng.pick(&ENGINES));
         }
@@ -271,8 +258,8 @@ fn k8s_time(ms: i64) -> String {
     k8s_openapi::jiff::Timestamp::from_second(ms.div_euclid(1000)).unwrap_or_default().to_string()
 }
 
-/// What a claim's author may change at will.
-fn ask(rng: &mut Rng, spec: &mut Value) {
+/// Draws the fields that a claim's author may edit.
+fn draw_spec(rng: &mut Rng, spec: &mut Value) {
     match rng.below(6) {
         0 => spec["class"] = json!(""),
         1 | 2 => spec["class"] = json!(rng.pick(&CLASSES)),
@@ -282,7 +269,7 @@ fn ask(rng: &mut Rng, spec: &mut Value) {
         spec["version"] = json!(rng.pick(&RANGES));
     }
     if rng.chance(70) {
-        spec["resources"] = json!({"requests": asked(rng)});
+        spec["resources"] = json!({"requests": requested(rng)});
     }
     if rng.chance(15) {
         spec["selector"] = json!({"matchLabels": {"env": *rng.pick(&["dev", "prod"])}});
@@ -292,8 +279,8 @@ fn ask(rng: &mut Rng, spec: &mut Value) {
     }
 }
 
-/// Some take of a second capacity, of which there is always enough: whoever holds a resource last may take nothing of it.
-fn asked(rng: &mut Rng) -> Value {
+/// Some request a second capacity, which is plentiful, so that the last holder may request none of it.
+fn requested(rng: &mut Rng) -> Value {
     match *rng.pick(&STORAGE) {
         "2Gi" => json!({"storage": "2Gi", "connections": 1}),
         storage => json!({"storage": storage}),
@@ -315,7 +302,7 @@ fn edit_claim(run: &mut Run, rng: &mut Rng) {
             2 => spec["version"] = json!("not a range >="),
             _ => {
                 spec["version"] = json!(">= 1");
-                ask(rng, spec);
+                draw_spec(rng, spec);
             }
         }
     });
@@ -383,7 +370,7 @@ fn edit_resource(run: &mut Run, rng: &mut Rng) {
     });
 }
 
-/// An administrator keeps a resource for a claim.
+/// An administrator reserves a resource for a claim.
 fn reserve(run: &mut Run, rng: &mut Rng) {
     let Some(key) = some_key(run, rng, Kind::Resource(TYPE)) else { return };
     edit(run, Kind::Resource(TYPE), &key, "reserves", |resource| {
@@ -400,7 +387,7 @@ fn reserve(run: &mut Run, rng: &mut Rng) {
     });
 }
 
-/// An administrator takes every reference off a resource, or only the reservations.
+/// An administrator removes all references of a resource, or only the reservations.
 fn clear(run: &mut Run, rng: &mut Rng) {
     let Some(key) = some_key(run, rng, Kind::Resource(TYPE)) else { return };
     let all = rng.chance(50);

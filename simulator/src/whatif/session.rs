@@ -1,29 +1,29 @@
-//! Many questions to one state: it is planned once, and each question tells a copy what would be otherwise. The answer is
-//! the one that two plans from nothing would give; where a change reaches too far for a copy, that is what is done.
+//! Plans a state once and answers many what-if questions with changed clones of it. The answer equals that of two plans
+//! from scratch; a change that reaches too far for a clone is planned from scratch.
 
 use super::{Edit, EditError, PlanFigures, WhatIf};
 use crate::diff::{Difference, Side, diff};
-use crate::plan::{API_VERSION, Base, Options, Plan, Planned, Replaced};
+use crate::plan::{API_VERSION, BasePlan, ObjectChange, Options, Plan, Planned};
 use conductor::model::{Kind, Object, ObjectKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A state that is ready for questions.
-pub struct Questions {
-    base: Base,
+/// A state planned for questions.
+pub struct WhatIfSession {
+    base: BasePlan,
 }
 
-/// A state with some edits made.
+/// A state after edits.
 pub struct Edited {
-    /// Everything behind its plan.
+    /// Its plan with the engine.
     pub planned: Planned,
     /// Its plan.
     pub plan: Plan,
 }
 
-impl Questions {
-    /// Plans the state as it is.
-    pub fn new(objects: Vec<Object>, options: &Options) -> Questions {
-        Questions { base: Base::new(objects, options) }
+impl WhatIfSession {
+    /// Plans the state.
+    pub fn new(objects: Vec<Object>, options: &Options) -> WhatIfSession {
+        WhatIfSession { base: BasePlan::new(objects, options) }
     }
 
     /// The plan of the state as it is.
@@ -31,22 +31,22 @@ impl Questions {
         self.base.plan()
     }
 
-    /// Tells what differs after `edits`, made in order.
+    /// Returns what changes after `edits`, applied in order.
     ///
     /// # Errors
-    /// The first edit that cannot be made.
+    /// The first edit that fails.
     pub fn what_if(&self, edits: &[Edit]) -> Result<WhatIf, EditError> {
         let planned = self.planned_with(edits)?;
-        let mut after = Edited { plan: self.base.unsealed_plan(&planned), planned };
+        let mut after = Edited { plan: self.base.plan_without_digest(&planned), planned };
         let (digest, difference) = std::thread::scope(|scope| {
-            // What differs does not depend on it.
+            // Digest and difference are independent.
             let digest = scope.spawn(|| self.base.digest(&after.plan));
             let difference = self.differs(&after);
             (digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), difference)
         });
         after.plan.digest = digest;
         let figures = PlanFigures::from(&after.plan);
-        // Giving back a copy of a whole cluster takes its time: whoever asked need not wait for it.
+        // Freeing a copy of a whole cluster takes a while: do it in the background.
         std::thread::spawn(move || drop(after));
         Ok(WhatIf {
             api_version: API_VERSION,
@@ -58,19 +58,19 @@ impl Questions {
         })
     }
 
-    /// What differs between the state as it is and as it would be.
+    /// Returns the differences to the state after edits.
     pub fn differs(&self, after: &Edited) -> Difference {
         let before = Side { planned: self.base.planned(), plan: self.base.plan() };
         diff(before, Side { planned: &after.planned, plan: &after.plan })
     }
 
-    /// The state after `edits`, made in order.
+    /// Plans the state after `edits`, applied in order.
     ///
     /// # Errors
-    /// The first edit that cannot be made.
+    /// The first edit that fails.
     pub fn edited(&self, edits: &[Edit]) -> Result<Edited, EditError> {
         let planned = self.planned_with(edits)?;
-        let mut plan = self.base.unsealed_plan(&planned);
+        let mut plan = self.base.plan_without_digest(&planned);
         plan.digest = self.base.digest(&plan);
         Ok(Edited { plan, planned })
     }
@@ -84,8 +84,8 @@ impl Questions {
         Ok(Planned::new(objects, self.base.options()))
     }
 
-    /// What the edits make of the objects that they name; nothing where one cannot be made, or makes two of a place.
-    fn replaced(&self, edits: &[Edit]) -> Option<Vec<Replaced>> {
+    /// The edits' effect on the objects that they name; `None` if one fails or creates a duplicate.
+    fn replaced(&self, edits: &[Edit]) -> Option<Vec<ObjectChange>> {
         let mut named: BTreeSet<(Kind, ObjectKey)> = edits.iter().map(Edit::place).collect();
         for namespace in edits.iter().filter_map(Edit::namespace) {
             named.extend(self.base.places_in(namespace));
@@ -98,12 +98,12 @@ impl Questions {
         for object in objects {
             let place = (object.kind, crate::world::key_of(&object));
             let is_new = !after.contains_key(&place);
-            // A copy may have the name of an object that nobody spoke of.
+            // A copy may take the name of an object that no edit names.
             let is_taken = is_new && self.base.find(place.0, &place.1).is_some();
             if after.insert(place, Some(object)).flatten().is_some() || is_taken {
                 return None;
             }
         }
-        Some(after.into_iter().map(|((kind, key), object)| Replaced { kind, key, object }).collect())
+        Some(after.into_iter().map(|((kind, key), object)| ObjectChange { kind, key, object }).collect())
     }
 }

@@ -1,31 +1,32 @@
 //! The digest of a plan: SHA-256 over the summary's compact JSON and the SHA-256 of every row's, claims first, in the
-//! order of the document. A row that two plans have in common is digested once.
+//! document's order. Rows that two plans share are digested once.
 
 use super::document::{Plan, PlannedClaim, PlannedResource};
+use crate::record::hex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::cmp::Ordering;
 
-type Seal = [u8; 32];
+type RowDigest = [u8; 32];
 
-/// The digests of a plan's rows.
-pub(crate) struct Seals {
-    claims: Vec<Seal>,
-    resources: Vec<Seal>,
+/// Digests of a plan's rows.
+pub(crate) struct RowDigests {
+    claims: Vec<RowDigest>,
+    resources: Vec<RowDigest>,
 }
 
-impl Seals {
-    /// Of a plan about which nothing is known.
-    pub fn of(plan: &Plan) -> Seals {
-        Seals {
+impl RowDigests {
+    /// Digests every row.
+    pub fn of(plan: &Plan) -> RowDigests {
+        RowDigests {
             claims: plan.claims.iter().map(seal).collect(),
             resources: plan.resources.iter().map(seal).collect(),
         }
     }
 
-    /// Of a plan that has most rows in common with `before`, of which these are the digests.
-    pub fn beside(&self, before: &Plan, plan: &Plan) -> Seals {
-        Seals {
+    /// Digests a plan that shares most rows with `before`, whose digests these are.
+    pub fn reusing(&self, before: &Plan, plan: &Plan) -> RowDigests {
+        RowDigests {
             claims: beside(&before.claims, &self.claims, &plan.claims, PlannedClaim::cmp_place),
             resources: beside(
                 &before.resources,
@@ -36,23 +37,22 @@ impl Seals {
         }
     }
 
-    /// The digest of the plan whose rows these are of.
+    /// The digest of the whole plan.
     pub fn digest(&self, plan: &Plan) -> String {
         let mut hasher = Sha256::new();
         hasher.update(json(&plan.summary));
         self.claims.iter().chain(&self.resources).for_each(|seal| hasher.update(seal));
-        let hex: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
+        format!("sha256:{}", hex(&hasher.finalize()))
     }
 }
 
-/// Two lists in one order: the digest of a row that is in both is taken over.
+/// Digests sorted rows, reusing the digest of each row that also stands in `before`.
 fn beside<T: Serialize + PartialEq>(
     before: &[T],
-    known: &[Seal],
+    known: &[RowDigest],
     rows: &[T],
     order: fn(&T, &T) -> Ordering,
-) -> Vec<Seal> {
+) -> Vec<RowDigest> {
     let mut known = before.iter().zip(known).peekable();
     let find = |row: &T| {
         while known.next_if(|(was, _)| order(was, row) == Ordering::Less).is_some() {}
@@ -62,7 +62,7 @@ fn beside<T: Serialize + PartialEq>(
     rows.iter().map(find).collect()
 }
 
-fn seal(row: &impl Serialize) -> Seal {
+fn seal(row: &impl Serialize) -> RowDigest {
     Sha256::digest(json(row)).into()
 }
 

@@ -1,9 +1,9 @@
-//! Merge patches (RFC 7396) between two forms of an object: made here, and followed here.
+//! Creates and applies merge patches (RFC 7396).
 
 use serde_json::{Map, Value};
 
-/// What turns `old` into `new`; nothing where they are alike. A value that becomes null cannot be told from one that
-/// goes; objects of the API have none.
+/// The patch from `old` to `new`; `None` if they are equal. A merge patch cannot set a field to null; objects of the API
+/// have no such fields.
 pub fn diff(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;
@@ -22,23 +22,31 @@ pub fn diff(old: &Value, new: &Value) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
-/// Follows a patch.
-pub fn apply(target: &mut Value, patch: Value) {
+/// Applies a patch. Returns whether anything changed.
+pub fn merge(target: &mut Value, patch: Value) -> bool {
     let Value::Object(patch) = patch else {
+        let changed = *target != patch;
         *target = patch;
-        return;
+        return changed;
     };
-    if !target.is_object() {
+    let mut changed = !target.is_object();
+    if changed {
         *target = Value::Object(Map::new());
     }
-    let Value::Object(fields) = target else { return };
-    for (key, value) in patch {
-        match value {
-            Value::Null => drop(fields.remove(&key)),
-            Value::Object(_) => apply(fields.entry(key).or_insert(Value::Null), value),
-            other => drop(fields.insert(key, other)),
+    if let Value::Object(target) = target {
+        for (key, value) in patch {
+            changed |= match (value, target.get_mut(&key)) {
+                (Value::Null, None) => false,
+                (Value::Null, Some(_)) => target.remove(&key).is_some(),
+                (value, Some(known)) => merge(known, value),
+                (value, None) => {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                    true
+                }
+            };
         }
     }
+    changed
 }
 
 #[cfg(test)]
@@ -68,7 +76,7 @@ mod tests {
         fn a_patch_leads_from_one_form_to_the_other((old, new) in (object(), object())) {
             let mut followed = old.clone();
             if let Some(patch) = diff(&old, &new) {
-                apply(&mut followed, patch);
+                merge(&mut followed, patch);
             }
             prop_assert_eq!(followed, new);
         }

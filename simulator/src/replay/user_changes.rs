@@ -1,13 +1,13 @@
-//! What in a recorded object is somebody's wish, and what is the live engine's own doing. Only wishes are played
-//! again; what the live engine wrote is what the replay is held against.
+//! Separates users' fields of recorded objects from the live engine's. Only users' changes are replayed; the engine's are
+//! what the replay is compared with.
 
 use crate::record::{Change, made_for};
 use conductor::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use conductor::model::{Kind, Object, ObjectKey, ReclaimPolicy};
 use serde_json::Value;
 
-/// The object without what the engine wrote.
-pub(super) fn wishes(kind: Kind, mut object: Value) -> Value {
+/// Returns the object without the engine's fields.
+pub(super) fn user_part(kind: Kind, mut object: Value) -> Value {
     let bound_to = object.pointer("/status/resourceRef/name").cloned();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -19,7 +19,7 @@ pub(super) fn wishes(kind: Kind, mut object: Value) -> Value {
     }
     let spec = object.get_mut("spec").and_then(Value::as_object_mut);
     match (kind, spec) {
-        // The engine records there what the claim got. Where the status agrees it is that record.
+        // If it equals the status, the engine wrote it.
         (Kind::Claim(_), Some(spec)) if spec.get("resourceName") == bound_to.as_ref() => {
             spec.remove("resourceName");
         }
@@ -37,9 +37,9 @@ pub(super) fn wishes(kind: Kind, mut object: Value) -> Value {
     object
 }
 
-/// Whether a change holds no wish for certain, by the names of its fields alone: most that controllers write are such.
-/// Which resource a status names matters to what the spec means.
-pub(super) fn is_report(change: &Change) -> bool {
+/// Whether the names of a change's fields show that only the engine writes them, as in most changes. Not if the status
+/// names a resource, because that decides whose the name in the spec is.
+pub(super) fn is_engine_patch(change: &Change) -> bool {
     let Change { new: None, gone: false, patch: Some(Value::Object(patch)), .. } = change else {
         return false;
     };
@@ -52,7 +52,7 @@ pub(super) fn is_report(change: &Change) -> bool {
     })
 }
 
-/// An administrator's reservation, as it was before the claim came.
+/// An administrator's reservation as it was before the claim existed.
 fn reservation(mut claim_ref: Value) -> Option<Value> {
     let held = claim_ref.get("uid").is_some_and(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty()));
     let fields = claim_ref.as_object_mut()?;
@@ -77,28 +77,28 @@ fn drop_finalizers(metadata: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Whether the live engine made the object: then the replay makes its own.
+/// Whether the live engine provisioned the object; the replay provisions its own.
 pub(super) fn is_made(kind: Kind, recorded: &Value) -> bool {
     matches!(kind, Kind::Resource(_)) && made_for(recorded).is_some()
 }
 
-/// Whether its deletion was asked for.
+/// Whether it is being deleted.
 pub(super) fn is_deleting(recorded: &Value) -> bool {
     recorded.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null())
 }
 
-/// Why a recorded object goes.
+/// Why a recorded object was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// A user asked for it: finalizers are kept, as the API keeps them.
+    /// A user deleted it: finalizers hold it, as in the API.
     Requested,
-    /// The live engine reclaimed it after its last claim: whether the replay does is its own decision.
+    /// The live engine reclaimed it after its last claim; the replay decides that itself.
     Reclaimed,
-    /// It went while a claim held it: its finalizers were removed by hand, or the store lost it.
+    /// It disappeared while a claim held it: its finalizers were removed by hand, or the store lost it.
     Forced,
 }
 
-/// Why a recorded object goes. `lives` says whether a claim is in the recording then and is not being deleted.
+/// Why a recorded object was deleted. `lives`: whether a claim is recorded at that time and not being deleted.
 pub(super) fn ending(kind: Kind, recorded: &Value, lives: impl Fn(&ObjectKey, &str) -> bool) -> Ending {
     let Kind::Resource(_) = kind else { return Ending::Requested };
     let text = |r: &Value, field: &str| r.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -115,7 +115,7 @@ pub(super) fn ending(kind: Kind, recorded: &Value, lives: impl Fn(&ObjectKey, &s
     }
 }
 
-/// Leaves an object only the finalizers that the engine sets: others are gone once the object is.
+/// Removes finalizers other than the engine's.
 pub(super) fn keep_own_finalizers(object: &mut Object) {
     let ours = [CLAIM_PROTECTION, RESOURCE_PROTECTION, CLASS_PROTECTION];
     if let Some(finalizers) = &mut object.metadata.finalizers {
@@ -124,8 +124,8 @@ pub(super) fn keep_own_finalizers(object: &mut Object) {
     object.metadata.finalizers = object.metadata.finalizers.take().filter(|left| !left.is_empty());
 }
 
-/// Puts the wishes of `new` into an object of the replay, beside what the replay's engine wrote there.
-pub(super) fn wish(object: &mut Object, new: &Object) {
+/// Applies the users' fields of `new` to an object of the replay, and keeps what the replay's engine wrote.
+pub(super) fn apply(object: &mut Object, new: &Object) {
     let status = object.body.get("status").cloned();
     let held = object.body.pointer("/spec/claimRefs").cloned();
     let named = object.body.pointer("/spec/resourceName").cloned();
@@ -162,15 +162,15 @@ mod tests {
     const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 
     #[test]
-    fn what_the_engine_wrote_is_no_wish() {
+    fn fields_of_the_engine_are_not_the_users() {
         let claim = json!({
             "metadata": {"name": "x", "resourceVersion": "7", "finalizers": ["conductor.io/claim-protection", "mine"]},
             "spec": {"engine": "mysql", "resourceName": "db"}, "status": {"resourceRef": {"name": "db"}},
         });
-        let wished = json!({"metadata": {"name": "x", "finalizers": ["mine"]}, "spec": {"engine": "mysql"}});
-        assert_eq!(wishes(Kind::Claim(TYPE), claim), wished);
+        let changed = json!({"metadata": {"name": "x", "finalizers": ["mine"]}, "spec": {"engine": "mysql"}});
+        assert_eq!(user_part(Kind::Claim(TYPE), claim), changed);
         let named = json!({"metadata": {"name": "x"}, "spec": {"resourceName": "db"}});
-        assert_eq!(wishes(Kind::Claim(TYPE), named.clone()), named, "the author's own word stays");
+        assert_eq!(user_part(Kind::Claim(TYPE), named.clone()), named, "the author's own name stays");
     }
 
     #[test]
@@ -189,25 +189,27 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_told_from_a_wish_by_its_fields() {
+    fn an_engine_patch_is_recognised_by_its_fields() {
         let change = |patch: Value| Change { patch: Some(patch), ..Change::default() };
         let version = json!({"resourceVersion": "7"});
-        assert!(is_report(&change(json!({"metadata": version, "status": {"phase": "Bound"}}))));
-        assert!(!is_report(&change(json!({"metadata": version, "status": {"resourceRef": {"name": "db"}}}))));
-        assert!(!is_report(&change(json!({"metadata": version, "status": null}))));
-        assert!(!is_report(&change(json!({"metadata": {"labels": {"a": "b"}}}))));
-        assert!(!is_report(&change(json!({"spec": {"engine": "mysql"}}))));
-        assert!(!is_report(&Change { gone: true, ..change(json!({"status": {}})) }));
+        assert!(is_engine_patch(&change(json!({"metadata": version, "status": {"phase": "Bound"}}))));
+        assert!(!is_engine_patch(&change(
+            json!({"metadata": version, "status": {"resourceRef": {"name": "db"}}})
+        )));
+        assert!(!is_engine_patch(&change(json!({"metadata": version, "status": null}))));
+        assert!(!is_engine_patch(&change(json!({"metadata": {"labels": {"a": "b"}}}))));
+        assert!(!is_engine_patch(&change(json!({"spec": {"engine": "mysql"}}))));
+        assert!(!is_engine_patch(&Change { gone: true, ..change(json!({"status": {}})) }));
     }
 
     #[test]
-    fn a_reservation_is_a_wish_and_a_holder_is_not() {
+    fn a_reservation_is_the_users_and_a_holder_is_not() {
         let resource = json!({"metadata": {"name": "db"}, "spec": {"claimRefs": [
             {"namespace": "a", "name": "x", "uid": "u"},
             {"namespace": "a", "name": "y", "uid": "v", "reserved": true},
             {"namespace": "a", "name": "z"},
         ]}});
         let refs = json!([{"namespace": "a", "name": "y"}, {"namespace": "a", "name": "z"}]);
-        assert_eq!(wishes(Kind::Resource(TYPE), resource)["spec"]["claimRefs"], refs);
+        assert_eq!(user_part(Kind::Resource(TYPE), resource)["spec"]["claimRefs"], refs);
     }
 }

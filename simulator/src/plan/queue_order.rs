@@ -1,29 +1,29 @@
-//! A resource as a claim found it when it was its turn: without those who were given it afterwards. Turns are not kept, they
-//! are told from the claims as the queue tells them: priority, then time, then place. A claim that was refused and tried
-//! again later counts as if it had been served at its first turn.
+//! A resource as a claim saw it at its turn: without the claims that got it later. Turns follow the queue's order:
+//! priority, then creation time, then key. A claim that was refused and retried later counts as if it had been served
+//! at its first turn.
 
 use conductor::cache::{ResourceEntry, Standing, State};
 use conductor::model::{Claim, ClaimRef, Name, ObjectKey, Predicate, Time};
 use conductor::scheduler::Request;
 use std::cmp::Reverse;
 
-/// A resource at the turn of a claim.
-pub(super) struct Then<'a> {
+/// A resource at a claim's turn.
+pub(super) struct ResourceAtTurn<'a> {
     state: &'a State,
     request: &'a Request<'a>,
     entry: ResourceEntry,
 }
 
-impl<'a> Then<'a> {
-    /// Nothing where there is no such resource. Bindings that were given are older than what a plan decides; among
-    /// themselves, which `is_bound` says the claim is too, they came in turn.
+impl<'a> ResourceAtTurn<'a> {
+    /// Returns `None` if there is no such resource. Bindings in the input precede all decisions of the plan; among
+    /// themselves (`is_bound`: the claim has one too) they follow the queue's order.
     pub fn of(
         state: &'a State,
         request: &'a Request<'a>,
         resource: &Name,
         now: Time,
         is_bound: bool,
-    ) -> Option<Then<'a>> {
+    ) -> Option<ResourceAtTurn<'a>> {
         let mut entry = state.resource(state.find_resource(request.claim.ty, resource)?)?.clone();
         let own = turn(request.claim, now);
         let came_before = |r: &ClaimRef| {
@@ -34,10 +34,10 @@ impl<'a> Then<'a> {
         if is_bound {
             entry.resource.claim_refs.retain(|r| came_before(r));
         }
-        Some(Then { state, request, entry })
+        Some(ResourceAtTurn { state, request, entry })
     }
 
-    /// Whether what is lacking now was lacking then. Only claims come and go during a plan: all else was as it is.
+    /// Whether a refusal of now applied then. Only claims come and go during a plan.
     pub fn lacks(&self, predicate: Predicate) -> bool {
         let Ok(offer) = &self.entry.resource.offer else { return true };
         let wants = &self.request.wants;
@@ -57,7 +57,7 @@ impl<'a> Then<'a> {
     }
 }
 
-/// Whose turn it is first: the less, the earlier.
+/// Sorts claims by turn, earliest first.
 fn turn(claim: &Claim, now: Time) -> (Reverse<i32>, Time, &ObjectKey) {
     (Reverse(claim.priority), claim.meta.created.unwrap_or(now), &claim.meta.key)
 }

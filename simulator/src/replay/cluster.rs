@@ -1,14 +1,14 @@
-//! The cluster and the engine of a replay: wishes go in, the engine's writes land at once, time is virtual. What the
-//! engine decides is read off its writes, in the same words as the recording's.
+//! The cluster and the engine of a replay. Users' changes go in, the engine's writes land at once, time is virtual.
+//! Decisions are derived from the engine's writes, in the recording's form.
 
-use super::input;
 use super::series::Holdings;
+use super::user_changes;
 use crate::plan::{Options as PlanOptions, Plan, Planned};
-use crate::record::Verdict;
-use crate::world::{Telling, World};
+use crate::record::{Verdict, is_decision};
+use crate::world::{WatchEcho, World};
 use conductor::action::{Action, Change, Write};
 use conductor::api::names::PROVISIONED_FOR;
-use conductor::api::reasons::{self, bound};
+use conductor::api::reasons;
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::{Answer, Event};
 use conductor::model::{
@@ -17,53 +17,53 @@ use conductor::model::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What the engine is told.
-enum News {
+/// An input of the engine.
+enum Input {
     Event(Event),
-    /// A write of its own was done as it asked, and made this revision.
+    /// A write of its own was executed as predicted and made this revision.
     Done(Write, Revision),
 }
 
 /// A cluster and its controller.
-pub(super) struct Stage {
+pub(super) struct ReplayCluster {
     pub world: World,
     pub engine: Engine,
     config: Config,
     pub now: Time,
     wakes: BTreeSet<Time>,
     pub writes: u64,
-    /// How often the engine hears of its own writes.
-    telling: Telling,
-    /// The resources that are held, by class.
+    /// Whether the engine sees its own writes on the watch.
+    echo: WatchEcho,
+    /// Held resources, by class.
     pub holdings: Holdings,
-    /// What was decided about each claim, in order, with the time.
+    /// Decisions about each claim, in order, with their time.
     pub decided: Lookup<Uid, Vec<(Verdict, Time)>>,
-    /// Resources that were made and are not ready yet, with the time at which they will be.
+    /// Resources that are being provisioned, with the time at which they become ready.
     pub making: BTreeMap<(Time, Name), Kind>,
-    /// Objects whose name an earlier life still has: created once that one is gone.
+    /// Objects whose name is still taken by an earlier object; created once that is deleted.
     waiting: BTreeMap<(Kind, ObjectKey), Object>,
-    /// How long making takes where the recording does not say; never where it is not to be made up.
+    /// How long provisioning takes if the recording does not say; `None` to wait for the recording.
     pub latency_ms: Option<i64>,
-    /// What was written without a look at it, since that was last checked.
+    /// Objects written without unpacking them, until the test checks them.
     #[cfg(test)]
     unseen: Vec<(Kind, ObjectKey)>,
 }
 
-impl Stage {
-    /// An engine on a cluster that holds `objects`.
-    pub fn start(objects: Vec<Object>, config: Config, now: Time, telling: Telling) -> Stage {
-        let mut world = World::thrifty();
+impl ReplayCluster {
+    /// Starts an engine on a cluster with these objects.
+    pub fn start(objects: Vec<Object>, config: Config, now: Time, echo: WatchEcho) -> ReplayCluster {
+        let mut world = World::compact();
         for object in objects {
             world.put(object);
         }
-        let mut stage = Stage {
+        let mut cluster = ReplayCluster {
             world,
             engine: Engine::new(config.clone()),
             config,
             now,
             wakes: BTreeSet::new(),
             writes: 0,
-            telling,
+            echo,
             holdings: Holdings::default(),
             decided: Lookup::default(),
             making: BTreeMap::new(),
@@ -72,16 +72,16 @@ impl Stage {
             #[cfg(test)]
             unseen: Vec::new(),
         };
-        stage.list();
-        stage
+        cluster.list();
+        cluster
     }
 
-    /// A cluster of its own with other objects, under the same settings and at the same time.
-    pub fn beside(&self, objects: Vec<Object>) -> Stage {
-        Stage::start(objects, self.config.clone(), self.now, self.telling)
+    /// Starts another cluster with other objects, under the same settings and at the same time.
+    pub fn beside(&self, objects: Vec<Object>) -> ReplayCluster {
+        ReplayCluster::start(objects, self.config.clone(), self.now, self.echo)
     }
 
-    /// A new engine that knows only what the cluster holds.
+    /// Starts a new engine, which knows only what the cluster holds.
     pub fn restart(&mut self) {
         self.engine = Engine::new(self.config.clone());
         self.wakes.clear();
@@ -91,36 +91,35 @@ impl Stage {
     fn list(&mut self) {
         self.holdings = Holdings::default();
         let mut events: Vec<Event> = self.world.objects().cloned().map(Event::Seen).collect();
-        self.world.fold();
+        self.world.pack();
         events.push(Event::Synced);
         self.deliver(events);
     }
 
-    /// A plan over what the cluster holds in the end, when nothing else is asked any more, and the objects where
-    /// somebody wants them. An engine that hears of each write twice is not believed to know the end either: that is
-    /// what the other is held against.
+    /// Consumes the cluster and returns the plan of its objects, and the objects if the caller wants them. The plan is read
+    /// from the engine if that is idle. Not in thorough mode, which verifies this shortcut: it plans from scratch.
     pub fn plan(self, end: Option<&mut Vec<Object>>) -> Plan {
-        let Stage { world, engine, decided, config, now, telling, .. } = self;
+        let ReplayCluster { world, engine, decided, config, now, echo, .. } = self;
         drop(decided);
         let options =
             PlanOptions { system_namespace: config.system_namespace, absent_phase_is_available: false };
         let is_distinct = TypeId::all().map(|ty| world.count(Kind::Claim(ty))).sum::<usize>()
             == engine.state().claim_count();
-        let at_rest = match telling {
-            Telling::Once if is_distinct => Planned::at_rest(engine, now, &options),
-            Telling::Once | Telling::Twice => None,
+        let idle = match echo {
+            WatchEcho::Off if is_distinct => Planned::from_idle(engine, now, &options),
+            WatchEcho::Off | WatchEcho::On => None,
         };
-        match (at_rest, end) {
+        match (idle, end) {
             (Some(planned), None) => planned.plan(),
-            (at_rest, end) => {
+            (idle, end) => {
                 let objects = world.into_objects_side_by_side();
                 end.into_iter().for_each(|end| end.clone_from(&objects));
-                at_rest.unwrap_or_else(|| Planned::new(objects, &options)).plan()
+                idle.unwrap_or_else(|| Planned::new(objects, &options)).plan()
             }
         }
     }
 
-    /// Lets time pass, waking the engine whenever it asked to be, and making what is being made.
+    /// Advances the clock, waking the engine and completing provisionings at their times.
     pub fn advance(&mut self, until: Time) {
         loop {
             let wake = self.wakes.first().copied();
@@ -139,7 +138,7 @@ impl Stage {
         self.now = self.now.max(until);
     }
 
-    /// A resource's implementation says how it ended.
+    /// Completes a provisioning, in phase Available or Failed.
     pub fn made(&mut self, kind: Kind, name: &str, phase: &str) {
         let key = self.resource_key(name);
         let event = self.world.edit(kind, &key, |object| {
@@ -150,8 +149,7 @@ impl Stage {
         self.deliver(event.into_iter().collect());
     }
 
-    /// Creates an object. Where one of an earlier life still has its name, the API refuses: then it is created once that
-    /// one is gone.
+    /// Creates an object. If an earlier object has its name, the API refuses; it is then created once that is deleted.
     pub fn put(&mut self, object: Object) {
         let place = (object.kind, crate::world::key_of(&object));
         let earlier = self.world.get(place.0, &place.1);
@@ -171,7 +169,7 @@ impl Stage {
         self.deliver(event.into_iter().collect());
     }
 
-    /// A user asks for a deletion: finalizers keep the object until they are gone, as the API does it.
+    /// Deletes an object as a user does: finalizers keep it, as in the API.
     pub fn delete(&mut self, kind: Kind, key: &ObjectKey) {
         if self.waiting.remove(&(kind, key.clone())).is_some() {
             return;
@@ -180,41 +178,41 @@ impl Stage {
         self.deliver(event.into_iter().collect());
     }
 
-    /// It is gone in the recording. Here it stays while our engine's finalizer holds it: this engine may have given it
-    /// to a claim that the live one did not, and a cluster would keep it for that claim.
+    /// Deletes an object that the recording deletes. It stays while our engine's finalizer holds it, because this engine may
+    /// have bound it to a claim.
     pub fn release(&mut self, kind: Kind, key: &ObjectKey) {
         let is_waiting = self.waiting.contains_key(&(kind, key.clone()));
         let has_others = self.world.get(kind, key).is_some_and(|o| o.metadata.finalizers.is_some());
         if has_others && !is_waiting {
-            let event = self.world.edit(kind, key, input::keep_own_finalizers);
+            let event = self.world.edit(kind, key, user_changes::keep_own_finalizers);
             self.deliver(event.into_iter().collect());
         }
         self.delete(kind, key);
     }
 
-    /// It is gone, whatever protects it.
+    /// Removes an object whatever its finalizers.
     pub fn remove(&mut self, kind: Kind, key: &ObjectKey) {
         if let Some(object) = self.world.get(kind, key)
             && object.metadata.finalizers.is_some()
         {
-            // Without a word to the engine: in the recording nobody asked it either.
+            // Without an event: the recording has none either.
             let _ = self.world.edit(kind, key, |object| object.metadata.finalizers = None);
         }
         self.delete(kind, key);
     }
 
-    /// Drops what waits for a name: the caller puts the object there that the recording has.
+    /// Drops an object that waits for its name; the caller restores the recorded one.
     pub fn forget_waiting(&mut self, kind: Kind, key: &ObjectKey) {
         self.waiting.remove(&(kind, key.clone()));
     }
 
     fn deliver(&mut self, events: Vec<Event>) {
-        let mut pending: VecDeque<News> = events.into_iter().map(News::Event).collect();
-        while let Some(news) = pending.pop_front() {
-            self.look_at(&news);
-            let actions = match news {
-                News::Event(event) => self.engine.handle(event, self.now),
-                News::Done(write, revision) => self.engine.done_as_asked(write, revision, self.now),
+        let mut pending: VecDeque<Input> = events.into_iter().map(Input::Event).collect();
+        while let Some(inputs) = pending.pop_front() {
+            self.look_at(&inputs);
+            let actions = match inputs {
+                Input::Event(event) => self.engine.handle(event, self.now),
+                Input::Done(write, revision) => self.engine.done_as_asked(write, revision, self.now),
             };
             for action in actions {
                 self.carry_out(action, &mut pending);
@@ -225,22 +223,22 @@ impl Stage {
         self.check_views();
     }
 
-    /// Creates what waited for a name that is free by now.
-    fn create_waiting(&mut self, news: &mut VecDeque<News>) {
+    /// Creates an object whose name has become free.
+    fn create_waiting(&mut self, inputs: &mut VecDeque<Input>) {
         let free = self.waiting.keys().find(|(kind, key)| self.world.get(*kind, key).is_none()).cloned();
         if let Some(object) = free.and_then(|place| self.waiting.remove(&place)) {
-            news.push_back(News::Event(self.world.put(object)));
+            inputs.push_back(Input::Event(self.world.put(object)));
         }
     }
 
-    /// Keeps count of the resources that are held.
-    fn look_at(&mut self, news: &News) {
-        let event = match news {
-            News::Event(event) => event,
-            News::Done(Write { kind, key, change: Change::ResourceSpec { claim_refs, .. }, .. }, _) => {
+    /// Updates the count of held resources.
+    fn look_at(&mut self, inputs: &Input) {
+        let event = match inputs {
+            Input::Event(event) => event,
+            Input::Done(Write { kind, key, change: Change::ResourceSpec { claim_refs, .. }, .. }, _) => {
                 return self.holdings.hold(*kind, key, !claim_refs.is_empty());
             }
-            News::Done(..) => return,
+            Input::Done(..) => return,
         };
         match event {
             Event::Seen(object) => self.holdings.see(object),
@@ -250,50 +248,50 @@ impl Stage {
         }
     }
 
-    fn carry_out(&mut self, action: Action, news: &mut VecDeque<News>) {
+    fn carry_out(&mut self, action: Action, inputs: &mut VecDeque<Input>) {
         match action {
             Action::Tell(_) => {}
-            Action::WakeAt(at) if at <= self.now => news.push_back(News::Event(Event::Tick)),
+            Action::WakeAt(at) if at <= self.now => inputs.push_back(Input::Event(Event::Tick)),
             Action::WakeAt(at) => drop(self.wakes.insert(at)),
             action => {
                 self.writes += u64::from(action.write_id().is_some());
-                if let Some(declares) = self.foresees(&action) {
-                    return self.write(action, declares, news);
+                if let Some(bumps_generation) = self.foresees(&action) {
+                    return self.write(action, bumps_generation, inputs);
                 }
                 self.note(&action, false);
-                self.hand_over(&action, news);
+                self.hand_over(&action, inputs);
             }
         }
     }
 
-    /// Whether the engine knows what becomes of an object by a write of its own, so that nobody need show it.
+    /// Whether the engine predicts the object after its own write, so that no watch need show it.
     fn foresees(&self, action: &Action) -> Option<bool> {
         match action {
-            Action::Write(write) if self.telling == Telling::Once => self.engine.foresees(write),
+            Action::Write(write) if self.echo == WatchEcho::Off => self.engine.foresees(write),
             _ => None,
         }
     }
 
-    fn write(&mut self, action: Action, declares: bool, news: &mut VecDeque<News>) {
+    fn write(&mut self, action: Action, bumps_generation: bool, inputs: &mut VecDeque<Input>) {
         self.note(&action, true);
         match action {
-            Action::Write(write) => match self.world.write_unseen(&write, declares) {
+            Action::Write(write) => match self.world.write_unseen(&write, bumps_generation) {
                 Some(revision) => {
                     #[cfg(test)]
                     self.unseen.push((write.kind, write.key.clone()));
-                    news.push_back(News::Done(write, revision));
+                    inputs.push_back(Input::Done(write, revision));
                 }
-                None => self.hand_over(&Action::Write(write), news),
+                None => self.hand_over(&Action::Write(write), inputs),
             },
-            action => self.hand_over(&action, news),
+            action => self.hand_over(&action, inputs),
         }
     }
 
-    fn hand_over(&mut self, action: &Action, news: &mut VecDeque<News>) {
-        news.extend(self.world.carry_out_telling(action, self.telling).into_iter().map(News::Event));
+    fn hand_over(&mut self, action: &Action, inputs: &mut VecDeque<Input>) {
+        inputs.extend(self.world.carry_out_with(action, self.echo).into_iter().map(Input::Event));
     }
 
-    /// What the engine foresaw is what the objects say.
+    /// Compares the engine's predictions with the objects.
     #[cfg(test)]
     fn check_views(&mut self) {
         use conductor::model::{Claim, Resource};
@@ -313,7 +311,7 @@ impl Stage {
         }
     }
 
-    /// Reads decisions off a write that is about to land.
+    /// Derives decisions from a write before it lands.
     fn note(&mut self, action: &Action, foreseen: bool) {
         match action {
             Action::Write(Write { kind, key, uid, change, .. }) => match change {
@@ -323,11 +321,10 @@ impl Stage {
                     }
                 }
                 Change::ClaimStatus { phase, conditions, .. } => {
-                    let told = conditions.iter().find(|c| &*c.kind == reasons::BOUND && &*c.status != "True");
-                    let Some(reason) = told.map(|c| c.reason.to_string()) else { return };
-                    let silent =
-                        [bound::SCHEDULING, bound::PROVISIONING, bound::PROVISIONING_FAILED, bound::DELETING];
-                    if silent.contains(&reason.as_str()) || reason == bound::BOUND {
+                    let refused =
+                        conditions.iter().find(|c| &*c.kind == reasons::BOUND && &*c.status != "True");
+                    let Some(reason) = refused.map(|c| c.reason.to_string()) else { return };
+                    if !is_decision(&reason) {
                         return;
                     }
                     self.decide(
@@ -350,8 +347,8 @@ impl Stage {
         }
     }
 
-    /// Whom a resource is about to name and did not before: by the object, or, where the engine knows that as it is, by
-    /// what it knows.
+    /// UIDs that a resource does not reference yet and is about to, compared with the object, or with the engine's view of it
+    /// if that is known to match.
     fn new_holders(&self, kind: Kind, key: &ObjectKey, refs: &[ClaimRef], foreseen: bool) -> Vec<Uid> {
         let uids = refs.iter().filter_map(|r| r.uid.clone());
         if let (Kind::Resource(ty), true) = (kind, foreseen) {
@@ -382,17 +379,17 @@ impl Stage {
         }
     }
 
-    /// Where resources live.
+    /// The system namespace.
     pub fn system(&self) -> &Name {
         &self.config.system_namespace
     }
 
-    /// Where a resource of a name is.
+    /// The key of a resource.
     pub fn resource_key(&self, name: &str) -> ObjectKey {
         ObjectKey::new(self.config.system_namespace.clone(), name)
     }
 
-    /// What the engine holds of a claim, in the recording's words; nothing where it has not decided.
+    /// The engine's decision about a claim in the recording's form; `None` if it has not decided.
     pub fn verdict(&self, uid: &Uid) -> Option<Verdict> {
         match self.engine.binding(uid)? {
             Binding::Bound { resource } | Binding::Assumed { resource, .. } => {
@@ -408,7 +405,7 @@ impl Stage {
     }
 }
 
-/// The UIDs that a resource's references name.
+/// UIDs in a resource's references.
 pub(super) fn holders(resource: &Object) -> BTreeSet<String> {
     let refs = resource.body.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
     refs.filter_map(|r| r.get("uid")?.as_str().map(str::to_owned)).collect()

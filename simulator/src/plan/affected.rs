@@ -1,41 +1,40 @@
-//! Which objects can change under a plan: what each says of its neighbours, and the rule over that. What follows from a
-//! change is the engine's to say; see `stage` for why the others need no answer.
+//! Which objects the engine's writes can change during a plan, read from the objects' references to each other.
+//! `plan_engine` explains why no other object needs an answer.
 
-use super::identity::{claim_refs, created, find_unsaid};
+use super::identity::{claim_refs, created, find_unstated};
 use conductor::model::{Kind, Name, Object, ObjectKey, ResourcePhase, Uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an object says of itself and of its neighbours.
+/// What an object has about itself and its references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outline {
     pub kind: Kind,
     pub key: ObjectKey,
     pub uid: Uid,
-    /// When it was made, in milliseconds.
+    /// Creation time in milliseconds.
     pub created: Option<i64>,
     pub deleting: bool,
-    /// Of a resource: whom it names, as they are written.
+    /// Claims that a resource references.
     pub names: Box<[Named]>,
-    /// Of a claim: the resource that its own record names.
+    /// The resource in a claim's status.
     pub recorded: Option<Name>,
-    /// Of a claim: whether it names the resource that it wants, or was bound to.
+    /// Whether a claim's spec names a resource, requested or bound.
     pub names_resource: bool,
-    /// Of a resource: whether nothing but a claim can change its phase.
+    /// Whether only claims can change a resource's phase.
     has_plain_phase: bool,
-    /// Of a class: whether it may refuse a claim's parameters.
+    /// Whether a class has a schema and may reject a claim's parameters.
     pub has_schema: bool,
 }
 
-/// A claim as a resource names it.
+/// A claim as a resource references it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Where it is, where that is said.
+    /// Its key, if the reference has one.
     pub claim: Option<(Kind, ObjectKey)>,
-    /// Which life of that name.
     pub uid: Option<Uid>,
-    /// Whether it holds the resource, and what it takes is not said.
-    pub is_unsaid: bool,
+    /// Whether it holds the resource without stating its requests.
+    pub is_unstated: bool,
 }
 
 impl Outline {
@@ -62,7 +61,7 @@ impl Outline {
         }
     }
 
-    /// The claims that it holds, as a resource.
+    /// UIDs of the claims that a resource holds.
     pub fn holds(&self) -> impl Iterator<Item = &Uid> {
         self.names.iter().filter_map(|named| named.uid.as_ref())
     }
@@ -75,7 +74,7 @@ impl Named {
         Named {
             claim: place.map(|(namespace, name)| (kind, ObjectKey::new(namespace, name))),
             uid: field("uid").map(Uid::from),
-            is_unsaid: find_unsaid(claim_ref).is_some(),
+            is_unstated: find_unstated(claim_ref).is_some(),
         }
     }
 }
@@ -84,15 +83,15 @@ fn text<'a>(body: &'a Value, way: &[&str]) -> Option<&'a str> {
     way.iter().try_fold(body, |value, field| value.get(field))?.as_str()
 }
 
-/// Whether a claim names a resource.
+/// Whether a claim's spec names a resource.
 fn names_resource(object: &Object) -> bool {
     matches!(object.kind, Kind::Claim(_)) && text(&object.body, &["spec", "resourceName"]).is_some()
 }
 
-/// Whether a class may refuse a claim's parameters: the engine reads the claim for that, just before it makes something.
+/// Whether a class may reject a claim's parameters; the engine then reads the claim live before it provisions.
 fn has_schema(object: &Object) -> bool {
-    let says = |pointer: &str| object.body.pointer(pointer).is_some();
-    matches!(object.kind, Kind::Class(_)) && (says("/parameterSchema") || says("/spec/parameterSchema"))
+    let has = |pointer: &str| object.body.pointer(pointer).is_some();
+    matches!(object.kind, Kind::Class(_)) && (has("/parameterSchema") || has("/spec/parameterSchema"))
 }
 
 fn has_plain_phase(object: &Object) -> bool {
@@ -108,19 +107,19 @@ fn has_plain_phase(object: &Object) -> bool {
     }
 }
 
-/// For each object of a plan whether it moves.
-pub(super) fn all_moving(objects: &[Object]) -> Vec<bool> {
+/// For each object of a plan, whether it is affected.
+pub(super) fn all_affected(objects: &[Object]) -> Vec<bool> {
     let outlines: Vec<Outline> = objects.iter().map(Outline::read).collect();
     let may_refuse = outlines.iter().any(|o| o.has_schema);
-    find_moving(&outlines.iter().collect::<Vec<_>>(), may_refuse)
+    find_affected(&outlines.iter().collect::<Vec<_>>(), may_refuse)
 }
 
-/// For each object whether a write to it, or a read of it, can change what is decided. `may_refuse` says whether any
-/// class has a schema.
-pub(super) fn find_moving(objects: &[&Outline], may_refuse: bool) -> Vec<bool> {
+/// For each object, whether a write to it or a live read of it can change a decision. `may_refuse`: some class has a
+/// schema.
+pub(super) fn find_affected(objects: &[&Outline], may_refuse: bool) -> Vec<bool> {
     let staying = staying_claims(objects);
     let shared = held_twice(objects);
-    let moves = |o: &Outline| match o.kind {
+    let is_affected = |o: &Outline| match o.kind {
         Kind::Claim(_) if may_refuse => true,
         Kind::Claim(_) | Kind::Class(_) => o.deleting,
         Kind::Resource(_) => {
@@ -131,23 +130,25 @@ pub(super) fn find_moving(objects: &[&Outline], may_refuse: bool) -> Vec<bool> {
         }
         Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile | Kind::Namespace => false,
     };
-    let mut moving: Vec<bool> = objects.iter().map(|o| moves(o)).collect();
-    let movers = objects.iter().zip(&moving).filter(|(_, moves)| **moves);
-    let asked: BTreeSet<&(Kind, ObjectKey)> =
+    let mut affected: Vec<bool> = objects.iter().map(|o| is_affected(o)).collect();
+    let movers = objects.iter().zip(&affected).filter(|(_, is_affected)| **is_affected);
+    let referenced: BTreeSet<&(Kind, ObjectKey)> =
         movers.flat_map(|(o, _)| o.names.iter().filter_map(|named| named.claim.as_ref())).collect();
-    for (object, moves) in objects.iter().zip(&mut moving).filter(|(o, _)| matches!(o.kind, Kind::Claim(_))) {
-        *moves |= !asked.is_empty() && asked.contains(&(object.kind, object.key.clone()));
+    for (object, is_affected) in
+        objects.iter().zip(&mut affected).filter(|(o, _)| matches!(o.kind, Kind::Claim(_)))
+    {
+        *is_affected |= !referenced.is_empty() && referenced.contains(&(object.kind, object.key.clone()));
     }
-    moving
+    affected
 }
 
-/// The claims that are not being deleted, by UID, with the resource that each was bound to by its own record.
+/// Claims that are not being deleted, by UID, with the resource in their status.
 fn staying_claims<'a>(objects: &[&'a Outline]) -> BTreeMap<&'a Uid, Option<&'a Name>> {
     let claims = objects.iter().filter(|o| matches!(o.kind, Kind::Claim(_)) && !o.deleting);
     claims.map(|o| (&o.uid, o.recorded.as_ref())).collect()
 }
 
-/// The UIDs that more than one resource holds, or one resource twice.
+/// UIDs held by two resources, or twice by one.
 fn held_twice<'a>(objects: &[&'a Outline]) -> BTreeSet<&'a Uid> {
     let mut held: Vec<&Uid> = objects.iter().flat_map(|o| o.holds()).collect();
     held.sort_unstable();

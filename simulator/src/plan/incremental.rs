@@ -1,200 +1,205 @@
-//! A state that was planned once and is asked again and again, each time with a few objects changed.
+//! A state that is planned once and replanned cheaply, each time with a few objects changed.
 //!
 //! ```text
-//! objects -> seen by an engine, nothing decided -+-> planned: the state as it is
-//!                                                +-> a copy, told of the changes -> planned: the state as it would be
+//! objects -> engine that has seen them, undecided -+-> base plan: the state as it is
+//!                                                  +-> clone + changes -> plan: the state as it would be
 //! ```
 //!
-//! The copy decides about every claim that waits anew, in order: one that comes in front of others moves all of them, and
-//! only deciding tells. What is spared is reading, identifying and showing the objects, settling the claims that are bound,
-//! and writing down and digesting what becomes of those that no change is near to. Some changes reach further than the
-//! objects that they change: which claim a reference without a life means, what a holder takes of a resource that does not
-//! say it, or whether classes may refuse claims at all.
-//! Such a change is not made here; whoever asks plans anew.
+//! The clone decides every waiting claim again, in order, because a claim that goes first can displace all others. It
+//! saves reading, identifying and feeding the objects, settling bound claims, and building and digesting the rows that no
+//! change can affect.
+//!
+//! Some changes affect more than their own objects: which claim a reference without a UID means, what a holder takes
+//! then returns `None`, and the caller plans from scratch.
 
+use super::affected::{Outline, find_affected};
 use super::claims::Subject;
+use super::digest::RowDigests;
 use super::identity::{self, Identified, identified, stand_in};
-use super::moving::{Outline, find_moving};
+use super::plan_engine::PlanEngine;
 use super::resources::{Holding, Known};
-use super::seal::Seals;
-use super::stage::Stage;
 use super::{Options, Plan, Planned, claims, config, resources};
 use crate::world::Stored;
 use conductor::model::{Kind, Name, Object, ObjectKey, Revision, Time, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A neighbourhood larger than this share of all objects is not looked at alone.
+/// Plan from scratch if more than this fraction of all objects (a quarter) may be affected.
 const SHARE_MAX: usize = 4;
-/// As far from a change as this an object can begin to move, or cease to.
+/// Only objects this close to a change can become affected or unaffected.
 const REACH: usize = 3;
-/// As far from a change as this is looked to tell.
+/// Distance from a change within which objects are examined to find out.
 const SIGHT: usize = 6;
 
-/// Beyond this there is no room to count on.
+/// Higher resource versions leave no room to count.
 const REVISION_MAX: u64 = u64::MAX / 2;
 
-/// A state that was planned.
-pub struct Base {
+/// A planned state.
+pub struct BasePlan {
     options: Options,
-    /// As they were given.
+    /// The objects as the caller passed them.
     given: Vec<Stored>,
-    /// What they say of themselves, in the order of their places, with the UID that each goes by.
+    /// Outlines of the identified objects, sorted, with assigned UIDs.
     outlines: Vec<Outline>,
-    /// Of each where it stands among those given, and whether its UID is its own, and not made up here.
+    /// For each outline: its index in `given`, and whether its UID came with the object.
     origins: Vec<usize>,
     own_uids: Vec<bool>,
-    moving: Vec<bool>,
-    /// Whether each place and each UID is one object's.
+    affected: Vec<bool>,
+    /// Whether no two objects share a key or a UID.
     is_distinct: bool,
-    /// The claims that a resource holds without saying what they take.
-    unsaid: BTreeSet<Uid>,
+    /// Claims whose references state no requests.
+    unstated: BTreeSet<Uid>,
     may_refuse: bool,
     links: Links,
-    seen: Stage,
+    seen: PlanEngine,
     planned: Planned,
     plan: Plan,
-    seals: Seals,
+    digests: RowDigests,
 }
 
-/// One object that is otherwise than in the base.
+/// One object that differs from the base.
 #[derive(Clone, Debug)]
-pub struct Replaced {
-    /// Its kind.
+pub struct ObjectChange {
+    /// The object's kind.
     pub kind: Kind,
-    /// Where it is.
+    /// The object's key.
     pub key: ObjectKey,
-    /// As it would be; nothing where it would be gone.
+    /// The new object; `None` deletes it.
     pub object: Option<Object>,
 }
 
-impl Base {
-    /// Lets the engine decide about `objects`.
-    pub fn new(objects: Vec<Object>, options: &Options) -> Base {
-        let given = objects.iter().map(Stored::folded).collect();
+impl BasePlan {
+    /// Plans `objects`.
+    pub fn new(objects: Vec<Object>, options: &Options) -> BasePlan {
+        let given = objects.iter().map(Stored::packed).collect();
         let first_at = first_at(&objects);
-        let Identified { objects, own_uids, is_distinct, unsaid } = identified(objects);
+        let Identified { objects, own_uids, is_distinct, unstated } = identified(objects);
         let outlines: Vec<Outline> = objects.iter().map(Outline::read).collect();
-        // Later than everything, so that what is shown again is not taken for something older.
+        // Higher than every revision seen, so that the engine does not take a changed object for a stale one.
         let revisions = objects.iter().map(|o| Revision::read(o.metadata.resource_version.as_deref()).0);
         let revision = revisions.max().unwrap_or(0);
         let is_distinct = is_distinct && revision < REVISION_MAX;
         let origins =
             outlines.iter().filter_map(|o| first_at.get(&(o.kind, o.key.clone())).copied()).collect();
         let may_refuse = outlines.iter().any(|o| o.has_schema);
-        let moving = find_moving(&outlines.iter().collect::<Vec<_>>(), may_refuse);
+        let affected = find_affected(&outlines.iter().collect::<Vec<_>>(), may_refuse);
         let (subjects, holdings) =
             (claims::subjects(&objects), resources::holdings(&objects, &options.system_namespace));
-        let seen = Stage::see(objects, &moving, config(options), revision);
-        let stage = seen.clone().settled(latest(&outlines));
-        let mut planned = Planned { stage, subjects, holdings, options: options.clone() };
-        let mut plan = planned.unsealed_plan(None);
+        let seen = PlanEngine::new(objects, &affected, config(options), revision);
+        let plan_engine = seen.clone().run_until_idle(latest(&outlines));
+        let mut planned = Planned { plan_engine, subjects, holdings, options: options.clone() };
+        let mut plan = planned.plan_without_digest(None);
         for (at, subject) in planned.subjects.iter_mut().enumerate() {
-            subject.row = subject.is_settled(&seen.engine).then_some(at);
+            subject.row = subject.is_decided(&seen.engine).then_some(at);
         }
         for (at, holding) in planned.holdings.iter_mut().enumerate() {
-            holding.row = (!seen.moves(holding.kind(), &holding.key)).then_some(at);
+            holding.row = (!seen.is_affected(holding.kind(), &holding.key)).then_some(at);
         }
-        let seals = Seals::of(&plan);
-        plan.digest = seals.digest(&plan);
+        let digests = RowDigests::of(&plan);
+        plan.digest = digests.digest(&plan);
         let mut links = Links::default();
         outlines.iter().enumerate().for_each(|(at, outline)| links.note(at, outline));
         let options = options.clone();
-        Base {
+        BasePlan {
             options,
             given,
             outlines,
             origins,
             own_uids,
-            moving,
+            affected,
             is_distinct,
-            unsaid,
+            unstated,
             may_refuse,
             links,
             seen,
             planned,
             plan,
-            seals,
+            digests,
         }
     }
 
-    /// The state as it is.
+    /// The state as it is, with its engine.
     pub fn planned(&self) -> &Planned {
         &self.planned
     }
 
-    /// Its plan.
+    /// The plan of the state as it is.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The plan of the state with something otherwise, without its digest.
-    pub(crate) fn unsealed_plan(&self, planned: &Planned) -> Plan {
-        planned.unsealed_plan(Some(Known { plan: &self.plan, state: self.planned.stage.engine.state() }))
+    /// Returns the plan of a changed state, without its digest.
+    pub(crate) fn plan_without_digest(&self, planned: &Planned) -> Plan {
+        planned.plan_without_digest(Some(Known {
+            plan: &self.plan,
+            state: self.planned.plan_engine.engine.state(),
+        }))
     }
 
-    /// The digest of such a plan.
+    /// Returns the digest of a changed state's plan.
     pub(crate) fn digest(&self, plan: &Plan) -> String {
-        self.seals.beside(&self.plan, plan).digest(plan)
+        self.digests.reusing(&self.plan, plan).digest(plan)
     }
 
-    /// What it was planned under.
+    /// The settings it was planned with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Every object, as and in the order in which it was given.
+    /// All objects as the caller passed them, in the same order.
     pub fn objects(&self) -> impl Iterator<Item = Object> {
         self.given.iter().map(Stored::to_object)
     }
 
-    /// The object at a place, as it was given; of several the first.
+    /// Finds an object as the caller passed it; the first one if several share its key.
     pub fn find(&self, kind: Kind, key: &ObjectKey) -> Option<Object> {
         let at = self.links.at.get(&(kind, key.clone()))?;
         Some(self.given[self.origins[*at]].to_object())
     }
 
-    /// The places of everything that is in a namespace.
+    /// Keys of everything in a namespace.
     pub fn places_in(&self, namespace: &str) -> impl Iterator<Item = (Kind, ObjectKey)> {
         let there = self.outlines.iter().filter(move |o| &*o.key.namespace == namespace);
         there.map(|o| (o.kind, o.key.clone()))
     }
 
-    /// An object under the UID that it goes by, its references complete.
+    /// Returns an object with its assigned UID and complete references.
     fn identified(&self, at: usize) -> Object {
         let given = |at: usize| self.given[self.origins[at]].to_object();
         let mut object = given(at);
         object.metadata.uid = Some(self.outlines[at].uid.to_string());
-        identity::say(&mut object, |uid| {
+        identity::complete_requests(&mut object, |uid| {
             let claim = given(*self.links.claims.get(uid)?);
             identity::requests(&claim).cloned()
         });
         object
     }
 
-    /// The state with these objects otherwise, each place at most once; nothing where that must be planned anew.
-    pub fn with(&self, replaced: Vec<Replaced>) -> Option<Planned> {
+    /// Plans the state with these objects changed, each key at most once. Returns `None` if it must be planned from scratch.
+    pub fn with(&self, replaced: Vec<ObjectChange>) -> Option<Planned> {
         let changes = self.changes(replaced)?;
         let near = Neighbourhood::around(self, &changes)?;
-        let moving = near.moving(self, &changes);
-        let mut stage = self.seen.clone();
-        for (at, moves) in &moving {
+        let affected = near.affected(self, &changes);
+        let mut plan_engine = self.seen.clone();
+        for (at, is_affected) in &affected {
             match changes.by_place.get(at).map(|change| &change.object) {
-                Some(Some(object)) => stage.show(object.clone(), *moves),
-                Some(None) => stage.lose(&self.outlines[*at]),
-                None if self.moving[*at] != *moves => stage.show(self.identified(*at), *moves),
+                Some(Some(object)) => plan_engine.replace(object.clone(), *is_affected),
+                Some(None) => plan_engine.remove(&self.outlines[*at]),
+                None if self.affected[*at] != *is_affected => {
+                    plan_engine.replace(self.identified(*at), *is_affected)
+                }
                 None => {}
             }
         }
-        let stage = stage.settled(self.latest(&changes));
+        let plan_engine = plan_engine.run_until_idle(self.latest(&changes));
         let (subjects, holdings) = (self.subjects(&near, &changes), self.holdings(&near, &changes));
-        Some(Planned { stage, subjects, holdings, options: self.options.clone() })
+        Some(Planned { plan_engine, subjects, holdings, options: self.options.clone() })
     }
 
-    /// The changes by the place among the objects, new ones after all others, each object with its UID.
-    fn changes(&self, replaced: Vec<Replaced>) -> Option<Changes> {
+    /// Indexes the changes by position, new objects last, and assigns UIDs.
+    fn changes(&self, replaced: Vec<ObjectChange>) -> Option<Changes> {
         let mut changes = Changes::default();
         let mut places = BTreeSet::new();
-        for Replaced { kind, key, object } in replaced {
+        for ObjectChange { kind, key, object } in replaced {
             let known = self.links.at.get(&(kind, key.clone())).copied();
             let at = known.unwrap_or(self.outlines.len() + changes.by_place.len());
             let own = object.as_ref().and_then(|o| o.metadata.uid.clone()).filter(|uid| !uid.is_empty());
@@ -222,18 +227,18 @@ impl Base {
         (!reaches_further && self.may_refuse(&changes) == self.may_refuse).then_some(changes)
     }
 
-    /// Whether a change could make a claim take something else of a resource that does not say what it takes.
+    /// Whether a change can alter what a claim takes from a resource whose reference states no requests.
     fn reaches_holders(&self, changes: &Changes) -> bool {
         changes.by_place.iter().any(|(at, change)| {
             let is = change.outline.as_ref();
             let both = self.outlines.get(*at).into_iter().chain(is);
             let is_held =
-                both.filter(|o| matches!(o.kind, Kind::Claim(_))).any(|o| self.unsaid.contains(&o.uid));
-            is_held || is.is_some_and(|o| o.names.iter().any(|named| named.is_unsaid))
+                both.filter(|o| matches!(o.kind, Kind::Claim(_))).any(|o| self.unstated.contains(&o.uid));
+            is_held || is.is_some_and(|o| o.names.iter().any(|named| named.is_unstated))
         })
     }
 
-    /// Whether a change could make a claim that has no UID of its own another one than it is in the base.
+    /// Whether a change can give another UID to a claim that has none of its own.
     fn reaches_identity(&self, changes: &Changes) -> bool {
         let is_nameless = |place: &(Kind, ObjectKey)| match self.links.at.get(place) {
             Some(at) => !self.own_uids[*at],
@@ -270,7 +275,7 @@ impl Base {
         latest(self.kept(changes).chain(changes.by_place.values().filter_map(|c| c.outline.as_ref())))
     }
 
-    /// What does not change.
+    /// Outlines of the objects that do not change.
     fn kept<'a>(&'a self, changes: &'a Changes) -> impl Iterator<Item = &'a Outline> {
         let all = self.outlines.iter().enumerate();
         all.filter(|(at, _)| !changes.by_place.contains_key(at)).map(|(_, outline)| outline)
@@ -281,9 +286,9 @@ impl Base {
         let place =
             |o: &Outline| self.planned.subjects.binary_search_by(|s| s.cmp_place(o.kind, &o.key)).ok();
         let known = |at| self.outlines.get(at).filter(is_claim).and_then(place);
-        let told_anew: BTreeSet<usize> = near.reach().filter_map(known).collect();
+        let replanned: BTreeSet<usize> = near.reach().filter_map(known).collect();
         let in_sight: BTreeSet<usize> = near.objects().filter_map(known).collect();
-        let others = self.planned.subjects.iter().enumerate().filter(|(at, _)| !told_anew.contains(at));
+        let others = self.planned.subjects.iter().enumerate().filter(|(at, _)| !replanned.contains(at));
         let mut subjects: Vec<Subject> = others
             .map(|(at, subject)| match in_sight.contains(&at) {
                 true => subject.without_row(),
@@ -298,7 +303,7 @@ impl Base {
         subjects
     }
 
-    /// Who holds a claim: of several the last, as where all are looked through in order.
+    /// The resource that holds a claim; the last one if several do, as in a plan from scratch.
     fn last_holder(&self, changes: &Changes, claim: &Outline) -> Option<Name> {
         let mut near = BTreeSet::new();
         self.links.neighbours(claim, &mut near);
@@ -325,7 +330,7 @@ impl Base {
     }
 }
 
-/// Where each place is first among the objects.
+/// Index of the first object with each key.
 fn first_at(objects: &[Object]) -> BTreeMap<(Kind, ObjectKey), usize> {
     let mut first = BTreeMap::new();
     for (at, object) in objects.iter().enumerate() {
@@ -334,7 +339,7 @@ fn first_at(objects: &[Object]) -> BTreeMap<(Kind, ObjectKey), usize> {
     first
 }
 
-/// Changes by the place among the objects of the base, new ones after all others.
+/// Changes by the position of their object in the base, new objects last.
 #[derive(Default)]
 struct Changes {
     by_place: BTreeMap<usize, Change>,
@@ -347,8 +352,8 @@ struct Change {
 }
 
 impl Changes {
-    /// As an object is after the changes; nothing where it is gone.
-    fn outline<'a>(&'a self, base: &'a Base, at: usize) -> Option<&'a Outline> {
+    /// The outline after the changes; `None` if the object is deleted.
+    fn outline<'a>(&'a self, base: &'a BasePlan, at: usize) -> Option<&'a Outline> {
         match self.by_place.get(&at) {
             Some(change) => change.outline.as_ref(),
             None => base.outlines.get(at),
@@ -356,7 +361,7 @@ impl Changes {
     }
 }
 
-/// Who is where, and who names whom.
+/// Indexes of which object has which key, and which resources reference which claims.
 #[derive(Default)]
 struct Links {
     at: BTreeMap<(Kind, ObjectKey), usize>,
@@ -382,7 +387,7 @@ impl Links {
         }
     }
 
-    /// Whom an object names, and who names it or the same.
+    /// Adds the objects that this one references, those that reference it, and those that reference the same claims.
     fn neighbours(&self, outline: &Outline, found: &mut BTreeSet<usize>) {
         for named in &outline.names {
             found.extend(named.claim.as_ref().and_then(|place| self.at.get(place)));
@@ -403,15 +408,14 @@ fn latest<'a>(outlines: impl IntoIterator<Item = &'a Outline>) -> Time {
     identity::latest(outlines.into_iter().filter_map(|o| o.created))
 }
 
-/// The objects around a change, with their distance from it. Claims and resources are neighbours that name one another.
+/// The objects near a change, with their distance from it. A resource and the claims it references are neighbours.
 struct Neighbourhood {
-    /// In the order of the objects.
     distances: BTreeMap<usize, usize>,
 }
 
 impl Neighbourhood {
-    /// Nothing where it is so large that the whole may as well be looked at.
-    fn around(base: &Base, changes: &Changes) -> Option<Neighbourhood> {
+    /// Returns `None` if it grows so large that planning from scratch costs no more.
+    fn around(base: &BasePlan, changes: &Changes) -> Option<Neighbourhood> {
         let mut distances: BTreeMap<usize, usize> = changes.by_place.keys().map(|at| (*at, 0)).collect();
         let mut edge: Vec<usize> = changes.by_place.keys().copied().collect();
         let most = changes.by_place.len() + base.outlines.len() / SHARE_MAX + SHARE_MAX;
@@ -441,12 +445,12 @@ impl Neighbourhood {
         self.distances.iter().filter(|(_, distance)| **distance <= REACH).map(|(at, _)| *at)
     }
 
-    /// Of each object that a change can reach, whether it moves after the changes.
-    fn moving(&self, base: &Base, changes: &Changes) -> Vec<(usize, bool)> {
+    /// For each object within reach, whether it is affected after the changes.
+    fn affected(&self, base: &BasePlan, changes: &Changes) -> Vec<(usize, bool)> {
         let there = self.objects().filter_map(|at| Some((at, changes.outline(base, at)?)));
         let (places, outlines): (Vec<usize>, Vec<&Outline>) = there.unzip();
-        let moving = find_moving(&outlines, base.may_refuse);
-        let moving: BTreeMap<usize, bool> = places.into_iter().zip(moving).collect();
-        self.reach().map(|at| (at, moving.get(&at).copied().unwrap_or(false))).collect()
+        let affected = find_affected(&outlines, base.may_refuse);
+        let affected: BTreeMap<usize, bool> = places.into_iter().zip(affected).collect();
+        self.reach().map(|at| (at, affected.get(&at).copied().unwrap_or(false))).collect()
     }
 }

@@ -1,25 +1,25 @@
-//! How a history ends: faults stop, everything on its way arrives, time passes, and the world must be at rest,
-//! whole, and leave no claim waiting that could be served.
+//! The end of a history: faults stop, everything in flight arrives, time passes. Then the world must be idle and
+//! consistent, and no claim may wait that could be served.
 
+use super::actors;
 use super::brute::{Brute, Outcome};
 use super::driver::{Fate, KINDS, Run};
-use super::laws::{claims, holders, owner_of, resources};
+use super::invariants::{claims, holders, owner_of, resources};
 use super::rng::Rng;
-use super::users;
 use conductor::action::{Action, Change};
 use conductor::model::{ClaimPhase, Part};
 use std::collections::BTreeMap;
 
-/// Longer than every pause of the engine, shorter than its safety flush.
+/// Longer than any backoff of the engine, shorter than its resync.
 const PATIENCE_MS: i64 = 100_000;
 
-/// Lets everything come to rest and looks at what is left.
+/// Runs the world until idle and checks it.
 pub fn conclude(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     run.note(|| "faults stop".to_owned());
     settle(run)?;
-    // What was made by then is implemented, and what that leads to once more.
+    // Implementing the resources provisioned so far may trigger more.
     for _ in 0..2 {
-        users::implement_all(run, rng, false);
+        actors::implement_all(run, rng, false);
         settle(run)?;
     }
     check_rest(run)?;
@@ -29,12 +29,12 @@ pub fn conclude(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     check_stability(run, rng)
 }
 
-/// Delivers, lands and answers everything until nothing moves, time included.
+/// Delivers, lands and answers everything, time included, until nothing is left.
 pub fn settle(run: &mut Run) -> Result<(), String> {
     let until = run.now.plus_ms(PATIENCE_MS);
     for _ in 0..5_000 {
         if !run.sent.is_empty() {
-            run.land(0, Fate::Told)?;
+            run.land(0, Fate::Answered)?;
         } else if !run.answers.is_empty() {
             run.answer(0)?;
         } else if !run.reads.is_empty() {
@@ -50,7 +50,7 @@ pub fn settle(run: &mut Run) -> Result<(), String> {
             return Ok(());
         }
     }
-    Err("I10: it does not come to rest".to_owned())
+    Err("I10: it does not become idle".to_owned())
 }
 
 fn check_rest(run: &Run) -> Result<(), String> {
@@ -59,15 +59,15 @@ fn check_rest(run: &Run) -> Result<(), String> {
     }
     let lengths = run.engine.queue_lengths();
     if lengths.active + lengths.backoff > 0 {
-        return Err(format!("claims are still to be tried: {lengths:?}"));
+        return Err(format!("claims are still queued: {lengths:?}"));
     }
     match run.engine.bound_after_flush() {
         0 => Ok(()),
-        n => Err(format!("{n} claims bound only after the safety flush")),
+        n => Err(format!("{n} claims bound only after the resync")),
     }
 }
 
-/// Both sides of every binding agree.
+/// Checks that both sides of every binding agree.
 fn check_bindings(run: &Run) -> Result<(), String> {
     let mut held: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for resource in resources(&run.world) {
@@ -79,10 +79,10 @@ fn check_bindings(run: &Run) -> Result<(), String> {
         let (name, status) = (claim.metadata.name.as_deref().unwrap_or(""), &claim.body["status"]);
         let by = held.get(claim.metadata.uid.as_deref().unwrap_or("")).cloned().unwrap_or_default();
         if claim.metadata.deletion_timestamp.is_some() {
-            return Err(format!("claim {name} was deleted and is still there: {}", claim.body));
+            return Err(format!("claim {name} was deleted and still exists: {}", claim.body));
         }
         if by.len() > 1 {
-            return Err(format!("I1: claim {name} is held by {by:?} for good"));
+            return Err(format!("I1: claim {name} stays bound to {by:?}"));
         }
         let bound = status["phase"] == "Bound";
         if bound && by.first().map(String::as_str) != status["resourceRef"]["name"].as_str() {
@@ -103,33 +103,27 @@ fn check_bindings(run: &Run) -> Result<(), String> {
         let live = holders(resource).iter().any(|uid| alive.contains(&uid.as_str()));
         let held = !holders(resource).is_empty();
         let phase = resource.body["status"]["phase"].as_str().unwrap_or("");
-        let told = if held && !live {
+        let is_consistent = if held && !live {
             ["Released", "Failed", "Deleting"].contains(&phase)
         } else {
-            // One whose references somebody cleared stays Released.
+            // It stays Released after a user removed its references.
             phase != "Released" || !held
         };
-        if !told {
-            return Err(format!("a resource says {phase}: {}", resource.body));
+        if !is_consistent {
+            return Err(format!("a resource is {phase}: {}", resource.body));
         }
         if phase == "Released" && held && resource.body["spec"]["reclaimPolicy"] == "Delete" {
-            return Err(format!(
-                "a released resource is to be deleted, and is still there: {}",
-                resource.body
-            ));
+            return Err(format!("a released resource with policy Delete still exists: {}", resource.body));
         }
         if resource.metadata.deletion_timestamp.is_some() && !live {
-            return Err(format!(
-                "a resource was deleted, nobody holds it, and it is still there: {}",
-                resource.body
-            ));
+            return Err(format!("a deleted resource without holders still exists: {}", resource.body));
         }
     }
     Ok(())
 }
 
-/// I2 and I5: every resource that is to be implemented has one part that tells how far it is, and every
-/// part a resource, unless its resource was to leave it behind.
+/// I2 and I5: every resource with a template has one part and reports its state, and every part has a resource unless it
+/// was to be retained.
 fn check_parts(run: &Run) -> Result<(), String> {
     let mut owned: BTreeMap<String, Vec<&Part>> = BTreeMap::new();
     for part in run.world.parts() {
@@ -145,17 +139,20 @@ fn check_parts(run: &Run) -> Result<(), String> {
             parts.first().is_some_and(|part| part.body["status"]["conditions"][0]["status"] == "True");
         let template = !resource.body["spec"]["template"].is_null();
         match phase {
-            "" if template => return Err(format!("nobody looked at a resource: {}", resource.body)),
+            "" if template => return Err(format!("a resource has no phase: {}", resource.body)),
             "Creating" if is_ready || parts.is_empty() => {
-                return Err(format!("a resource waits for what is there, or for nobody: {}", resource.body));
+                return Err(format!(
+                    "a resource stays Creating although its part is ready or missing: {}",
+                    resource.body
+                ));
             }
             _ => {}
         }
     }
-    owned.keys().try_for_each(|owner| run.laws.check_orphan(owner))
+    owned.keys().try_for_each(|owner| run.invariants.check_orphan(owner))
 }
 
-/// I11: the plain scheduler finds nothing left to do in the world as it is.
+/// I11: the naive scheduler finds nothing left to do.
 fn check_liveness(run: &Run) -> Result<(), String> {
     let mut brute = Brute::read(run.world.objects(), run.now.0);
     brute.bury_absent();
@@ -163,10 +160,10 @@ fn check_liveness(run: &Run) -> Result<(), String> {
     for (key, outcome) in outcomes {
         match outcome {
             Outcome::Bind(name) => return Err(format!("I11: claim {key} waits, and {name} fits")),
-            // The name is taken: an administrator gave what was made for the claim to somebody else.
+            // The name is taken: an administrator gave the claim's resource to another claim.
             Outcome::Provision(_) if is_taken(run, &key) => {}
             Outcome::Provision(class) => {
-                return Err(format!("I11: claim {key} waits, and {class} would make one"));
+                return Err(format!("I11: claim {key} waits, and class {class} would provision"));
             }
             Outcome::Held(_) | Outcome::Wait(..) | Outcome::Lost | Outcome::Leaving => {}
         }
@@ -180,20 +177,19 @@ fn is_taken(run: &Run, key: &str) -> bool {
     resources(&run.world).any(|r| r.metadata.name == name)
 }
 
-/// I10: told everything once more it writes nothing, and a new engine writes at most what a waiting claim
-/// is told. A parked claim is woken only by what can help it, so the counts it shows may be those of its
-/// last try; a second restart writes nothing at all.
+/// I10: a relist causes no write, and a new engine only updates messages of waiting claims: a waiting claim is retried
+/// only when something may help it, so its message may be out of date. A second restart writes nothing.
 fn check_stability(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     let before = run.writes;
     KINDS.into_iter().try_for_each(|kind| run.relist(kind))?;
     run.relist_parts();
     settle(run)?;
     if run.writes > before {
-        return Err(format!("I10: {} writes for nothing new", run.writes - before));
+        return Err(format!("I10: {} writes after a relist", run.writes - before));
     }
     run.note(|| "restart".to_owned());
     run.restart(rng)?;
-    if let Some(sent) = run.sent.iter().find(|sent| !only_tells(&sent.action)) {
+    if let Some(sent) = run.sent.iter().find(|sent| !only_updates_message(&sent.action)) {
         return Err(format!("I10: a restart sends {:?}", sent.action));
     }
     settle(run)?;
@@ -207,7 +203,7 @@ fn check_stability(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     Ok(())
 }
 
-fn only_tells(action: &Action) -> bool {
+fn only_updates_message(action: &Action) -> bool {
     let Action::Write(write) = action else { return false };
     matches!(&write.change, Change::ClaimStatus { phase: ClaimPhase::Pending, resource: None, .. })
 }
