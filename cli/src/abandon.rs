@@ -6,7 +6,7 @@ use crate::{cluster, output};
 use anyhow::{Context, Result, bail, ensure};
 use conductor::api::names::RESOURCE_PROTECTION;
 use conductor::model::{Kind, ObjectKey, PartKind, TypeId};
-use conductor_controller::Desk;
+use conductor_controller::AdminClient;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 
@@ -18,19 +18,19 @@ pub fn abandon(arguments: &AbandonArguments) -> Result<()> {
     }
     cluster::block_on(async {
         let (client, _) = cluster::connect(&arguments.cluster).await?;
-        let desk = Desk::new(client);
+        let admin = AdminClient::new(client);
         let kind = Kind::Resource(TypeId::RELATIONAL_DATABASE);
         let kind = PartKind::new(kind.api_version().as_str(), kind.name());
         let key = ObjectKey::new(arguments.cluster.system_namespace.as_str(), name);
-        let resource = desk.read(&kind, &key).await?.with_context(|| format!("there is no {kind} {key}"))?;
+        let resource = admin.read(&kind, &key).await?.with_context(|| format!("there is no {kind} {key}"))?;
         check(&resource, name)?;
-        let stays = staying(&desk, &resource).await;
+        let stays = staying(&admin, &resource).await;
         output::complain(&format!("{name} {}", waits_for(&resource)));
         output::complain(&format!("it would be gone, and this would stay, for you to look after: {stays}"));
         if arguments.yes.is_none() {
             confirm(name)?;
         }
-        desk.patch(&kind, &key, &letting_go(&resource)).await?;
+        admin.patch(&kind, &key, &letting_go(&resource)).await?;
         let mut out = output::stdout();
         writeln!(out, "{name} abandoned; what stays: {stays}")?;
         Ok(out.flush()?)
@@ -78,10 +78,10 @@ fn waits_for(resource: &Value) -> String {
 }
 
 /// What implements it and is still there, for people. What cannot be looked at may be.
-async fn staying(desk: &Desk, resource: &Value) -> String {
+async fn staying(admin: &AdminClient, resource: &Value) -> String {
     let mut seen = Vec::new();
     for entry in parts(resource) {
-        seen.push((shown(entry), look(desk, entry).await));
+        seen.push((shown(entry), look(admin, entry).await));
     }
     list(seen)
 }
@@ -97,13 +97,13 @@ fn list(seen: Vec<(String, Result<bool>)>) -> String {
 }
 
 /// Whether what is on record is there, in the life that is on record.
-async fn look(desk: &Desk, entry: &Value) -> Result<bool> {
+async fn look(admin: &AdminClient, entry: &Value) -> Result<bool> {
     let text = |field: &str| entry[field].as_str();
     let (Some(version), Some(kind), Some(name)) = (text("apiVersion"), text("kind"), text("name")) else {
         bail!("the record does not say where it is");
     };
     let key = ObjectKey::new(text("namespace").unwrap_or_default(), name);
-    let found = desk.read(&PartKind::new(version, kind), &key).await?;
+    let found = admin.read(&PartKind::new(version, kind), &key).await?;
     let is_meant = |found: &Value| text("uid").is_none_or(|uid| found["metadata"]["uid"] == uid);
     Ok(found.as_ref().is_some_and(is_meant))
 }

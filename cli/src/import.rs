@@ -6,7 +6,7 @@ use crate::{cluster, output};
 use anyhow::{Context, Result, bail, ensure};
 use conductor::api::names;
 use conductor::model::{Capacity, Kind, Object, ObjectKey, PartKind, TypeId, Version};
-use conductor_controller::Desk;
+use conductor_controller::AdminClient;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
@@ -19,8 +19,8 @@ pub fn import(arguments: &ImportArguments) -> Result<()> {
     cluster::block_on(async {
         let (client, _) = cluster::connect(&arguments.cluster).await?;
         let resources = conductor_controller::list(&client, Kind::Resource(TYPE), None, system).await?;
-        let desk = Desk::new(client);
-        let found = wanted.look(&desk, &resources).await?;
+        let admin = AdminClient::new(client);
+        let found = wanted.look(&admin, &resources).await?;
         let mut out = output::stdout();
         if arguments.dry_run {
             writeln!(out, "# this would be created; nothing was")?;
@@ -31,7 +31,7 @@ pub fn import(arguments: &ImportArguments) -> Result<()> {
             }
             return Ok(out.flush()?);
         }
-        wanted.carry_out(&desk, &found).await?;
+        wanted.carry_out(&admin, &found).await?;
         let done = if found.made { "is imported already, as" } else { "imported as" };
         writeln!(out, "{} {} {done} {}", wanted.kind, wanted.at.name, wanted.name)?;
         Ok(out.flush()?)
@@ -105,9 +105,9 @@ impl Wanted {
         })
     }
 
-    async fn look(&self, desk: &Desk, resources: &[Object]) -> Result<Found> {
+    async fn look(&self, admin: &AdminClient, resources: &[Object]) -> Result<Found> {
         let Wanted { kind, at, .. } = self;
-        let object = desk.read(kind, at).await?.with_context(|| format!("there is no {kind} {at}"))?;
+        let object = admin.read(kind, at).await?.with_context(|| format!("there is no {kind} {at}"))?;
         let uid = text(&object, "/metadata/uid").to_owned();
         if let Some(resource) = maker(&object, resources) {
             bail!("{kind} {at} was made by Conductor, and {}", has_it(resource));
@@ -136,7 +136,7 @@ impl Wanted {
             "a RelationalDatabase {} exists: choose another name by --as",
             self.name
         );
-        Ok(Found { uid, publishable: self.check_secret(desk).await?, made })
+        Ok(Found { uid, publishable: self.check_secret(admin).await?, made })
     }
 
     fn refers(&self, resource: &Object, uid: &str) -> bool {
@@ -152,9 +152,9 @@ impl Wanted {
 
     /// Refuses a Secret that could not be published, or has nothing to publish; says whether it may be already.
     /// Only the names of its keys are looked at.
-    async fn check_secret(&self, desk: &Desk) -> Result<bool> {
+    async fn check_secret(&self, admin: &AdminClient) -> Result<bool> {
         let key = self.secret_key();
-        let secret = desk.read(&secret_kind(), &key).await?;
+        let secret = admin.read(&secret_kind(), &key).await?;
         let secret = secret
             .with_context(|| format!("there is no Secret {key}: make it, with username and password"))?;
         let of_kubernetes = text(&secret, "/type").starts_with("kubernetes.io/");
@@ -185,15 +185,15 @@ impl Wanted {
     }
 
     /// The Secret first: a resource that is there before it may be published would be bound and not ready.
-    async fn carry_out(&self, desk: &Desk, found: &Found) -> Result<()> {
+    async fn carry_out(&self, admin: &AdminClient, found: &Found) -> Result<()> {
         if !found.publishable {
             let label = json!({"metadata": {"labels": {names::PUBLISHABLE: "true"}}});
-            desk.patch(&secret_kind(), &self.secret_key(), &label).await?;
+            admin.patch(&secret_kind(), &self.secret_key(), &label).await?;
         }
         let kind = Kind::Resource(TYPE);
         let kind = PartKind::new(kind.api_version().as_str(), kind.name());
         if !found.made {
-            desk.create(&kind, &self.system, &self.resource(found)).await?;
+            admin.create(&kind, &self.system, &self.resource(found)).await?;
         }
         let Wanted { kind: implementation, at, .. } = self;
         let status = json!({"status": {"phase": "Available", "implementationRef": {
@@ -201,7 +201,7 @@ impl Wanted {
             "namespace": &*at.namespace, "name": &*at.name, "uid": found.uid,
         }}});
         let key = ObjectKey::new(self.system.as_str(), self.name.as_str());
-        desk.patch_status(&kind, &key, &status).await?;
+        admin.patch_status(&kind, &key, &status).await?;
         Ok(())
     }
 }

@@ -76,7 +76,6 @@ fn code(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<Error>() {
         Some(Error::LeaseLost { .. } | Error::PartEnded { .. }) => 1,
-        Some(Error::Listen { .. } | Error::List { .. } | Error::Refused { .. } | Error::Connect(_))
-        | None => 2,
+        Some(Error::Listen { .. } | Error::List { .. } | Error::Refused { .. }) | None => 2,
     }
 }

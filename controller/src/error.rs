@@ -1,52 +1,44 @@
-//! Why `run` ended although nobody asked it to. Failures of single calls are not here: they are answers.
+//! Why `run` ended by itself, and why a command failed. Failed calls of the controller are answers, not errors.
 
+use conductor_runtime::elector::LeaseLost;
 use std::net::SocketAddr;
 
-/// Why the controller cannot begin or go on.
+/// Why the controller cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The Lease is somebody else's, or could not be renewed in time. Nothing is written any more; start
-    /// again to stand by.
-    #[error("lost the lease {lease}: {why}; nothing is written any more, start again to stand by")]
-    LeaseLost {
-        /// Namespace and name of the Lease.
-        lease: String,
-        /// What happened to it.
-        why: String,
-    },
-    /// The address for health and metrics cannot be had.
+    /// This process does not lead any more.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// The address for health and metrics is not available.
     #[error("cannot listen on {address}: {error}; choose another address, or none")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// A part of the controller ended by itself. That is a bug.
     #[error("the {part} ended unexpectedly: {why}; this is a bug in conductor, please report it")]
     PartEnded {
-        /// Which part.
+        /// The name of the part.
         part: &'static str,
-        /// How.
+        /// How it ended.
         why: String,
     },
-    /// A list that `get` or `explain` needs cannot be had.
+    /// A list that a command requires is not available.
     #[error("cannot list {what}: {why}")]
     List {
-        /// Which kind.
+        /// The kind.
         what: String,
-        /// What the API said, and what to do about it.
+        /// The API's message, and what to do.
         why: String,
     },
-    /// What an administrator asked for cannot be done.
+    /// The API refused a request of an administrator.
     #[error("{what}: {why}")]
     Refused {
-        /// Which object, and what was to be done to it.
+        /// The failed request and its object.
         what: String,
-        /// What the API said.
+        /// The API's message.
         why: String,
     },
-    /// No cluster is known, or it cannot be reached with what is known of it.
-    #[error("{0}")]
-    Connect(String),
 }

@@ -1,58 +1,49 @@
-//! How the controller is, as its parts report it: whether the engine works, everything is listed, the watches are
-//! current, the lease is known, the system namespace is there, and what the caller asks for besides. Nothing is
-//! measured here; who is asked over HTTP is `serve.rs`.
+//! The health of the controller as its parts report it: whether the engine works, everything is listed, the watches are
+//! current, the lease is known, the system namespace exists, and the checks of the caller. Measures nothing; `serve.rs`
+//! serves it over HTTP.
 
-use super::gate::Gate;
 use super::options::Check;
+use conductor_runtime::elector::{LeaseObserver, LeaseState};
+use conductor_runtime::leadership::Leadership;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The owner of the engine shows itself at least this often while it lives, or it is stuck.
+/// An event loop that is silent for this long is stuck.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// What is known of the Lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum LeaseView {
-    /// No leader is elected.
-    Unneeded,
-    /// It has not been read yet.
-    Unread,
-    /// It is ours; the gate says for how long.
-    Held,
-    /// Another process holds it, and this one is ready to take over.
-    StandingBy,
-    /// It could not be read, taken or renewed the last time that was tried.
-    Failed(String),
-}
-
-/// How the controller is.
+/// The health of the controller.
 #[derive(Debug)]
 pub(super) struct Health {
     vitals: Mutex<Vitals>,
-    gate: Gate,
+    leadership: Leadership,
     checks: Vec<Check>,
 }
 
 #[derive(Debug)]
 struct Vitals {
     unlisted: Vec<&'static str>,
-    /// When the owner began what it is doing, or ended what it did.
+    /// When the event loop last reported that it lives.
     beat: Instant,
-    /// The watches that fail, by what they watch, and why.
+    /// Failing watches by name, and why they fail.
     watches: BTreeMap<String, String>,
-    lease: LeaseView,
+    lease: LeaseState,
     /// What is wrong with the system namespace.
     namespace: Option<String>,
     /// Whether that namespace is being deleted while it has resources.
     holds_resources: bool,
 }
 
-/// One thing that was checked, and what is wrong with it.
+/// The name of a check, and what is wrong.
 pub(super) type Checked = (&'static str, Option<String>);
 
 impl Health {
-    pub fn new(unlisted: Vec<&'static str>, lease: LeaseView, gate: Gate, checks: Vec<Check>) -> Health {
+    pub fn new(
+        unlisted: Vec<&'static str>,
+        lease: LeaseState,
+        leadership: Leadership,
+        checks: Vec<Check>,
+    ) -> Health {
         let vitals = Vitals {
             unlisted,
             beat: Instant::now(),
@@ -61,7 +52,7 @@ impl Health {
             namespace: None,
             holds_resources: false,
         };
-        Health { vitals: Mutex::new(vitals), gate, checks }
+        Health { vitals: Mutex::new(vitals), leadership, checks }
     }
 
     fn vitals(&self) -> MutexGuard<'_, Vitals> {
@@ -85,28 +76,19 @@ impl Health {
         }
     }
 
-    pub fn set_lease(&self, lease: LeaseView) {
-        self.vitals().lease = lease;
-    }
-
     /// What is wrong with the system namespace, and whether its deletion waits for resources.
     pub fn set_namespace(&self, trouble: Option<String>, holds_resources: bool) {
         let mut vitals = self.vitals();
         (vitals.namespace, vitals.holds_resources) = (trouble, holds_resources);
     }
 
-    /// Whether the system namespace is being deleted while it has resources: then the Lease must stay.
-    pub fn keeps_lease(&self) -> bool {
-        self.vitals().holds_resources
-    }
-
-    /// Why the process should be started again, if so.
+    /// Why the process should be restarted, if it should.
     pub fn find_stuck(&self) -> Option<String> {
         let silent = self.vitals().beat.elapsed();
         (silent >= SILENCE_MAX).then(|| format!("the engine has been silent for {} s", silent.as_secs()))
     }
 
-    /// Everything that readiness depends on. A process that stands by is ready to lead.
+    /// Every check of readiness. A standby process is ready.
     pub fn checks(&self) -> Vec<Checked> {
         let vitals = self.vitals();
         let listed =
@@ -114,10 +96,10 @@ impl Health {
         let failing = vitals.watches.iter().map(|(what, why)| format!("{what}: {why}"));
         let failing = failing.collect::<Vec<_>>().join("; ");
         let lease = match &vitals.lease {
-            LeaseView::Held if !self.gate.is_open() => Some("it was not renewed in time".to_owned()),
-            LeaseView::Unread => Some("it has not been read yet".to_owned()),
-            LeaseView::Failed(why) => Some(why.clone()),
-            LeaseView::Unneeded | LeaseView::Held | LeaseView::StandingBy => None,
+            LeaseState::Held if !self.leadership.leads() => Some("it was not renewed in time".to_owned()),
+            LeaseState::Unread => Some("it has not been read yet".to_owned()),
+            LeaseState::Failed(why) => Some(why.clone()),
+            LeaseState::Unneeded | LeaseState::Held | LeaseState::StandingBy => None,
         };
         let own = [
             ("listed", listed),
@@ -131,6 +113,17 @@ impl Health {
     }
 }
 
+impl LeaseObserver for Health {
+    fn set_lease(&self, lease: LeaseState) {
+        self.vitals().lease = lease;
+    }
+
+    /// Keeps the Lease while the system namespace is being deleted and has resources.
+    fn keeps_lease(&self) -> bool {
+        self.vitals().holds_resources
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,20 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn readiness_says_which_of_its_claims_does_not_hold() {
+    fn readiness_names_the_failing_checks() {
         let full = Arc::new(Mutex::new(Some("no space".to_owned())));
         let asked = Arc::clone(&full);
         let check = Check { name: "store", ask: Arc::new(move || asked.lock().unwrap().clone()) };
-        let gate = Gate::new();
-        let health = Health::new(vec!["A"], LeaseView::Unread, gate.clone(), vec![check]);
+        let leadership = Leadership::new(None);
+        let health = Health::new(vec!["A"], LeaseState::Unread, leadership.clone(), vec![check]);
         assert_eq!(failing(&health), ["listed", "lease", "store"]);
         health.set_unlisted(Vec::new());
-        health.set_lease(LeaseView::StandingBy);
+        health.set_lease(LeaseState::StandingBy);
         *full.lock().unwrap() = None;
-        assert_eq!(failing(&health), Vec::<&str>::new(), "one that stands by is ready to lead");
-        health.set_lease(LeaseView::Held);
-        assert_eq!(failing(&health), ["lease"], "its time is over, whether or not anybody noticed");
-        gate.open();
+        assert_eq!(failing(&health), Vec::<&str>::new(), "a standby process is ready");
+        health.set_lease(LeaseState::Held);
+        assert_eq!(failing(&health), ["lease"], "its leadership has expired");
+        leadership.lead();
         health.set_watch("RelationalDatabase", Some("no answer"));
         health.set_namespace(Some("being deleted".to_owned()), true);
         assert_eq!(failing(&health), ["watches", "system_namespace"]);

@@ -1,7 +1,7 @@
 //! The figures on `/metrics`, all named `conductor_*`. Labels come from fixed sets: kinds, verbs, codes,
 //! predicates; never a name, a namespace or a value that somebody wrote.
 
-use super::wire;
+use super::rest;
 use conductor::engine::{Engine, Stats};
 use conductor_sql::Figures;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
@@ -113,7 +113,7 @@ impl Metrics {
         };
         metrics.register();
         // There from the beginning, so that the first one is a rise that an alert can see.
-        for kind in wire::kinds() {
+        for kind in rest::kinds() {
             for why in [EXPIRED, FAILED] {
                 metrics.watch_restarts.get_or_create(&RestartLabels { kind: kind.name(), why }).inc_by(0);
             }

@@ -1,68 +1,82 @@
-//! What the controller is told once, with defaults that suit a cluster. Where they come from is the caller's.
+//! The options of the controller, with defaults for a cluster.
 
-use super::chance;
 use conductor::model::AllowedKinds;
 use conductor::template::Adapters;
+use conductor_runtime::backoff::{self, Backoff};
+use conductor_runtime::lease::LeaseOptions;
+use conductor_runtime::list_watch::WatchOptions;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the controller runs.
+/// The options of the controller.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where resources and classes live.
+    /// The namespace of resources and classes.
     pub system_namespace: String,
-    /// Who we are in the Lease and in Events; different for every process.
+    /// The identity of this process in the Lease and in Events; different for every process.
     pub identity: String,
-    /// Leader election; without it this process takes itself for the only one.
+    /// Leader election; without it this process always leads.
     pub lease: Option<LeaseOptions>,
     /// Calls a second, in the long run.
     pub writes_per_second: u32,
     /// Calls at once, after a pause.
     pub burst: u32,
-    /// Calls on their way at the same time.
+    /// Calls in flight.
     pub parallel_writes: usize,
-    /// How long one call may take; after that nobody knows whether it was done.
+    /// How long one call may take; after that it is not known whether the API did it.
     pub request_timeout: Duration,
-    /// How long one watch lasts. A connection that died silently is noticed after a little more than this.
+    /// How long one watch lasts. A connection that died silently is noticed a little later than this.
     pub watch_timeout: Duration,
     /// Objects on one page of a list.
     pub page_size: u32,
-    /// Within about how long each published Secret is looked at once: one that somebody removed or edited is put right
-    /// within that time. A claim that is touched is looked at at once.
+    /// The resync interval of published Secrets: one that another client deleted or edited is repaired within that time,
+    /// or as soon as its claim changes.
     pub recheck: Duration,
-    /// Where health and metrics are served, if anywhere.
+    /// The address of health and metrics.
     pub listen: Option<SocketAddr>,
-    /// A socket that is open already, to serve health and metrics on instead.
+    /// An open socket to serve health and metrics on instead.
     pub listener: Option<Arc<TcpListener>>,
-    /// What readiness depends on beside the controller itself.
+    /// Further checks of readiness.
     pub checks: Vec<Check>,
-    /// How long calls on their way are waited for when asked to stop.
+    /// How long the controller waits for calls in flight when it stops.
     pub drain: Duration,
-    /// The kinds of which classes may make objects; those that are always denied are denied whatever stands here.
+    /// The kinds whose objects classes may create; some kinds are denied in any case.
     pub allowed_kinds: AllowedKinds,
     /// How many resources of bound claims may be missing at once for their claims to become Lost; with more, the
     /// claims keep their status and Events report the loss.
     pub lost_at_once_max: usize,
-    /// Whether claims on database servers get databases of their own, made by this process.
+    /// Whether this process provisions databases for claims on database servers.
     pub databases: bool,
     /// Folder for the data of database servers that this process runs itself; without one it runs none.
     pub local_servers: Option<PathBuf>,
-    /// The configuration of a fleet of database servers: a file, or `configmap/NAME` in the system namespace.
+    /// The configuration of database servers: a file, or `configmap/NAME` in the system namespace.
     pub database_config: Option<String>,
-    /// What is known of well-known kinds of implementation.
+    /// The adapters of well-known kinds of implementation.
     pub adapters: Arc<Adapters>,
 }
 
-/// Something outside the controller that its readiness depends on, such as the disk of an embedded API.
+/// A check of readiness outside the controller, such as the disk of an embedded API.
 #[derive(Clone)]
 pub struct Check {
-    /// What it is called in `/readyz` and in the metrics.
+    /// The name in `/readyz` and in the metrics.
     pub name: &'static str,
-    /// What is wrong with it now, if anything. Called at each probe: it must not wait.
+    /// Returns what is wrong now, if anything. Called at each probe: must not block.
     pub ask: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+}
+
+impl Options {
+    /// How the engine's kinds are watched.
+    pub(super) fn watch(&self) -> WatchOptions {
+        WatchOptions {
+            timeout: self.watch_timeout,
+            page_size: self.page_size,
+            backoff: Backoff { first: Duration::from_millis(250), max: Duration::from_secs(10) },
+            relist_after: 4,
+        }
+    }
 }
 
 impl fmt::Debug for Check {
@@ -100,37 +114,9 @@ impl Default for Options {
     }
 }
 
-/// How the leader is elected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseOptions {
-    /// Where the Lease is.
-    pub namespace: String,
-    /// What it is called.
-    pub name: String,
-    /// How long others respect a Lease that is not renewed.
-    pub duration: Duration,
-    /// How long we lead without having renewed it. Shorter than `duration`, so that our last call has
-    /// ended when others begin.
-    pub renew_deadline: Duration,
-    /// How often it is looked at or renewed.
-    pub retry: Duration,
-}
-
-impl Default for LeaseOptions {
-    fn default() -> Self {
-        LeaseOptions {
-            namespace: "conductor-system".to_owned(),
-            name: "conductor".to_owned(),
-            duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
-        }
-    }
-}
-
-/// A name for this process that no other has: the host's, where it is known, and something random.
+/// A unique name for this process: that of its host, if known, and a random number.
 fn identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_default();
     let host = if host.is_empty() { "conductor".to_owned() } else { host };
-    format!("{host}-{:016x}", chance::number())
+    format!("{host}-{:016x}", backoff::random())
 }

@@ -1,23 +1,22 @@
-//! Connections on the wire: the one place that reads the Secrets that they come from, and writes those that
-//! applications read. Nothing of what they hold leaves this file: no log, no event, no answer has it. Secrets are listed
-//! and watched in the system namespace only; elsewhere each is read by its name.
+//! Publishes connections: the only code that reads the Secrets of connections and writes those of applications. No log,
+//! event or answer shows their content. Lists and watches Secrets in the system namespace only; reads all others by name.
 
-use super::answer::{self, Ask};
-use super::call::Reply;
-use super::chance;
-use super::owner::Message;
-use super::watch::Reader;
-use super::wire::{self, Route};
-use super::writer::{Hands, Job, METRIC_PUBLISHED, Outcome, ask_again};
+use super::event_loop::Message;
+use super::rest::delete_request;
+use super::sink::Reader;
+use super::writer::{Executor, Job, METRIC_PUBLISHED, Outcome, retry_read};
 use conductor::event::{Answer, Event, PublishEvent};
 use conductor::lifecycle::{Meeting, compose, decode, meet};
 use conductor::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView, Uid};
-use http::{Method, Request, StatusCode};
+use conductor_runtime::backoff;
+use conductor_runtime::call::{Refusal, Reply, WriteVerb, found, refusal};
+use conductor_runtime::rest::{self, RestRequest, Route};
+use http::StatusCode;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Where a kind that is published is served.
+/// The route of a published kind.
 pub(super) fn route(slot: Slot) -> Route {
     let plural = match slot {
         Slot::Service => "services",
@@ -25,10 +24,10 @@ pub(super) fn route(slot: Slot) -> Route {
         Slot::Config => "configmaps",
         Slot::Secret => "secrets",
     };
-    Route { base: wire::base(slot.api_version()), plural: plural.to_owned(), namespaced: true }
+    Route::namespaced(slot.api_version(), plural)
 }
 
-/// Reads what is published, of one kind.
+/// Reads the published objects of one kind.
 pub(super) struct PublishedReader(pub Slot);
 
 impl Reader for PublishedReader {
@@ -43,7 +42,7 @@ impl Reader for PublishedReader {
     }
 
     fn read(&self, json: Value) -> Result<PublishedView, String> {
-        PublishedView::read(self.0, &json).ok_or_else(|| "it does not say whose it is".to_owned())
+        PublishedView::read(self.0, &json).ok_or_else(|| "it does not name its claim".to_owned())
     }
 
     fn listed(&self, published: Vec<PublishedView>, revision: Revision) -> Event {
@@ -67,7 +66,7 @@ impl Reader for PublishedReader {
     }
 }
 
-/// Reads the Secrets in the system namespace, and nothing of what they hold.
+/// Reads the metadata of the Secrets in the system namespace.
 pub(super) struct SourceReader;
 
 impl Reader for SourceReader {
@@ -102,16 +101,16 @@ impl Reader for SourceReader {
     }
 }
 
-/// Into how many shares the published Secrets are divided, so that they are not all read at once.
+/// Shares of the published Secrets, each resynced in its turn, so that they are not all read at once.
 const SHARES: u32 = 256;
 
-/// Has every published Secret read once in each `period`, a share at a time: nobody tells when somebody else changes one.
-/// Works until nobody listens any more.
-pub(super) async fn recheck(period: Duration, inbox: mpsc::Sender<Message>) {
-    let mut turn = (chance::number() % u64::from(SHARES)) as u32;
+/// Resyncs every published Secret once in each `period`, a share at a time: no watch shows changes by other clients. Runs
+/// until the event loop ends.
+pub(super) async fn resync(period: Duration, inbox: mpsc::Sender<Message>) {
+    let mut turn = (backoff::random() % u64::from(SHARES)) as u32;
     loop {
-        // A pause is three quarters of `most` on average.
-        tokio::time::sleep(chance::pause(period / SHARES * 4 / 3)).await;
+        // On average the pause is three quarters of its maximum.
+        tokio::time::sleep(backoff::jitter(period / SHARES * 4 / 3)).await;
         let event = Event::Publish(PublishEvent::Recheck { turn, of: SHARES });
         if inbox.send(Message::Event(event)).await.is_err() {
             return;
@@ -120,40 +119,39 @@ pub(super) async fn recheck(period: Duration, inbox: mpsc::Sender<Message>) {
     }
 }
 
-impl Hands {
-    /// Looks at one Secret that may be published for a claim. A read that fails is asked again until it is answered;
-    /// that it may not be read is an answer.
+impl Executor {
+    /// Reads one Secret that may be published for a claim. Retries until the API answers; a refusal is an answer.
     pub(super) async fn read_secret(&self, claim: Uid, key: ObjectKey, failures: u32) -> Outcome {
-        let told = |event| Outcome::Happened(Event::Publish(event));
-        let Some(request) = route(Slot::Secret).object(&key).and_then(|path| wire::get_request(&path)) else {
+        let done = |event| Outcome::Done(Event::Publish(event));
+        let Some(request) = get(Slot::Secret, &key) else {
             // No object can have that name.
-            return told(PublishEvent::SecretRead { claim, key, found: None });
+            return done(PublishEvent::SecretRead { claim, key, found: None });
         };
-        self.governor.wait_turn().await;
+        self.rate_limit.wait_turn().await;
         let reply = self.call(METRIC_PUBLISHED, request).await;
         if matches!(reply, Reply::Answered { status: StatusCode::FORBIDDEN, .. }) {
-            tracing::warn!(%key, "may not read this Secret: see conductor grant NAMESPACE");
-            return told(PublishEvent::SecretRefused { claim, key });
+            tracing::warn!(%key, "not allowed to read this Secret: see conductor grant NAMESPACE");
+            return done(PublishEvent::SecretRefused { claim, key });
         }
-        match answer::found(reply) {
+        match found(reply) {
             Ok(found) => {
                 let found = found.and_then(|secret| PublishedView::read(Slot::Secret, &secret));
-                told(PublishEvent::SecretRead { claim, key, found })
+                done(PublishEvent::SecretRead { claim, key, found })
             }
             Err(why) => {
-                let (failures, pause) = ask_again("Secret".to_owned(), key.to_string(), failures, &why);
-                Outcome::Again(Job::ReadSecret { claim, key, failures }, pause)
+                let (failures, pause) = retry_read("Secret".to_owned(), key.to_string(), failures, &why);
+                Outcome::Retry(Job::ReadSecret { claim, key, failures }, pause)
             }
         }
     }
 
-    /// Reads the source, computes the rest, and writes what is not yet as it should be.
+    /// Reads the source, composes the published objects, and writes those that differ.
     pub(super) async fn publish(&self, publication: &Publication) -> Answer {
         let source = match &publication.source {
             None => None,
             Some((key, uid, revision)) => match self.side(Slot::Secret, key).await {
                 Ok(Some(secret)) if is_meant(&secret, uid, *revision) => Some(decode(&secret)),
-                // Another life of that name, or a newer state: the watch tells, and it is planned anew.
+                // Another object of that name, or a newer revision: the watch brings it, and the engine plans again.
                 Ok(Some(_) | None) => return Answer::Conflict,
                 Err(why) => return Answer::Unknown(why),
             },
@@ -172,78 +170,79 @@ impl Hands {
         Answer::Published(views)
     }
 
-    /// Creates, replaces or remakes one object, unless it is as it should be or is somebody else's.
+    /// Creates, replaces or recreates one object, unless it is up to date or belongs to another owner.
     async fn put(&self, slot: Slot, wanted: &Value, publication: &Publication) -> Result<Value, Answer> {
         let text = |field: &str| wanted["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = ObjectKey::new(text("namespace"), text("name"));
         let route = route(slot);
-        let path = route.object(&key).ok_or(Answer::Missing)?;
+        let path = route.object(&key.namespace, &key.name).ok_or(Answer::Missing)?;
         let found =
             self.side(slot, &key).await.map_err(|why| Answer::Unknown(advised(why, &key.namespace)))?;
-        let create = |object| wire::post_request(&route.collection(Some(&key.namespace)), object);
-        let (ask, request) = match meet(found.as_ref(), wanted, publication) {
+        let create = |object| rest::post(&route.collection(Some(&key.namespace)), object);
+        let (verb, request) = match meet(found.as_ref(), wanted, publication) {
             Meeting::Rest => return Ok(found.unwrap_or_default()),
             Meeting::Taken => {
                 return Err(Answer::Taken(taken(slot, &key)));
             }
             Meeting::Going => return Err(Answer::Conflict),
-            Meeting::Create => (Ask::Create, create(wanted)),
-            // Whoever mounts it has to do without for as long as the second call takes: the API has no shorter way.
+            Meeting::Create => (WriteVerb::Create, create(wanted)),
+            // Pods that mount it miss it until the second call returns: the API offers no shorter way.
             Meeting::Remake { uid, wanted } => {
-                let gone = wire::delete_request(&path, &uid, Revision::default());
-                self.written(Ask::Delete, gone, &key.namespace).await?;
-                (Ask::Create, create(&wanted))
+                let gone = delete_request(&route, &key, &uid, Revision::default());
+                self.written(WriteVerb::Delete, gone, &key.namespace).await?;
+                (WriteVerb::Create, create(&wanted))
             }
-            Meeting::Replace(whole) => {
-                (Ask::Patch, wire::request(Method::PUT, &path, Some(("application/json", &whole))))
-            }
+            Meeting::Replace(whole) => (WriteVerb::Patch, rest::put(&path, &whole)),
         };
-        self.written(ask, request, &key.namespace).await
+        self.written(verb, request, &key.namespace).await
     }
 
     async fn written(
         &self,
-        ask: Ask,
-        request: Option<Request<Vec<u8>>>,
+        verb: WriteVerb,
+        request: Option<RestRequest>,
         namespace: &str,
     ) -> Result<Value, Answer> {
         let request = request.ok_or(Answer::Missing)?;
-        match self.send(ask, METRIC_PUBLISHED, request).await {
+        match self.send(verb, METRIC_PUBLISHED, request).await {
             Err(why) => Err(Answer::Unknown(why)),
             Ok(Reply::Lost(why)) => Err(Answer::Unknown(why)),
             Ok(Reply::Answered { status, body, .. }) if status.is_success() => Ok(body),
-            Ok(Reply::Answered { status, body, .. }) => Err(refused(ask, status, &body, namespace)),
+            Ok(Reply::Answered { status, body, .. }) => Err(refused(verb, status, &body, namespace)),
         }
     }
 
-    /// Deletes something that was published.
+    /// Deletes a published object.
     pub(super) async fn withdraw(&self, slot: Slot, key: &ObjectKey, uid: &str) -> Answer {
-        let path = route(slot).object(key);
-        let request = path.and_then(|path| wire::delete_request(&path, uid, Revision::default()));
-        match self.written(Ask::Delete, request, &key.namespace).await {
+        let request = delete_request(&route(slot), key, uid, Revision::default());
+        match self.written(WriteVerb::Delete, request, &key.namespace).await {
             Ok(_) => Answer::Deleted,
             Err(answer) => answer,
         }
     }
 
-    /// What is at a place now.
+    /// Reads an object.
     async fn side(&self, slot: Slot, key: &ObjectKey) -> Result<Option<Value>, String> {
-        let Some(request) = route(slot).object(key).and_then(|path| wire::get_request(&path)) else {
+        let Some(request) = get(slot, key) else {
             return Ok(None);
         };
-        self.governor.wait_turn().await;
-        answer::found(self.call(METRIC_PUBLISHED, request).await)
+        self.rate_limit.wait_turn().await;
+        found(self.call(METRIC_PUBLISHED, request).await)
     }
 }
 
-/// What is in the way of publishing, and what can be done about it.
+fn get(slot: Slot, key: &ObjectKey) -> Option<RestRequest> {
+    rest::get(&route(slot).object(&key.namespace, &key.name)?)
+}
+
+/// What blocks publishing, and what to do about it.
 fn taken(slot: Slot, key: &ObjectKey) -> String {
     let kind = slot.kind();
     let fix = match slot {
         Slot::Secret => "rename it, or set spec.connection.secretName".to_owned(),
         // These have no other name to be published under.
         Slot::Service | Slot::Endpoints | Slot::Config => {
-            format!("the claim's {kind} is named after it: rename what is there, or the claim")
+            format!("the claim's {kind} is named after it: rename that object, or the claim")
         }
     };
     format!("{kind} {key} exists and is not this claim's: {fix}")
@@ -254,33 +253,33 @@ fn is_meant(secret: &Value, uid: &str, revision: Revision) -> bool {
     ["uid", "resourceVersion"].into_iter().all(|field| secret["metadata"][field] == meant[field])
 }
 
-/// A refusal for lack of rights, with the command that gives them.
+/// A refusal for lack of rights, with the command that grants them.
 fn advised(why: String, namespace: &str) -> String {
     if !why.to_lowercase().contains("forbidden") {
         return why;
     }
     format!(
-        "{why}; give Conductor the right to publish in this namespace: conductor grant {namespace} | kubectl apply -f -"
+        "{why}; grant Conductor the right to publish in this namespace: conductor grant {namespace} | kubectl apply -f -"
     )
 }
 
-/// A refusal in words that hold nothing of what was sent: the API may quote an object back.
-fn refused(ask: Ask, status: StatusCode, body: &Value, namespace: &str) -> Answer {
+/// A refusal without any content of the request: the API may quote the object.
+fn refused(verb: WriteVerb, status: StatusCode, body: &Value, namespace: &str) -> Answer {
     let reason = body.get("reason").and_then(Value::as_str).unwrap_or_default();
     if status == StatusCode::FORBIDDEN {
-        // Rights come and go, and a quota of Kubernetes answers alike: it is tried again.
+        // Rights change, and a ResourceQuota answers alike: retry.
         return Answer::Unknown(advised(format!("the API answers {status}"), namespace));
     }
-    match answer::refusal(ask, status, body) {
-        answer::Refusal::Conflict => Answer::Conflict,
-        answer::Refusal::Missing => Answer::Missing,
-        answer::Refusal::Exists => Answer::Exists,
-        answer::Refusal::Invalid => {
+    match refusal(verb, status, body) {
+        Refusal::Conflict => Answer::Conflict,
+        Refusal::Missing => Answer::Missing,
+        Refusal::Exists => Answer::Exists,
+        Refusal::Invalid => {
             let causes = body.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
             let fields: Vec<&str> = causes.filter_map(|cause| cause.get("field")?.as_str()).collect();
             Answer::Invalid(format!("{status} {reason} {}", fields.join(", ")).trim().to_owned())
         }
-        answer::Refusal::Unknown => Answer::Unknown(format!("{status} {reason}")),
+        Refusal::Unknown => Answer::Unknown(format!("{status} {reason}")),
     }
 }
 
@@ -291,7 +290,7 @@ mod tests {
     #[test]
     fn a_namespace_without_rights_is_answered_with_the_command() {
         let quoted = json!({"reason": "Forbidden", "message": "secrets is forbidden: hunter2"});
-        let Answer::Unknown(why) = refused(Ask::Create, StatusCode::FORBIDDEN, &quoted, "shop") else {
+        let Answer::Unknown(why) = refused(WriteVerb::Create, StatusCode::FORBIDDEN, &quoted, "shop") else {
             panic!("it is not tried again");
         };
         assert!(why.contains("conductor grant shop | kubectl apply -f -"), "{why}");
@@ -306,7 +305,7 @@ mod tests {
         for slot in Slot::LISTED {
             let told = taken(slot, &key);
             assert!(
-                !told.contains("secretName") && told.contains("rename what is there, or the claim"),
+                !told.contains("secretName") && told.contains("rename that object, or the claim"),
                 "{told}"
             );
         }

@@ -23,6 +23,13 @@ const LIMITS: Limits = Limits {
     answer_within: Duration::from_secs(30),
 };
 
+/// Another handle of an open socket, for the async runtime.
+pub(super) fn share(open: &std::net::TcpListener) -> std::io::Result<TcpListener> {
+    let listener = open.try_clone()?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
 /// Serves until it is dropped.
 pub(super) async fn serve(listener: TcpListener, health: Arc<Health>, metrics: Arc<Metrics>) {
     serve_within(LIMITS, listener, routes(health, metrics)).await;
@@ -69,9 +76,9 @@ async fn metrics_page(State((metrics, health)): State<(Arc<Metrics>, Arc<Health>
 
 #[cfg(test)]
 mod tests {
-    use super::super::gate::Gate;
-    use super::super::health::LeaseView;
     use super::*;
+    use conductor_runtime::elector::LeaseState;
+    use conductor_runtime::leadership::Leadership;
     use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -97,7 +104,7 @@ mod tests {
     };
 
     async fn start(limits: Limits) -> (SocketAddr, Arc<Health>) {
-        let health = Health::new(Vec::new(), LeaseView::Unneeded, Gate::new(), Vec::new());
+        let health = Health::new(Vec::new(), LeaseState::Unneeded, Leadership::new(None), Vec::new());
         let (health, metrics) = (Arc::new(health), Arc::new(Metrics::new()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,24 +1,24 @@
-//! Carries out what the engine asks for: calls in parallel, governed in number and rate, each after the gate
-//! was asked. Nothing is decided here; a write is never tried twice, its answer goes back to the engine.
+//! Executes the engine's actions: calls in parallel, limited in number and rate, each after a check of the leadership.
+//! Decides nothing; retries no write, but returns its answer to the engine.
 
-use super::answer::{self, Ask};
-use super::call::{Reply, call};
-use super::chance;
-use super::gate::Gate;
-use super::lanes::{Flying, Lanes};
-use super::lease::LeaseReader;
+use super::event_loop::Message;
 use super::metrics::{CallLabels, Metrics};
 use super::options::Options;
-use super::owner::Message;
-use super::parts::Routes;
-use super::wire;
+use super::response;
+use super::rest;
+use super::write_priority::{InFlight, WriteQueue};
 use conductor::action::{PartAction, Write};
 use conductor::event::{Answer, Event};
 use conductor::model::{AllowedKinds, Kind, Object, ObjectKey, Publication, Revision, Slot, Uid, WriteId};
+use conductor_runtime::backoff::Backoff;
+use conductor_runtime::call::{Reply, WriteVerb, call};
+use conductor_runtime::discovery::Routes;
+use conductor_runtime::leadership::Leadership;
+use conductor_runtime::rest::RestRequest;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use http::{Request, StatusCode};
+use http::StatusCode;
 use kube::Client;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// First pause before a read that failed is asked again.
-const READ_AGAIN_FIRST: Duration = Duration::from_millis(200);
-/// Longest such pause, and longest that we let the API send us away for.
+/// The longest pause that we grant the API.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// The pauses between attempts to read an object.
+const READ_AGAIN: Backoff = Backoff { first: Duration::from_millis(200), max: PAUSE_MAX };
 
-/// One call to be made.
+/// One call.
 #[derive(Debug)]
 pub(super) enum Job {
     Write(Write),
@@ -46,13 +46,13 @@ pub(super) enum Job {
         uid: Uid,
         revision: Revision,
     },
-    /// The engine knows no failed read: it is asked again until it is answered.
+    /// Retried until the API answers: the engine knows no failed read.
     Read {
         kind: Kind,
         key: ObjectKey,
         failures: u32,
     },
-    /// Anything about a part but following its kind.
+    /// Everything about a part except the watch of its kind.
     Part {
         action: PartAction,
         failures: u32,
@@ -61,7 +61,7 @@ pub(super) enum Job {
         id: WriteId,
         publication: Box<Publication>,
     },
-    /// As with other reads.
+    /// Retried as `Read` is.
     ReadSecret {
         claim: Uid,
         key: ObjectKey,
@@ -75,18 +75,18 @@ pub(super) enum Job {
     },
 }
 
-/// The name in metrics of everything that is published, and of what it comes from.
+/// The name in metrics of published objects and of their sources.
 pub(super) const METRIC_PUBLISHED: &str = "Published";
 
-/// What became of a job.
+/// The outcome of a job.
 pub(super) enum Outcome {
-    Happened(Event),
-    Again(Job, Duration),
+    Done(Event),
+    Retry(Job, Duration),
 }
 
-/// The writer: the jobs that wait, and the hands that do them.
+/// Takes jobs from the event loop and executes them in parallel.
 pub(super) struct Writer {
-    hands: Arc<Hands>,
+    executor: Arc<Executor>,
     jobs: mpsc::UnboundedReceiver<Job>,
     inbox: mpsc::Sender<Message>,
     parallel: usize,
@@ -94,53 +94,53 @@ pub(super) struct Writer {
 
 impl Writer {
     pub fn new(
-        hands: Hands,
+        executor: Executor,
         jobs: mpsc::UnboundedReceiver<Job>,
         inbox: mpsc::Sender<Message>,
         parallel: usize,
     ) -> Writer {
-        Writer { hands: Arc::new(hands), jobs, inbox, parallel: parallel.max(1) }
+        Writer { executor: Arc::new(executor), jobs, inbox, parallel: parallel.max(1) }
     }
 
-    /// Works until `halt`, then waits for what is on its way and begins nothing more.
+    /// Runs until `halt`, then waits for calls in flight and starts no more.
     pub async fn run(mut self, halt: CancellationToken) {
-        let mut lanes = Lanes::default();
-        let mut flying: FuturesUnordered<BoxFuture<'static, (Outcome, bool)>> = FuturesUnordered::new();
-        let mut counts = Flying::default();
-        let mut pausing: FuturesUnordered<BoxFuture<'static, Job>> = FuturesUnordered::new();
+        let mut queue = WriteQueue::default();
+        let mut in_flight: FuturesUnordered<BoxFuture<'static, (Outcome, bool)>> = FuturesUnordered::new();
+        let mut counts = InFlight::default();
+        let mut paused: FuturesUnordered<BoxFuture<'static, Job>> = FuturesUnordered::new();
         loop {
-            while flying.len() < self.parallel
-                && let Some((job, patient)) = lanes.pop(counts)
+            while in_flight.len() < self.parallel
+                && let Some((job, deferred)) = queue.pop(counts)
             {
-                *counts.count(patient) += 1;
-                let hands = Arc::clone(&self.hands);
-                flying.push(Box::pin(async move { (hands.carry_out(job).await, patient) }));
+                *counts.count(deferred) += 1;
+                let executor = Arc::clone(&self.executor);
+                in_flight.push(Box::pin(async move { (executor.execute(job).await, deferred) }));
             }
-            self.hands.metrics.writes(lanes.len(), flying.len());
+            self.executor.metrics.writes(queue.len(), in_flight.len());
             tokio::select! {
                 biased;
                 () = halt.cancelled() => break,
-                Some((outcome, patient)) = flying.next() => {
-                    *counts.count(patient) -= 1;
+                Some((outcome, deferred)) = in_flight.next() => {
+                    *counts.count(deferred) -= 1;
                     match outcome {
-                        Outcome::Happened(event) => if self.inbox.send(Message::Event(event)).await.is_err() { break },
-                        Outcome::Again(job, pause) => pausing.push(Box::pin(after(pause, job))),
+                        Outcome::Done(event) => if self.inbox.send(Message::Event(event)).await.is_err() { break },
+                        Outcome::Retry(job, pause) => paused.push(Box::pin(after(pause, job))),
                     }
                 }
-                Some(job) = pausing.next() => lanes.push(job),
+                Some(job) = paused.next() => queue.push(job),
                 job = self.jobs.recv() => match job {
                     Some(job) => {
-                        lanes.push(job);
-                        // All that are there: the order among them is the lanes'.
+                        queue.push(job);
+                        // Take all that wait, so that the queue can order them.
                         while let Ok(job) = self.jobs.try_recv() {
-                            lanes.push(job);
+                            queue.push(job);
                         }
                     }
                     None => break,
                 },
             }
         }
-        while flying.next().await.is_some() {}
+        while in_flight.next().await.is_some() {}
     }
 }
 
@@ -149,19 +149,19 @@ async fn after(pause: Duration, job: Job) -> Job {
     job
 }
 
-/// How fast calls may follow each other.
-pub(super) struct Governor {
+/// Limits the rate of calls.
+pub(super) struct RateLimit {
     limiter: DefaultDirectRateLimiter,
-    /// Set when the API sends us away: until then nothing is sent.
+    /// Set when the API demands a pause: nothing is sent until then.
     quiet_until: Mutex<Option<Instant>>,
 }
 
-impl Governor {
-    pub fn new(options: &Options) -> Governor {
+impl RateLimit {
+    pub fn new(options: &Options) -> RateLimit {
         let positive = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         let rate = Quota::per_second(positive(options.writes_per_second));
         let limiter = RateLimiter::direct(rate.allow_burst(positive(options.burst)));
-        Governor { limiter, quiet_until: Mutex::new(None) }
+        RateLimit { limiter, quiet_until: Mutex::new(None) }
     }
 
     pub(super) async fn wait_turn(&self) {
@@ -172,7 +172,7 @@ impl Governor {
         }
     }
 
-    /// Keeps quiet for as long as the API asked us to.
+    /// Pauses for as long as the API demands.
     fn heed(&self, reply: &Reply) {
         if let Reply::Answered { status: StatusCode::TOO_MANY_REQUESTS, retry_after, .. } = reply {
             let pause = retry_after.unwrap_or(Duration::from_secs(1)).min(PAUSE_MAX);
@@ -182,98 +182,91 @@ impl Governor {
     }
 }
 
-/// What one call needs.
-pub(super) struct Hands {
+/// Executes one job.
+pub(super) struct Executor {
     pub client: Client,
-    pub gate: Gate,
-    pub lease: Option<LeaseReader>,
+    pub leadership: Leadership,
     pub routes: Routes,
-    pub governor: Governor,
+    pub rate_limit: RateLimit,
     pub metrics: Arc<Metrics>,
     pub within: Duration,
     pub allowed_kinds: AllowedKinds,
 }
 
-impl Hands {
-    async fn carry_out(self: Arc<Self>, job: Job) -> Outcome {
+impl Executor {
+    async fn execute(self: Arc<Self>, job: Job) -> Outcome {
         let (id, answer) = match job {
             Job::Write(write) => {
-                let request = wire::patch_request(&write);
-                (write.id, self.write(Ask::Patch, write.kind, request).await)
+                let request = rest::patch_request(&write);
+                (write.id, self.write(WriteVerb::Patch, write.kind, request).await)
             }
             Job::Create { id, object } => {
-                let request = wire::create_request(&object);
-                (id, self.write(Ask::Create, object.kind, request).await)
+                let request = rest::create_request(&object);
+                (id, self.write(WriteVerb::Create, object.kind, request).await)
             }
             Job::Delete { id, kind, key, uid, revision } => {
-                let path = wire::route(kind).object(&key);
-                let request = path.and_then(|path| wire::delete_request(&path, &uid, revision));
-                (id, self.write(Ask::Delete, kind, request).await)
+                let request = rest::delete_request(&rest::route(kind), &key, &uid, revision);
+                (id, self.write(WriteVerb::Delete, kind, request).await)
             }
             Job::Read { kind, key, failures } => return self.read(kind, key, failures).await,
             Job::ReadSecret { claim, key, failures } => return self.read_secret(claim, key, failures).await,
-            Job::Part { action, failures } => return self.carry_out_part(action, failures).await,
+            Job::Part { action, failures } => return self.execute_part(action, failures).await,
             Job::Publish { id, publication } => (id, self.publish(&publication).await),
             Job::Withdraw { id, slot, key, uid } => (id, self.withdraw(slot, &key, &uid).await),
         };
-        Outcome::Happened(Event::Answered { id, answer })
+        Outcome::Done(Event::Answered { id, answer })
     }
 
-    async fn write(&self, ask: Ask, kind: Kind, request: Option<Request<Vec<u8>>>) -> Answer {
+    async fn write(&self, verb: WriteVerb, kind: Kind, request: Option<RestRequest>) -> Answer {
         let Some(request) = request else {
-            return match ask {
-                Ask::Create => Answer::Invalid("it has no namespace, or a name that is none".to_owned()),
-                Ask::Patch | Ask::Delete => Answer::Missing,
+            return match verb {
+                WriteVerb::Create => Answer::Invalid("it has no namespace or an invalid name".to_owned()),
+                WriteVerb::Patch | WriteVerb::Delete => Answer::Missing,
             };
         };
-        match self.send(ask, kind.name(), request).await {
-            Ok(reply) => answer::to_write(ask, kind, reply),
+        match self.send(verb, kind.name(), request).await {
+            Ok(reply) => response::to_write(verb, kind, reply),
             Err(why) => Answer::Unknown(why),
         }
     }
 
-    /// Sends what changes something, if we may.
+    /// Sends a write, if this process may.
     pub(super) async fn send(
         &self,
-        ask: Ask,
+        verb: WriteVerb,
         kind: &'static str,
-        request: Request<Vec<u8>>,
+        request: RestRequest,
     ) -> Result<Reply, String> {
-        self.governor.wait_turn().await;
-        self.may_write(ask).await?;
+        self.rate_limit.wait_turn().await;
+        self.may_write(verb).await?;
         Ok(self.call(kind, request).await)
     }
 
-    /// Whether we still lead. Before anything is destroyed the Lease itself is read: a clock can stand
-    /// still with us, the API's word cannot.
-    async fn may_write(&self, ask: Ask) -> Result<(), String> {
-        if ask == Ask::Delete
-            && let Some(lease) = &self.lease
-        {
-            lease.confirm().await?;
-        }
-        match self.gate.is_open() {
-            true => Ok(()),
-            false => Err("not sent: this process does not lead".to_owned()),
+    /// Whether this process leads. Reads the Lease before it destroys anything.
+    async fn may_write(&self, verb: WriteVerb) -> Result<(), String> {
+        match verb {
+            WriteVerb::Delete => self.leadership.confirm().await,
+            WriteVerb::Patch | WriteVerb::Create => self.leadership.require(),
         }
     }
 
     async fn read(&self, kind: Kind, key: ObjectKey, failures: u32) -> Outcome {
-        let Some(request) = wire::route(kind).object(&key).and_then(|path| wire::get_request(&path)) else {
+        let path = rest::route(kind).object(&key.namespace, &key.name);
+        let Some(request) = path.and_then(|path| conductor_runtime::rest::get(&path)) else {
             // No object can have that name.
-            return Outcome::Happened(Event::Read { kind, key, found: None });
+            return Outcome::Done(Event::Read { kind, key, found: None });
         };
-        self.governor.wait_turn().await;
-        match answer::to_read(kind, self.call(kind.name(), request).await) {
-            Ok(found) => Outcome::Happened(Event::Read { kind, key, found }),
+        self.rate_limit.wait_turn().await;
+        match response::to_read(kind, self.call(kind.name(), request).await) {
+            Ok(found) => Outcome::Done(Event::Read { kind, key, found }),
             Err(why) => {
-                let (failures, pause) = ask_again(kind.name().to_owned(), key.to_string(), failures, &why);
-                Outcome::Again(Job::Read { kind, key, failures }, pause)
+                let (failures, pause) = retry_read(kind.name().to_owned(), key.to_string(), failures, &why);
+                Outcome::Retry(Job::Read { kind, key, failures }, pause)
             }
         }
     }
 
-    pub(super) async fn call(&self, kind: &'static str, request: Request<Vec<u8>>) -> Reply {
+    pub(super) async fn call(&self, kind: &'static str, request: RestRequest) -> Reply {
         let verb = verb(&request);
         let begun = Instant::now();
         let reply = call(&self.client, request, self.within).await;
@@ -282,21 +275,21 @@ impl Hands {
             Reply::Lost(_) => 0,
         };
         self.metrics.called(CallLabels { verb, kind, code }, begun.elapsed());
-        self.governor.heed(&reply);
+        self.rate_limit.heed(&reply);
         reply
     }
 }
 
-/// Counts one more failed read, and says how long to wait.
-pub(super) fn ask_again(kind: String, object: String, failures: u32, why: &str) -> (u32, Duration) {
+/// Counts another failed read; returns the count and the pause.
+pub(super) fn retry_read(kind: String, object: String, failures: u32, why: &str) -> (u32, Duration) {
     let failures = failures.saturating_add(1);
     if failures.is_power_of_two() {
-        tracing::warn!(kind, object, failures, why, "cannot read, asking again");
+        tracing::warn!(kind, object, failures, why, "cannot read, retrying");
     }
-    (failures, chance::backoff(failures, READ_AGAIN_FIRST, PAUSE_MAX))
+    (failures, READ_AGAIN.pause(failures))
 }
 
-fn verb(request: &Request<Vec<u8>>) -> &'static str {
+fn verb(request: &RestRequest) -> &'static str {
     match request.method().as_str() {
         "GET" => "GET",
         "POST" => "POST",

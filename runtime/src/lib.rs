@@ -1,4 +1,20 @@
-//! What every controller of Conductor shares. No decision, no kind and no provider is known here: a crate that watches,
-//! queues or writes takes it from here instead of writing it again.
+//! What every controller of Conductor shares: the client, REST calls, discovery, list and watch, backoff, leader
+//! election, clocks. Knows no decision, no kind and no provider.
 
+pub mod backoff;
+pub mod call;
 pub mod client_error;
+pub mod clock;
+pub mod collection;
+mod connect;
+pub mod discovery;
+pub mod elector;
+mod exec_plugin;
+mod kubeconfig;
+pub mod leadership;
+pub mod lease;
+pub mod list_watch;
+pub mod rest;
+mod token_file;
+
+pub use connect::{ConnectError, connect, find_cluster};

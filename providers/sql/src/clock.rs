@@ -1,16 +1,15 @@
-//! The time of day, for records that people read and pauses that outlive the process.
+//! The wall clock as records have it, for pauses that outlive the process.
 
 use conductor::model::Time;
+use conductor_runtime::clock::now_ms;
 use k8s_openapi::jiff::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The time now.
 pub(super) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Time(now_ms())
 }
 
-/// A time as records have it.
+/// A time as text, for records.
 pub(super) fn write(time: Time) -> String {
     Timestamp::from_millisecond(time.0).unwrap_or_default().to_string()
 }

@@ -3,8 +3,8 @@
 
 use super::trouble::Trouble;
 use conductor::api::database::LogicalDatabase;
+use conductor_runtime::leadership::Leadership;
 use conductor_sql_plan::names::Names;
-use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Who we are in the fields that we own.
@@ -22,20 +21,12 @@ pub(super) const MANAGER: &str = "conductor-databases";
 /// How long one call may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// Whether this process may act.
-pub trait Leader: Send + Sync {
-    /// As far as it knows.
-    fn leads(&self) -> bool;
-    /// As the API says now; asked before anything is taken away.
-    fn confirm(&self) -> BoxFuture<'_, bool>;
-}
-
 /// The API, for one who leads.
 #[derive(Clone)]
 pub(super) struct Desk {
     pub client: Client,
     pub namespace: String,
-    pub leader: Arc<dyn Leader>,
+    pub leadership: Leadership,
 }
 
 impl Desk {
@@ -161,15 +152,13 @@ impl Desk {
     }
 
     pub fn may_write(&self) -> Result<(), Trouble> {
-        if self.leader.leads() { Ok(()) } else { Err(Trouble::NotLeading) }
+        self.leadership.require().map_err(|_| Trouble::NotLeading)
     }
 
     /// Asked before anything is taken away.
     pub async fn may_destroy(&self) -> Result<(), Trouble> {
-        match self.leader.leads() && self.leader.confirm().await {
-            true => Ok(()),
-            false => Err(Trouble::NotLeading),
-        }
+        self.may_write()?;
+        self.leadership.confirm().await.map_err(|_| Trouble::NotLeading)
     }
 }
 

@@ -44,7 +44,7 @@ const CLAIMS_DEFAULT: i32 = 100;
 pub(super) async fn run(provider: Provider, mut changed: watch::Receiver<()>) {
     let mut rounds = Rounds::default();
     loop {
-        let pause = match provider.desk.leader.leads() {
+        let pause = match provider.desk.leadership.leads() {
             true => rounds.start(&provider),
             false => STAND_BY,
         };

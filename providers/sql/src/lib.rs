@@ -49,19 +49,18 @@ mod work;
 mod world;
 
 pub use access::Access;
-pub use desk::Leader;
 pub use figures::Figures;
 pub use follow::WatchReport;
 pub use pool::{Health, Pool, Session, run_as};
 pub use secret::{Password, verifier};
 pub use trouble::Trouble;
 
+use conductor_runtime::leadership::Leadership;
 use desk::Desk;
 use kube::{Client, ResourceExt};
 use pass::Provider;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use work::Work;
@@ -81,12 +80,12 @@ pub struct Options {
 /// Makes and keeps databases for claims until it is dropped.
 ///
 /// # Guarantees
-/// Nothing is written, on any server or through the API, while `leader` does not lead. Kinds that are not installed
+/// Nothing is written, on any server or through the API, while this process does not lead. Kinds that are not installed
 /// make it wait, and nothing else. Every other watch that is not current is reported to `report`.
 pub async fn run(
     client: Client,
     options: Options,
-    leader: Arc<dyn Leader>,
+    leadership: Leadership,
     figures: Figures,
     report: WatchReport,
 ) {
@@ -106,7 +105,7 @@ pub async fn run(
     }));
     world.wait_for_servers().await;
     tracing::info!("databases: servers and records are listed");
-    let desk = Desk { client, namespace: system_namespace, leader };
+    let desk = Desk { client, namespace: system_namespace, leadership };
     let provider = Provider { desk, world, pool: Pool::default(), figures };
     tasks.spawn(health::run(provider.clone(), changed.clone()));
     tasks.spawn(role::run(provider.clone(), to_roles, for_roles));

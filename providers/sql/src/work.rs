@@ -94,7 +94,7 @@ impl Work {
         round: &R,
         passes: &mut JoinSet<(String, Result<Next, Trouble>)>,
     ) -> Duration {
-        if !round.provider().desk.leader.leads() {
+        if !round.provider().desk.leadership.leads() {
             return STAND_BY;
         }
         let now = Instant::now();

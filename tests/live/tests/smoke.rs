@@ -259,7 +259,7 @@ async fn one_leads_the_other_takes_over_and_who_lost_the_lease_ends(side: Side) 
     }))
     .await;
     match second.end().await {
-        Err(Error::LeaseLost { why, .. }) => assert!(why.contains("thief"), "{why}"),
+        Err(Error::LeaseLost(lost)) => assert!(lost.why.contains("thief"), "{lost}"),
         other => panic!("{other:?}"),
     }
     let (before, name) = (calls.writes().len(), "three");

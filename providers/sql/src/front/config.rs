@@ -25,7 +25,7 @@ const IN_CLUSTER: &str = "configmap/";
 pub(crate) async fn run(provider: Provider, source: String) {
     let mut known = String::new();
     loop {
-        if provider.desk.leader.leads() {
+        if provider.desk.leadership.leads() {
             match follow(&provider, &source, &known).await {
                 Ok(Some(text)) => {
                     tracing::info!(source, "the configuration of servers is in force");

@@ -58,7 +58,7 @@ struct Keeper {
 
 impl Keeper {
     async fn look_at_all(&mut self) {
-        if !self.provider.desk.leader.leads() {
+        if !self.provider.desk.leadership.leads() {
             return;
         }
         for (reference, object) in self.provider.world.servers() {

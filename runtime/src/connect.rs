@@ -1,10 +1,9 @@
-//! A client for the cluster of a kubeconfig, or of the pod that we run in. It retries nothing by itself:
-//! a write that was decided while we led must not land after the lease is lost.
+//! A client for the cluster of a kubeconfig, or of the pod that this process runs in. It retries nothing by itself: a
+//! write that was decided by the leader must not arrive after that has lost its Lease.
 
-use super::error::Error;
+use super::client_error::one_line;
 use super::kubeconfig::Kubeconfigs;
 use super::token_file::TokenFile;
-use conductor_runtime::client_error::one_line;
 use kube::Client;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Config};
@@ -12,15 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tower::util::MapRequestLayer;
 
-/// How long a connection may take to be made.
+/// No cluster is known, or what is known of it cannot be used. Shows no credentials.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectError(pub(super) String);
+
+/// How long connecting may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is known of the cluster: the kubeconfig at `path`, else `KUBECONFIG` or the user's own file,
-/// else the pod's service account.
+/// Finds the cluster: by the kubeconfig at `path`, else `KUBECONFIG` or the user's own file, else the pod's service
+/// account.
 ///
 /// # Errors
-/// When no cluster is known, or what is known of it cannot be read.
-pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<Config, Error> {
+/// No cluster is known, or its kubeconfig is invalid.
+pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<Config, ConnectError> {
     let named: Vec<PathBuf> = match path {
         Some(path) => vec![path.to_owned()],
         None => {
@@ -39,7 +43,7 @@ pub async fn find_cluster(path: Option<&Path>, context: Option<&str>) -> Result<
         Err(error) if is_named || context.is_some() => return Err(error),
         Err(no_file) => Config::incluster().map_err(|no_pod| {
             let help = "name a kubeconfig by --kubeconfig or KUBECONFIG";
-            Error::Connect(format!("no cluster is known ({no_file}; {no_pod}): {help}"))
+            ConnectError(format!("no cluster is known ({no_file}; {no_pod}): {help}"))
         })?,
     };
     config.default_retry = false;
@@ -52,21 +56,21 @@ fn own_file() -> Option<PathBuf> {
     Some(std::env::home_dir()?.join(".kube").join("config"))
 }
 
-/// A client for a cluster.
+/// Creates a client for a cluster.
 ///
 /// # Errors
-/// When its certificates or credentials cannot be used.
-pub fn connect(mut config: Config) -> Result<Client, Error> {
+/// Its certificates or credentials are invalid.
+pub fn connect(mut config: Config) -> Result<Client, ConnectError> {
     config.default_retry = false;
     let server = config.cluster_url.clone();
     let token = match token_file(&mut config.auth_info) {
         Some(file) => Some(TokenFile::open(Path::new(&file)).map_err(|why| {
-            Error::Connect(format!("cluster {server}: the file with the token of this client: {why}"))
+            ConnectError(format!("cluster {server}: the file with the token of this client: {why}"))
         })?),
         None => None,
     };
     let builder = ClientBuilder::try_from(config);
-    let failed = |error: kube::Error| Error::Connect(format!("cluster {server}: {}", one_line(&error)));
+    let failed = |error: kube::Error| ConnectError(format!("cluster {server}: {}", one_line(&error)));
     let builder = builder.map_err(failed)?;
     Ok(match token {
         Some(file) => {

@@ -1,13 +1,15 @@
-//! Paths and bodies as the API server expects them, held against our own CRDs.
+//! Paths and bodies as the API server expects them, compared with our CRDs.
 
 use super::*;
 use conductor::action::Change;
 use conductor::api;
 use conductor::model::{ClaimPhase, Uid, WriteId};
+use http::Method;
+use serde_json::json;
 
 #[test]
 fn paths_are_those_of_our_crds() {
-    // Servers and the databases on them are the provider's to read.
+    // The provider reads servers and the databases on them.
     let providers = [api::database::GROUP, api::database::front::FRONT_GROUP];
     for crd in api::crds().into_iter().filter(|crd| !providers.contains(&crd.spec.group.as_str())) {
         let version = format!("{}/{}", crd.spec.group, crd.spec.versions[0].name);
@@ -22,7 +24,7 @@ fn paths_are_those_of_our_crds() {
 #[test]
 fn a_name_never_leads_elsewhere() {
     let claims = route(Kind::Claim(TypeId::RELATIONAL_DATABASE));
-    let path = |namespace: &str, name: &str| claims.object(&ObjectKey::new(namespace, name));
+    let path = |namespace: &str, name: &str| claims.object(namespace, name);
     let base = "/apis/storage.conductor.io/v1alpha1/namespaces/team";
     assert_eq!(path("team", "db"), Some(format!("{base}/relationaldatabaseclaims/db")));
     assert_eq!(path("team", "a b?c#d"), Some(format!("{base}/relationaldatabaseclaims/a%20b%3Fc%23d")));
@@ -31,7 +33,7 @@ fn a_name_never_leads_elsewhere() {
     {
         assert_eq!(path(namespace, name), None, "{namespace:?} {name:?}");
     }
-    let namespace = route(Kind::Namespace).object(&ObjectKey::new("", "team"));
+    let namespace = route(Kind::Namespace).object("", "team");
     assert_eq!(namespace.as_deref(), Some("/api/v1/namespaces/team"));
 }
 
@@ -53,7 +55,7 @@ fn a_write_is_tied_to_uid_and_revision() {
             bound_spec: None,
         },
     };
-    let request = patch_request(&write).expect("the name is a name");
+    let request = patch_request(&write).expect("the name is valid");
     assert_eq!(request.method(), Method::PATCH);
     assert!(request.uri().path().ends_with("/namespaces/team/relationaldatabaseclaims/db/status"));
     let body: Value = serde_json::from_slice(request.body()).expect("it is JSON");
@@ -63,7 +65,8 @@ fn a_write_is_tied_to_uid_and_revision() {
 
 #[test]
 fn a_delete_is_tied_to_uid_and_revision() {
-    let request = delete_request("/x", "u-1", Revision(7)).expect("the path is a path");
+    let request = delete_request(&route(Kind::Quota), &ObjectKey::new("team", "x"), "u-1", Revision(7))
+        .expect("the path is valid");
     let body: Value = serde_json::from_slice(request.body()).expect("it is JSON");
     assert_eq!(body["preconditions"], json!({"uid": "u-1", "resourceVersion": "7"}));
 }
@@ -87,9 +90,9 @@ fn an_object_comes_back_as_it_was_sent() {
 }
 
 #[test]
-fn what_is_no_object_says_so() {
+fn what_is_no_object_is_refused_with_a_reason() {
     for (json, complaint) in [
-        (json!("x"), "no JSON object"),
+        (json!("x"), "not a JSON object"),
         (json!({}), "metadata"),
         (json!({"metadata": 3}), "metadata"),
         (json!({"metadata": {"labels": {"a": 1}, "name": "x"}}), "metadata"),

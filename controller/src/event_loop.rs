@@ -1,17 +1,17 @@
-//! The one task that owns the engine: events in, in batches; actions out, to whoever carries them out.
-//! It never waits for a call, so it never stands still while the API does.
+//! The one task that owns the engine: takes events in batches and passes actions on to the writer, the watches and the
+//! event recorder. It waits for no call, so a slow API does not stop it.
 
-use super::clock::Clock;
+use super::events::EventRecorder;
 use super::health::Health;
-use super::home::Home;
 use super::metrics::Metrics;
-use super::notes::Teller;
-use super::wire;
+use super::rest;
+use super::system_namespace::SystemNamespace;
 use super::writer::Job;
 use conductor::action::Action;
 use conductor::engine::{Config, Engine, Stats};
 use conductor::event::{Answer, Event};
 use conductor::model::{Kind, Name, Object, PartKind, Time};
+use conductor_runtime::clock::MonotonicClock;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,76 +20,74 @@ use tokio_util::sync::CancellationToken;
 
 /// Events taken from the inbox at a time.
 const BATCH: usize = 1_024;
-/// How often the owner shows that it lives when nothing happens.
+/// How often the event loop reports that it lives when nothing happens.
 const BEAT: Duration = Duration::from_secs(30);
 
-/// What the owner is told.
+/// What the event loop takes.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all are events, and one allocation each would cost more"
 )]
 pub(super) enum Message {
-    /// Something happened.
+    /// An event for the engine.
     Event(Event),
-    /// From now on we lead.
+    /// From now on this process leads.
     Leading,
-    /// A watch failed, for this reason, or is there again. Only whoever records is told.
-    Watch(Kind, Option<String>),
 }
 
-/// The owner of the engine.
-pub(super) struct Owner {
+/// The task and the state that it owns.
+pub(super) struct EventLoop {
     engine: Engine,
     inbox: mpsc::Receiver<Message>,
     jobs: mpsc::UnboundedSender<Job>,
     follow: mpsc::UnboundedSender<PartKind>,
-    teller: Teller,
+    recorder: EventRecorder,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
-    home: Home,
-    clock: Clock,
+    system_namespace: SystemNamespace,
+    clock: MonotonicClock,
     wake: Option<Time>,
     /// Kinds that have not been listed yet.
     unlisted: BTreeSet<Kind>,
     leading: bool,
     synced: bool,
-    /// Since when we have seen a claim wait.
+    /// Since when each claim waits.
     waiting: HashMap<Name, Instant>,
-    told: (Stats, u64),
+    counted: (Stats, u64),
 }
 
-impl Owner {
+impl EventLoop {
     pub fn new(
         config: Config,
         inbox: mpsc::Receiver<Message>,
         jobs: mpsc::UnboundedSender<Job>,
         follow: mpsc::UnboundedSender<PartKind>,
-        teller: Teller,
+        recorder: EventRecorder,
         metrics: Arc<Metrics>,
         health: Arc<Health>,
-    ) -> Owner {
-        let home = Home::new(&config.system_namespace);
-        Owner {
+    ) -> EventLoop {
+        let system_namespace = SystemNamespace::new(&config.system_namespace);
+        EventLoop {
             engine: Engine::new(config),
             inbox,
             jobs,
             follow,
-            teller,
+            recorder,
             metrics,
             health,
-            home,
-            clock: Clock::new(),
+            system_namespace,
+            clock: MonotonicClock::default(),
             wake: None,
-            unlisted: wire::kinds().into_iter().collect(),
+            unlisted: rest::kinds().into_iter().collect(),
             leading: false,
             synced: false,
             waiting: HashMap::new(),
-            told: (Stats::default(), 0),
+            counted: (Stats::default(), 0),
         }
     }
 
-    /// Works until `halt`.
+    /// Runs until `halt`.
     pub async fn run(mut self, halt: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
@@ -107,23 +105,23 @@ impl Owner {
                 self.wake = None;
                 self.handle(Event::Tick);
             }
-            self.metrics.follow(&self.engine, &mut self.told);
-            let holds = self.home.is_terminating() && self.engine.state().resources().next().is_some();
-            self.health.set_namespace(self.home.trouble(), holds);
+            self.metrics.follow(&self.engine, &mut self.counted);
+            let holds =
+                self.system_namespace.is_terminating() && self.engine.state().resources().next().is_some();
+            self.health.set_namespace(self.system_namespace.trouble(), holds);
             self.health.beat();
         }
     }
 
     fn until_wake(&mut self) -> Option<Duration> {
         let wake = self.wake?;
-        let ms = wake.0.saturating_sub(self.clock.now().0);
+        let ms = wake.0.saturating_sub(self.clock.now_ms());
         Some(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
     }
 
     fn take(&mut self, message: Message) {
         match message {
             Message::Leading => self.leading = true,
-            Message::Watch(..) => {}
             Message::Event(event) => {
                 let listed = match &event {
                     Event::Listed { kind, .. } => Some(*kind),
@@ -136,9 +134,9 @@ impl Owner {
                     | Event::Publish(_)
                     | Event::Tick => None,
                 };
-                self.follow_claims(&event);
-                if let Some(note) = self.home.follow(&event) {
-                    self.teller.tell(note);
+                self.observe_claims(&event);
+                if let Some(note) = self.system_namespace.observe(&event) {
+                    self.recorder.record(note);
                 }
                 self.handle(event);
                 if listed.is_some_and(|kind| self.unlisted.remove(&kind)) {
@@ -157,7 +155,7 @@ impl Owner {
 
     fn handle(&mut self, event: Event) {
         let (begun, decided) = (Instant::now(), self.engine.stats().decisions);
-        let now = self.clock.now();
+        let now = Time(self.clock.now_ms());
         let actions = self.engine.handle(event, now);
         self.metrics.decided(self.engine.stats().decisions - decided, begun.elapsed());
         actions.into_iter().for_each(|action| self.pass_on(action));
@@ -177,22 +175,22 @@ impl Owner {
             Action::Part(action) => Job::Part { action, failures: 0 },
             Action::Publish { id, publication } => Job::Publish { id, publication },
             Action::Withdraw { id, slot, key, uid } => Job::Withdraw { id, slot, key, uid },
-            Action::Tell(note) => return self.teller.tell(note),
+            Action::Tell(note) => return self.recorder.record(note),
             // The engine names the next time whenever it changes: only the last one counts.
             Action::WakeAt(at) => return self.wake = Some(at),
         };
-        // The writer ends before us only when everything ends.
+        // The writer ends before this task only when everything ends.
         let _ = self.jobs.send(job);
     }
 
-    /// Takes the time from when a claim is first seen waiting until it is Bound.
-    fn follow_claims(&mut self, event: &Event) {
+    /// Measures the time from the first sight of an unbound claim until it is Bound.
+    fn observe_claims(&mut self, event: &Event) {
         if !self.synced {
             return;
         }
         match event {
-            Event::Seen(object) => self.follow_claim(object),
-            Event::Answered { answer: Answer::Written(object), .. } => self.follow_claim(object),
+            Event::Seen(object) => self.observe_claim(object),
+            Event::Answered { answer: Answer::Written(object), .. } => self.observe_claim(object),
             Event::Gone(gone) => {
                 self.waiting.remove(&gone.uid);
             }
@@ -206,7 +204,7 @@ impl Owner {
         }
     }
 
-    fn follow_claim(&mut self, object: &Object) {
+    fn observe_claim(&mut self, object: &Object) {
         let (Kind::Claim(_), Some(uid)) = (object.kind, object.metadata.uid.as_deref()) else { return };
         let phase = object.body.pointer("/status/phase").and_then(serde_json::Value::as_str);
         match phase {

@@ -1,7 +1,8 @@
-//! Every answer that the API gives, and what it means. The bodies are as kube-apiserver sends them.
+//! Every reply of the API and its answer. The bodies are those of kube-apiserver.
 
 use super::*;
 use conductor::model::TypeId;
+use http::StatusCode;
 use serde_json::json;
 
 const CLAIM: Kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
@@ -19,8 +20,7 @@ fn failure(code: u16, reason: &str, details: Value) -> Reply {
     reply(code, body)
 }
 
-/// The answer in one word.
-fn word(answer: Answer) -> &'static str {
+fn name_of(answer: Answer) -> &'static str {
     match answer {
         Answer::Written(_) => "written",
         Answer::PartWritten(_) => "part written",
@@ -37,43 +37,55 @@ fn word(answer: Answer) -> &'static str {
 }
 
 #[test]
-fn refusals_are_told_apart() {
+fn refusals_are_distinguished() {
     let named = || json!({"name": "db", "kind": "relationaldatabaseclaims"});
     let uid = || json!({"name": "db", "causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]});
     let spec =
         || json!({"name": "db", "causes": [{"reason": "FieldValueInvalid", "field": "spec.claimRefs"}]});
-    for (ask, code, reason, details, expected) in [
-        (Ask::Patch, 409, "Conflict", named(), "conflict"),
-        (Ask::Delete, 409, "Conflict", named(), "conflict"),
-        (Ask::Create, 409, "AlreadyExists", named(), "exists"),
-        (Ask::Create, 409, "Conflict", named(), "conflict"),
-        (Ask::Patch, 404, "NotFound", named(), "missing"),
-        (Ask::Delete, 404, "NotFound", named(), "missing"),
-        (Ask::Patch, 404, "NotFound", json!({}), "unknown"),
-        (Ask::Create, 404, "NotFound", json!({"name": "conductor-system", "kind": "namespaces"}), "invalid"),
-        (Ask::Create, 404, "NotFound", json!({}), "invalid"),
-        (Ask::Patch, 422, "Invalid", uid(), "conflict"),
-        (Ask::Patch, 422, "Invalid", spec(), "invalid"),
-        (Ask::Create, 422, "Invalid", named(), "invalid"),
-        (Ask::Patch, 400, "BadRequest", json!({}), "invalid"),
-        (Ask::Patch, 403, "Forbidden", named(), "invalid"),
-        (Ask::Patch, 401, "Unauthorized", json!({}), "unknown"),
-        (Ask::Patch, 429, "TooManyRequests", json!({}), "unknown"),
-        (Ask::Patch, 500, "InternalError", json!({}), "unknown"),
-        (Ask::Patch, 503, "ServiceUnavailable", json!({}), "unknown"),
-        (Ask::Delete, 504, "Timeout", json!({}), "unknown"),
+    for (verb, code, reason, details, expected) in [
+        (WriteVerb::Patch, 409, "Conflict", named(), "conflict"),
+        (WriteVerb::Delete, 409, "Conflict", named(), "conflict"),
+        (WriteVerb::Create, 409, "AlreadyExists", named(), "exists"),
+        (WriteVerb::Create, 409, "Conflict", named(), "conflict"),
+        (WriteVerb::Patch, 404, "NotFound", named(), "missing"),
+        (WriteVerb::Delete, 404, "NotFound", named(), "missing"),
+        (WriteVerb::Patch, 404, "NotFound", json!({}), "unknown"),
+        (
+            WriteVerb::Create,
+            404,
+            "NotFound",
+            json!({"name": "conductor-system", "kind": "namespaces"}),
+            "invalid",
+        ),
+        (WriteVerb::Create, 404, "NotFound", json!({}), "invalid"),
+        (WriteVerb::Patch, 422, "Invalid", uid(), "conflict"),
+        (WriteVerb::Patch, 422, "Invalid", spec(), "invalid"),
+        (WriteVerb::Create, 422, "Invalid", named(), "invalid"),
+        (WriteVerb::Patch, 400, "BadRequest", json!({}), "invalid"),
+        (WriteVerb::Patch, 403, "Forbidden", named(), "invalid"),
+        (WriteVerb::Patch, 401, "Unauthorized", json!({}), "unknown"),
+        (WriteVerb::Patch, 429, "TooManyRequests", json!({}), "unknown"),
+        (WriteVerb::Patch, 500, "InternalError", json!({}), "unknown"),
+        (WriteVerb::Patch, 503, "ServiceUnavailable", json!({}), "unknown"),
+        (WriteVerb::Delete, 504, "Timeout", json!({}), "unknown"),
     ] {
-        let answer = to_write(ask, CLAIM, failure(code, reason, details.clone()));
-        assert_eq!(word(answer), expected, "{ask:?} {code} {reason} {details}");
+        let answer = to_write(verb, CLAIM, failure(code, reason, details.clone()));
+        assert_eq!(name_of(answer), expected, "{verb:?} {code} {reason} {details}");
     }
 }
 
 #[test]
 fn what_never_came_back_is_unknown() {
-    assert_eq!(word(to_write(Ask::Create, CLAIM, Reply::Lost("reset".to_owned()))), "unknown");
-    assert_eq!(word(to_write(Ask::Patch, CLAIM, reply(502, json!("<html>bad gateway</html>")))), "unknown");
-    assert_eq!(word(to_write(Ask::Patch, CLAIM, reply(404, json!("404 page not found")))), "unknown");
-    assert_eq!(word(to_write(Ask::Patch, CLAIM, reply(200, json!("not JSON")))), "unknown");
+    assert_eq!(name_of(to_write(WriteVerb::Create, CLAIM, Reply::Lost("reset".to_owned()))), "unknown");
+    assert_eq!(
+        name_of(to_write(WriteVerb::Patch, CLAIM, reply(502, json!("<html>bad gateway</html>")))),
+        "unknown"
+    );
+    assert_eq!(
+        name_of(to_write(WriteVerb::Patch, CLAIM, reply(404, json!("404 page not found")))),
+        "unknown"
+    );
+    assert_eq!(name_of(to_write(WriteVerb::Patch, CLAIM, reply(200, json!("not JSON")))), "unknown");
 }
 
 #[test]
@@ -85,15 +97,15 @@ fn done_says_whether_the_object_is_still_there() {
     }));
     let gone = object(json!({"name": "db", "deletionTimestamp": "2026-01-01T00:00:00Z"}));
     let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Success"});
-    for (ask, code, body, expected) in [
-        (Ask::Patch, 200, &alive, "written"),
-        (Ask::Create, 201, &alive, "written"),
-        (Ask::Delete, 200, &leaving, "written"),
-        (Ask::Delete, 202, &status, "deleted"),
-        (Ask::Delete, 200, &status, "deleted"),
-        (Ask::Patch, 200, &gone, "deleted"),
+    for (verb, code, body, expected) in [
+        (WriteVerb::Patch, 200, &alive, "written"),
+        (WriteVerb::Create, 201, &alive, "written"),
+        (WriteVerb::Delete, 200, &leaving, "written"),
+        (WriteVerb::Delete, 202, &status, "deleted"),
+        (WriteVerb::Delete, 200, &status, "deleted"),
+        (WriteVerb::Patch, 200, &gone, "deleted"),
     ] {
-        assert_eq!(word(to_write(ask, CLAIM, reply(code, body.clone()))), expected, "{ask:?} {body}");
+        assert_eq!(name_of(to_write(verb, CLAIM, reply(code, body.clone()))), expected, "{verb:?} {body}");
     }
 }
 
@@ -113,11 +125,17 @@ fn only_a_404_about_the_object_says_that_it_is_not_there() {
 fn a_part_is_answered_for_as_a_part() {
     let kind = PartKind::new("postgresql.cnpg.io/v1", "Cluster");
     let body = json!({"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": {"name": "c"}});
-    match to_part_write(Ask::Create, &kind, reply(201, body)) {
+    match to_part_write(WriteVerb::Create, &kind, reply(201, body)) {
         Answer::PartWritten(part) => assert_eq!(part.kind, kind),
         other => panic!("{other:?}"),
     }
     let named = json!({"name": "c", "kind": "clusters"});
-    assert_eq!(word(to_part_write(Ask::Create, &kind, failure(409, "AlreadyExists", named))), "exists");
-    assert_eq!(word(to_part_write(Ask::Create, &kind, failure(404, "NotFound", json!({})))), "invalid");
+    assert_eq!(
+        name_of(to_part_write(WriteVerb::Create, &kind, failure(409, "AlreadyExists", named))),
+        "exists"
+    );
+    assert_eq!(
+        name_of(to_part_write(WriteVerb::Create, &kind, failure(404, "NotFound", json!({})))),
+        "invalid"
+    );
 }

@@ -1,5 +1,5 @@
-//! The system namespace as it is seen: there, missing, or being deleted. What is written to the objects in it is the
-//! engine's; here it is only reported, because nothing can be created in a namespace that is on its way out.
+//! Whether the system namespace exists, is missing or is being deleted. Only reports it: nothing can be created in a
+//! namespace that is being deleted.
 
 use conductor::action::Note;
 use conductor::event::Event;
@@ -12,25 +12,25 @@ const TERMINATING: &str = "SystemNamespaceTerminating";
 enum Seen {
     /// Not listed yet.
     Unknown,
-    There,
+    Exists,
     Missing,
     Terminating,
 }
 
 /// The system namespace.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct SystemNamespace {
     name: Name,
     seen: Seen,
 }
 
-impl Home {
-    pub fn new(name: &Name) -> Home {
-        Home { name: name.clone(), seen: Seen::Unknown }
+impl SystemNamespace {
+    pub fn new(name: &Name) -> SystemNamespace {
+        SystemNamespace { name: name.clone(), seen: Seen::Unknown }
     }
 
-    /// Takes in what an event says of the namespace; returns what is to be reported.
-    pub fn follow(&mut self, event: &Event) -> Option<Note> {
+    /// Takes what an event shows of the namespace; returns the note to record.
+    pub fn observe(&mut self, event: &Event) -> Option<Note> {
         let is_ours = |object: &&Object| object.metadata.name.as_deref() == Some(&*self.name);
         let found = match event {
             Event::Listed { kind: Kind::Namespace, objects, .. } => objects.iter().find(is_ours),
@@ -50,7 +50,7 @@ impl Home {
         self.seen = match found {
             None => Seen::Missing,
             Some(object) if object.metadata.deletion_timestamp.is_some() => Seen::Terminating,
-            Some(_) => Seen::There,
+            Some(_) => Seen::Exists,
         };
         let began = self.is_terminating() && was != self.seen;
         let uid = found.and_then(|object| object.metadata.uid.as_deref()).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Home {
     pub fn trouble(&self) -> Option<String> {
         let name = &self.name;
         match self.seen {
-            Seen::Unknown | Seen::There => None,
+            Seen::Unknown | Seen::Exists => None,
             Seen::Missing => Some(format!(
                 "namespace {name} does not exist: create it, or name the right one by --system-namespace"
             )),
@@ -91,13 +91,13 @@ mod tests {
     use conductor::model::Revision;
     use serde_json::json;
 
-    fn namespace(name: &str, deleting: bool) -> Object {
+    fn object(name: &str, deleting: bool) -> Object {
         let mut json =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "u"}});
         if deleting {
             json["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
-        super::super::wire::read_object(Kind::Namespace, json).unwrap()
+        super::super::rest::read_object(Kind::Namespace, json).unwrap()
     }
 
     fn listed(objects: Vec<Object>) -> Event {
@@ -106,16 +106,16 @@ mod tests {
 
     #[test]
     fn a_deletion_of_the_system_namespace_is_reported_once() {
-        let mut home = Home::new(&Name::from("system"));
-        assert_eq!(home.trouble(), None, "nothing is known yet");
-        assert!(home.follow(&listed(vec![namespace("system", false), namespace("other", true)])).is_none());
-        assert_eq!(home.trouble(), None);
-        let note = home.follow(&Event::Seen(namespace("system", true))).expect("it is reported");
+        let mut namespace = SystemNamespace::new(&Name::from("system"));
+        assert_eq!(namespace.trouble(), None, "nothing is known yet");
+        assert!(namespace.observe(&listed(vec![object("system", false), object("other", true)])).is_none());
+        assert_eq!(namespace.trouble(), None);
+        let note = namespace.observe(&Event::Seen(object("system", true))).expect("it is reported");
         assert_eq!((note.reason, note.warning), (TERMINATING, true));
         assert!(note.message.contains("namespace system is being deleted"), "{}", note.message);
-        assert!(home.follow(&Event::Seen(namespace("system", true))).is_none(), "once");
-        assert!(home.is_terminating());
-        home.follow(&listed(vec![namespace("other", false)]));
-        assert!(home.trouble().is_some_and(|text| text.contains("does not exist")));
+        assert!(namespace.observe(&Event::Seen(object("system", true))).is_none(), "once");
+        assert!(namespace.is_terminating());
+        namespace.observe(&listed(vec![object("other", false)]));
+        assert!(namespace.trouble().is_some_and(|text| text.contains("does not exist")));
     }
 }

@@ -1,14 +1,14 @@
-//! What people are told: a log line and a Kubernetes Event, once per thing that happened, repeats counted.
-//! Best effort, at its own rate: a binding never waits for it, and what is too much is dropped and counted.
+//! Records notes of the engine as log lines and Kubernetes Events, with repeats counted. Best effort at its own rate: no
+//! binding waits for it; what exceeds the rate is dropped and counted.
 
-use super::call::{Reply, call, message};
-use super::gate::Gate;
 use super::metrics::Metrics;
-use super::wire;
 use conductor::action::Note;
-use conductor::model::{ObjectKey, Uid};
+use conductor::model::Uid;
+use conductor_runtime::call::{Reply, call, message};
+use conductor_runtime::leadership::Leadership;
+use conductor_runtime::rest::{self, RestRequest, Route};
 use governor::{Quota, RateLimiter};
-use http::{Method, Request, StatusCode};
+use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -20,11 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Who tells.
+/// The reporting controller.
 const CONTROLLER: &str = "conductor.io/conductor";
 /// Notes that may wait to be sent.
 const WAITING_MAX: usize = 1_024;
-/// Notes that are remembered, so that their repeats are counted.
+/// Notes that are kept to count their repeats.
 const REMEMBERED_MAX: usize = 16_384;
 /// Events a second in the long run: each is a write that a binding could have been.
 const PER_SECOND: NonZeroU32 = NonZeroU32::new(10).unwrap();
@@ -35,36 +35,36 @@ const MESSAGE_MAX: usize = 1_024;
 /// Characters of an object's name in the name of its Event.
 const NAME_MAX: usize = 200;
 
-/// One note, and how often it was told by now.
+/// One note, and how often it was recorded.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct RecordedNote {
     note: Note,
     count: u64,
 }
 
-/// The owner's side: logs, counts repeats, hands on what is to be sent.
-pub(super) struct Teller {
+/// The side of the event loop: logs notes, counts repeats, and queues what is to be sent.
+pub(super) struct EventRecorder {
     counts: HashMap<u64, u64>,
     order: VecDeque<u64>,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<RecordedNote>,
     metrics: Arc<Metrics>,
 }
 
-impl Teller {
-    /// A teller, and what it has told.
-    pub fn new(metrics: Arc<Metrics>) -> (Teller, mpsc::Receiver<Told>) {
+impl EventRecorder {
+    /// A recorder, and the queue of what it records.
+    pub fn new(metrics: Arc<Metrics>) -> (EventRecorder, mpsc::Receiver<RecordedNote>) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        (Teller { counts: HashMap::new(), order: VecDeque::new(), sender, metrics }, receiver)
+        (EventRecorder { counts: HashMap::new(), order: VecDeque::new(), sender, metrics }, receiver)
     }
 
-    /// Tells a note; a repeat only when its count doubles.
-    pub fn tell(&mut self, note: Note) {
+    /// Records a note; a repeat only when its count doubles.
+    pub fn record(&mut self, note: Note) {
         let count = self.count(fingerprint(&note));
         if !count.is_power_of_two() {
             return;
         }
         log(&note, count);
-        if self.sender.try_send(Told { note, count }).is_err() {
+        if self.sender.try_send(RecordedNote { note, count }).is_err() {
             self.metrics.event_dropped();
         }
     }
@@ -94,7 +94,7 @@ fn log(note: &Note, count: u64) {
     }
 }
 
-/// The same for the same note, also in another process: an Event that is there already is counted on.
+/// The same for the same note, also in another process, so that an existing Event is counted on.
 fn fingerprint(note: &Note) -> u64 {
     let mut hasher = DefaultHasher::new();
     let Note { kind, key, uid, warning: _, reason, message } = note;
@@ -102,66 +102,62 @@ fn fingerprint(note: &Note) -> u64 {
     hasher.finish()
 }
 
-/// The side that sends.
-pub(super) struct Postman {
+/// Sends recorded notes as Events.
+pub(super) struct EventSender {
     pub client: Client,
-    pub gate: Gate,
+    pub leadership: Leadership,
     pub identity: String,
-    pub told: mpsc::Receiver<Told>,
+    pub notes: mpsc::Receiver<RecordedNote>,
 }
 
-impl Postman {
-    /// Sends until nobody tells any more.
+impl EventSender {
+    /// Runs until the event loop ends.
     pub async fn run(mut self) {
         let limiter = RateLimiter::direct(Quota::per_second(PER_SECOND).allow_burst(BURST));
-        while let Some(told) = self.told.recv().await {
+        while let Some(recorded) = self.notes.recv().await {
             limiter.until_ready().await;
-            if self.gate.is_open() {
-                self.send(&told).await;
+            if self.leadership.leads() {
+                self.send(&recorded).await;
             }
         }
     }
 
-    async fn send(&self, told: &Told) {
-        let (collection, path) = place(&told.note);
-        let event = event(told, &self.identity, Timestamp::now());
-        let request = match told.count {
-            1 => wire::post_request(&collection, &event),
-            _ => repeat(&path, told.count),
+    async fn send(&self, recorded: &RecordedNote) {
+        let (collection, path) = paths(&recorded.note);
+        let event = event(recorded, &self.identity, Timestamp::now());
+        let request = match recorded.count {
+            1 => rest::post(&collection, &event),
+            _ => repeat(&path, recorded.count),
         };
         let Some(request) = request else { return };
         match call(&self.client, request, SEND_WITHIN).await {
             Reply::Answered { status, .. } if status.is_success() => {}
-            // It is there since an earlier life of ours, or it is not there any more.
+            // It exists since an earlier run of this controller, or it was deleted.
             Reply::Answered { status: StatusCode::CONFLICT, .. } => self.send_once(repeat(&path, 2)).await,
             Reply::Answered { status: StatusCode::NOT_FOUND, .. } => {
-                self.send_once(wire::post_request(&collection, &event)).await;
+                self.send_once(rest::post(&collection, &event)).await;
             }
-            Reply::Answered { status, body, .. } => complain(&message(status, &body)),
-            Reply::Lost(why) => complain(&why),
+            Reply::Answered { status, body, .. } => log_refusal(&message(status, &body)),
+            Reply::Lost(why) => log_refusal(&why),
         }
     }
 
-    async fn send_once(&self, request: Option<Request<Vec<u8>>>) {
+    async fn send_once(&self, request: Option<RestRequest>) {
         if let Some(request) = request {
             let _ = call(&self.client, request, SEND_WITHIN).await;
         }
     }
 }
 
-fn complain(why: &str) {
-    tracing::debug!(why, "an Event was not taken");
+fn log_refusal(why: &str) {
+    tracing::debug!(why, "the API refused an Event");
 }
 
-/// Where an Event about an object goes: beside it, or in `default` where it is nowhere.
-fn place(note: &Note) -> (String, String) {
-    let route = wire::Route {
-        base: "/apis/events.k8s.io/v1".to_owned(),
-        plural: "events".to_owned(),
-        namespaced: true,
-    };
-    let key = ObjectKey::new(namespace(note), name(note));
-    (route.collection(Some(&key.namespace)), route.object(&key).unwrap_or_default())
+/// The paths of an Event: in the namespace of its object, or in `default` for a cluster-scoped one.
+fn paths(note: &Note) -> (String, String) {
+    let route = Route::namespaced("events.k8s.io/v1", "events");
+    let namespace = namespace(note);
+    (route.collection(Some(namespace)), route.object(namespace, &name(note)).unwrap_or_default())
 }
 
 fn namespace(note: &Note) -> &str {
@@ -173,8 +169,8 @@ fn name(note: &Note) -> String {
     format!("{}.{:016x}", name.trim_end_matches(['.', '-']), fingerprint(note))
 }
 
-fn event(told: &Told, identity: &str, now: Timestamp) -> Value {
-    let Note { kind, key, uid, warning, reason, message } = &told.note;
+fn event(recorded: &RecordedNote, identity: &str, now: Timestamp) -> Value {
+    let Note { kind, key, uid, warning, reason, message } = &recorded.note;
     let mut regarding = json!({
         "apiVersion": kind.api_version(), "kind": kind.name(), "name": &*key.name, "uid": &**uid,
     });
@@ -183,7 +179,7 @@ fn event(told: &Told, identity: &str, now: Timestamp) -> Value {
     }
     json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": {"name": name(&told.note), "namespace": namespace(&told.note)},
+        "metadata": {"name": name(&recorded.note), "namespace": namespace(&recorded.note)},
         "eventTime": MicroTime(now),
         "reportingController": CONTROLLER,
         "reportingInstance": identity.chars().take(128).collect::<String>(),
@@ -195,12 +191,12 @@ fn event(told: &Told, identity: &str, now: Timestamp) -> Value {
     })
 }
 
-fn repeat(path: &str, count: u64) -> Option<Request<Vec<u8>>> {
+fn repeat(path: &str, count: u64) -> Option<RestRequest> {
     let series = json!({"series": {"count": count.max(2), "lastObservedTime": MicroTime(Timestamp::now())}});
-    wire::request(Method::PATCH, path, Some(("application/merge-patch+json", &series)))
+    rest::merge_patch(path, &series)
 }
 
-/// A message, no longer than the API takes it.
+/// A message, no longer than the API accepts.
 fn cut(message: &str) -> &str {
     &message[..message.floor_char_boundary(MESSAGE_MAX)]
 }
@@ -208,7 +204,7 @@ fn cut(message: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conductor::model::{Kind, TypeId};
+    use conductor::model::{Kind, ObjectKey, TypeId};
 
     fn note(message: &str) -> Note {
         Note {
@@ -222,35 +218,35 @@ mod tests {
     }
 
     #[test]
-    fn repeats_are_counted_and_told_when_they_double() {
-        let (mut teller, mut told) = Teller::new(Arc::new(Metrics::new()));
-        (0..9).for_each(|_| teller.tell(note("0/3 fit")));
-        teller.tell(note("0/4 fit"));
-        let counts: Vec<u64> = std::iter::from_fn(|| told.try_recv().ok()).map(|t| t.count).collect();
+    fn repeats_are_counted_and_recorded_when_they_double() {
+        let (mut recorder, mut notes) = EventRecorder::new(Arc::new(Metrics::new()));
+        (0..9).for_each(|_| recorder.record(note("0/3 fit")));
+        recorder.record(note("0/4 fit"));
+        let counts: Vec<u64> = std::iter::from_fn(|| notes.try_recv().ok()).map(|t| t.count).collect();
         assert_eq!(counts, [1, 2, 4, 8, 1]);
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_what_waits_is_too() {
-        let (mut teller, told) = Teller::new(Arc::new(Metrics::new()));
-        (0..REMEMBERED_MAX + 10).for_each(|n| teller.tell(note(&n.to_string())));
-        assert_eq!((teller.counts.len(), teller.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
-        assert_eq!(told.len(), WAITING_MAX);
+    fn the_counts_and_the_queue_are_bounded() {
+        let (mut recorder, notes) = EventRecorder::new(Arc::new(Metrics::new()));
+        (0..REMEMBERED_MAX + 10).for_each(|n| recorder.record(note(&n.to_string())));
+        assert_eq!((recorder.counts.len(), recorder.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
+        assert_eq!(notes.len(), WAITING_MAX);
     }
 
     #[test]
-    fn an_event_stands_beside_its_object() {
+    fn an_event_is_in_the_namespace_of_its_object() {
         let long = "ä".repeat(2_000);
-        let told = Told { note: note(&long), count: 1 };
-        let (collection, path) = place(&told.note);
+        let recorded = RecordedNote { note: note(&long), count: 1 };
+        let (collection, path) = paths(&recorded.note);
         assert_eq!(collection, "/apis/events.k8s.io/v1/namespaces/team/events");
         assert!(path.starts_with(&format!("{collection}/db.")), "{path}");
-        let event = event(&told, "me", Timestamp::UNIX_EPOCH);
+        let event = event(&recorded, "me", Timestamp::UNIX_EPOCH);
         assert_eq!(event["regarding"]["uid"], "u-1");
         assert_eq!(event["type"], "Warning");
         assert_eq!(event["note"].as_str().map(str::len), Some(MESSAGE_MAX));
         let mut cluster = note("x");
         cluster.key.namespace = "".into();
-        assert!(place(&cluster).0.contains("/namespaces/default/"));
+        assert!(paths(&cluster).0.contains("/namespaces/default/"));
     }
 }

@@ -2,7 +2,7 @@
 //! message names the file, the user or cluster, the field and what to do, and shows no value: a line that is wrong may
 //! hold a token or a key. What Kubernetes' own client accepts is accepted here: line breaks in base64, empty fields.
 
-use super::error::Error;
+use super::connect::ConnectError;
 use super::exec_plugin;
 use super::token_file::TokenFile;
 use http::{HeaderValue, Uri};
@@ -39,7 +39,7 @@ impl Wrong {
 
 impl Kubeconfigs {
     /// Reads files; of what several define, the first wins. Each that cannot be read is named.
-    pub fn read(paths: Vec<PathBuf>) -> Result<Kubeconfigs, Error> {
+    pub fn read(paths: Vec<PathBuf>) -> Result<Kubeconfigs, ConnectError> {
         let mut all = Kubeconfigs {
             merged: Kubeconfig::default(),
             paths: Vec::new(),
@@ -62,7 +62,7 @@ impl Kubeconfigs {
     }
 
     /// What is known of the cluster of a context, with credentials that the client library can use.
-    pub async fn config(mut self, context: Option<&str>) -> Result<Config, Error> {
+    pub async fn config(mut self, context: Option<&str>) -> Result<Config, ConnectError> {
         let (user, cluster) = self.names_in(context);
         let user_error = self.explains(&self.users, "user", user.as_deref());
         let cluster_error = self.explains(&self.clusters, "cluster", cluster.as_deref());
@@ -83,7 +83,7 @@ impl Kubeconfigs {
         let failed = |error: KubeconfigError| match of_field(&error) {
             Some((true, wrong)) => user_error(wrong),
             Some((false, wrong)) => cluster_error(wrong),
-            None => Error::Connect(format!("kubeconfig {}: {}", all.join(", "), without_content(&error))),
+            None => ConnectError(format!("kubeconfig {}: {}", all.join(", "), without_content(&error))),
         };
         let mut config = Config::from_custom_kubeconfig(self.merged, &options).await.map_err(failed)?;
         // Of this machine no proxy is asked, as by Kubernetes' own client.
@@ -118,15 +118,15 @@ impl Kubeconfigs {
         files: &BTreeMap<String, PathBuf>,
         what: &'static str,
         name: Option<&str>,
-    ) -> impl Fn(Wrong) -> Error + use<> {
+    ) -> impl Fn(Wrong) -> ConnectError + use<> {
         let name = name.unwrap_or_default().to_owned();
         let file = files.get(&name).or(self.paths.first()).cloned().unwrap_or_default();
         move |Wrong { field, why }| refused(&file, &format!("{what} {name}: {field}: {why}"))
     }
 }
 
-fn refused(path: &Path, why: &str) -> Error {
-    Error::Connect(format!("kubeconfig {}: {why}", path.display()))
+fn refused(path: &Path, why: &str) -> ConnectError {
+    ConnectError(format!("kubeconfig {}: {why}", path.display()))
 }
 
 fn prepare_cluster(cluster: &mut Cluster) -> Result<(), Wrong> {
