@@ -1,5 +1,5 @@
-//! What every controller of Conductor shares: the client, REST calls, discovery, list and watch, backoff, leader
-//! election, clocks. Knows no decision, no kind and no provider.
+//! What every controller of Conductor shares: the client, REST calls, discovery, list and watch, work queue, backoff,
+//! leader election, clocks. Knows no decision, no kind and no provider.
 
 pub mod backoff;
 pub mod call;
@@ -16,5 +16,6 @@ pub mod lease;
 pub mod list_watch;
 pub mod rest;
 mod token_file;
+pub mod work_queue;
 
 pub use connect::{ConnectError, connect, find_cluster};

@@ -1,34 +1,38 @@
-//! One watch on one kind: a copy is kept, and every change is told to whoever works on it. What all claims and resources
-//! of a cluster do is only followed where there is an occasion to. A watch that fails is reported until the list that
-//! follows is whole: the library says when one fails, and not when it goes on.
+//! Lists and watches one kind, keeps a copy of its objects, and wakes the work queues. Watches the claims and resources of
+//! a cluster only where there is an occasion to. A watch that fails is reported until the next list is complete.
 
-use super::mirror::{Keys, Mirror, News, mirror};
-use conductor_runtime::client_error::{Outage, one_line};
-use futures::StreamExt;
+use super::mirror::{Keys, Mirror, Scribe, mirror};
+use conductor_runtime::backoff::Backoff;
+use conductor_runtime::collection::Collection;
+use conductor_runtime::list_watch::{ListWatch, News, Sink, WatchOptions, WatchState};
+use conductor_runtime::rest::Route;
+use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::runtime::watcher;
+use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// Between two looks at a kind that is not served, or that this process may not list.
+/// The interval of checks for a kind that is not served, or that this process may not list.
 const UNSERVED: Duration = Duration::from_secs(30);
-/// Between two looks while the API cannot be asked.
+/// The interval of these checks while the API does not answer.
 const UNREACHABLE: Duration = Duration::from_secs(2);
 
-/// How long one watch lasts: a connection that died silently is noticed after a little more than this.
-const WATCH_SECONDS: u32 = 25;
+const WATCH: WatchOptions = WatchOptions {
+    timeout: Duration::from_secs(25),
+    page_size: 500,
+    backoff: Backoff { first: Duration::from_millis(500), max: Duration::from_secs(30) },
+    // A list wakes everything: cheap here, and whatever a failed watch missed is caught up.
+    relist_after: 1,
+};
 
-/// The pause after a first failure, doubled up to the longest.
-const PAUSE_FIRST: Duration = Duration::from_millis(500);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// Where it is reported that the watch of a kind fails, and why, or that it works again.
+/// Reports that the watch of a kind fails, and why, or that it works again.
 #[derive(Clone)]
 pub struct WatchReport(Arc<Report>);
 
@@ -47,8 +51,8 @@ impl fmt::Debug for WatchReport {
     }
 }
 
-/// Whether claims and resources have to be followed at all: where there is no server, no record and nobody who asks for
-/// a database, a cluster full of claims is none of our business, and costs nothing.
+/// Whether to watch claims and resources at all: in a cluster without servers, records, roles and DatabaseClaims the
+/// provider has nothing to do with them, and they cost nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Occasion {
     given: watch::Sender<bool>,
@@ -65,57 +69,57 @@ impl Occasion {
     }
 
     async fn wait(&self) {
-        // We hold the sender ourselves: it cannot end.
+        // We hold the sender, so the channel stays open.
         let _ = self.given.subscribe().wait_for(|given| *given).await;
     }
 }
 
-/// What a kind is to the occasion.
+/// How a kind relates to the occasion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// One such object gives it.
+    /// An object of this kind is an occasion.
     Gives,
-    /// It is followed once that is given.
+    /// Watched once there is an occasion.
     Waits,
-    /// Neither.
+    /// Always watched, and no occasion.
     Stands,
 }
 
-/// What is followed.
+/// What to watch.
 pub(super) struct Followed {
     pub kind: ApiResource,
-    /// In one namespace, or in all.
+    /// The only namespace; `None` for all.
     pub home: Option<String>,
     pub keys: Keys,
     pub part: Part,
 }
 
-/// Who is told of changes, and how.
+/// Where changes go.
 pub(super) struct Told<'a, W> {
-    /// Who.
+    /// The receiver.
     pub wakes: &'a mpsc::UnboundedSender<W>,
-    /// An object has changed, or gone.
+    /// Made of an object that has changed or was deleted.
     pub change: fn(Arc<DynamicObject>) -> W,
-    /// A list was read anew: whatever happened while nobody watched concerns everybody.
+    /// Made of a new list: every object may have changed unseen.
     pub everything: fn() -> W,
 }
 
-/// Waits until a kind is installed and may be listed, in all namespaces; that it is not is said once and calmly, as both
-/// may be meant. What is told by then is let go: the first list tells everything.
+/// Waits until a kind is installed and may be listed in all namespaces. Logs once, at level info, that it is not: both may
+/// be intended. Discards what arrives by then, because the first list covers it.
 pub(super) async fn until_served<W>(
     client: &Client,
     kind: &ApiResource,
     inbox: &mut mpsc::UnboundedReceiver<W>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), kind);
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
         let pause = match api.list_metadata(&ListParams::default().limit(1)).await {
             Ok(_) => return,
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
-                if !is_told {
+                if !is_logged {
                     tracing::info!(kind = kind.kind, code = status.code, "not served here");
-                    is_told = true;
+                    is_logged = true;
                 }
                 UNSERVED
             }
@@ -126,7 +130,7 @@ pub(super) async fn until_served<W>(
     }
 }
 
-/// Begins to follow a kind.
+/// Starts to watch a kind.
 pub(super) fn follow<W: Send + 'static>(
     client: &Client,
     occasion: &Occasion,
@@ -136,100 +140,83 @@ pub(super) fn follow<W: Send + 'static>(
 ) -> Mirror {
     let Told { wakes, change, everything } = told;
     let Followed { kind, home, keys, part } = followed;
-    let api: Api<DynamicObject> = match home {
-        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &kind),
-        None => Api::all_with(client.clone(), &kind),
-    };
-    let (mirror, mut scribe) = mirror(keys);
-    let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    let (wakes, occasion, name) = (wakes.clone(), occasion.clone(), kind.kind);
+    let (mirror, scribe) = mirror(keys);
+    let route = Route::namespaced(&kind.api_version, kind.plural);
+    let collection = Collection { client: client.clone(), route, namespace: home, label: None };
+    let (wakes, occasion, was_listed) = (wakes.clone(), occasion.clone(), AtomicBool::new(false));
+    let sink = MirrorSink { kind: kind.kind, scribe, wakes, change, everything, part, occasion, was_listed };
     tasks.spawn(async move {
         if part == Part::Waits {
-            occasion.wait().await;
+            sink.occasion.wait().await;
         }
-        let begin = || watcher(api.clone(), config.clone()).boxed();
-        let (mut events, mut health) = (begin(), Currency::of(&name, occasion.report.clone()));
-        while let Some(event) = events.next().await {
-            let event = match event {
-                Ok(event) => event,
-                Err(error) => {
-                    tokio::time::sleep(health.fails(&error)).await;
-                    // Begun anew, it ends the outage with a list that is whole.
-                    events = begin();
-                    continue;
-                }
-            };
-            if !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_)) {
-                health.is_current();
-            }
-            let news = match event {
-                watcher::Event::Delete(mut object) => {
-                    // What is gone has gone, also where nothing held it up.
-                    object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::now()));
-                    scribe.note(watcher::Event::Delete(object))
-                }
-                event => scribe.note(event),
-            };
-            if part == Part::Gives && news.is_some() && scribe.has_any() {
-                occasion.give();
-            }
-            match news {
-                Some(News::Changed(object)) => drop(wakes.send(change(object))),
-                Some(News::Everything) => drop(wakes.send(everything())),
-                None => {}
-            }
-        }
+        ListWatch { collection, sink, options: WATCH }.run().await;
     });
     mirror
 }
 
-/// Whether a watch is current, as it is logged and reported.
-struct Currency {
+/// Keeps the copy of one kind.
+struct MirrorSink<W> {
     kind: String,
-    report: WatchReport,
-    outage: Outage,
-    failures: u32,
-    was_listed: bool,
+    scribe: Scribe,
+    wakes: mpsc::UnboundedSender<W>,
+    change: fn(Arc<DynamicObject>) -> W,
+    everything: fn() -> W,
+    part: Part,
+    occasion: Occasion,
+    was_listed: AtomicBool,
 }
 
-impl Currency {
-    fn of(kind: &str, report: WatchReport) -> Currency {
-        let outage = Outage::none(kind);
-        Currency { kind: kind.to_owned(), report, outage, failures: 0, was_listed: false }
+impl<W: Send> Sink for MirrorSink<W> {
+    type Item = DynamicObject;
+
+    fn kind(&self) -> &str {
+        &self.kind
     }
 
-    /// A list was whole, or a change was heard of.
-    fn is_current(&mut self) {
-        if self.failures > 0 {
-            (self.report.0)(&self.kind, None);
-            self.outage.ends();
-        }
-        (self.failures, self.was_listed) = (0, true);
+    fn read(&self, json: Value) -> Result<DynamicObject, String> {
+        serde_json::from_value(json).map_err(|error| error.to_string())
     }
 
-    /// How long to wait until it is begun anew. That the API has forgotten where the watch was is no failure.
-    fn fails(&mut self, error: &watcher::Error) -> Duration {
-        if status_of(error) == Some(410) {
-            tracing::info!(kind = self.kind, "the API no longer knows this revision, listing anew");
-            return PAUSE_FIRST;
+    async fn take(&self, news: News<DynamicObject>) -> bool {
+        let wake = match news {
+            News::Listed { items, revision: _ } => {
+                self.scribe.replace(items);
+                (self.everything)()
+            }
+            News::Seen(object) => (self.change)(self.scribe.put(object)),
+            News::Deleted(mut object) => {
+                // Deleted without a finalizer, it never had a timestamp.
+                object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::now()));
+                (self.change)(self.scribe.strike(object))
+            }
+        };
+        if self.part == Part::Gives && self.scribe.has_any() {
+            self.occasion.give();
         }
-        self.failures += 1;
-        let why = one_line(error);
-        self.outage.fails(&why);
-        // A kind that was never there is meant to be absent: then nobody has a database.
-        if self.was_listed || status_of(error) != Some(404) {
-            (self.report.0)(&self.kind, Some(&why));
-        }
-        PAUSE_FIRST.saturating_mul(1 << (self.failures - 1).min(10)).min(PAUSE_MAX)
+        // Where the receiver has ended, this task ends with it.
+        let _ = self.wakes.send(wake);
+        true
     }
-}
 
-fn status_of(error: &watcher::Error) -> Option<u16> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) => Some(status.code),
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
-        watcher::Error::WatchError(status) => Some(status.code),
-        _ => None,
+    fn advice(&self) -> String {
+        "the kind is not installed: run `conductor crds | kubectl apply -f -`".to_owned()
+    }
+
+    async fn state(&self, state: WatchState<'_>) {
+        let report = |why: Option<&str>| (self.occasion.report.0)(&self.kind, why);
+        match state {
+            WatchState::Listed => {
+                self.was_listed.store(true, Ordering::Relaxed);
+                report(None);
+            }
+            WatchState::Resumed => report(None),
+            WatchState::ListFailed(trouble) | WatchState::WatchFailed(trouble) => {
+                // A kind that was never served is absent on purpose.
+                if self.was_listed.load(Ordering::Relaxed) || trouble.status != Some(StatusCode::NOT_FOUND) {
+                    report(Some(&self.explain(trouble)));
+                }
+            }
+        }
     }
 }
 
@@ -243,7 +230,7 @@ mod tests {
     use kube::core::GroupVersionKind;
     use serde_json::json;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     /// Generous: machines are slow at times.
     const WITHIN: Duration = Duration::from_secs(60);
@@ -262,7 +249,7 @@ mod tests {
                         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
                         "message": "not now", "reason": "InternalError"}),
                     ),
-                    Err(_) if request.uri().query().unwrap_or_default().contains("watch=true") => {
+                    Err(_) if request.uri().query().unwrap_or_default().contains("watch=1") => {
                         return std::future::pending().await;
                     }
                     Err(_) => (

@@ -63,7 +63,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use work::Work;
 use world::{Wake, World};
 
 /// How databases are made.
@@ -113,7 +112,7 @@ pub async fn run(
     if let Some(source) = configuration {
         tasks.spawn(front::run_config(provider.clone(), source));
     }
-    let work = Work::default().run(provider.clone(), inbox);
+    let work = work::run(provider.clone(), inbox);
     match local_servers {
         // Part of this task and none of its own: whoever waits for the end of this one waits until the servers have ended.
         Some(folder) => drop(futures::join!(work, local::run(provider, folder, changed))),

@@ -1,30 +1,29 @@
-//! A copy of the objects of one kind, found by name or by what they tell of others: a change costs what it concerns,
-//! however many objects there are. What nobody here reads is not kept.
+//! A copy of the objects of one kind, found by name or by keys: a change costs what it concerns, however many objects
+//! there are. Fields that only the API server and kubectl read are not kept.
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use kube::runtime::watcher::Event;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use tokio::sync::watch;
 
 /// Kept by kubectl for itself, as large as the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What an object is found by, besides its name.
+/// What finds an object, besides its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// Its own UID.
     Uid(String),
     /// The id of its database.
     Id(String),
-    /// The UID of a claim that it is of, or is held by.
+    /// The UID of the claim that it belongs to or that holds it.
     Claim(String),
-    /// A claim that it is on or is asked back for, as `namespace/name`.
+    /// The claim that it is on or is to be restored for, as `namespace/name`.
     ClaimNamed(String),
-    /// The resource that it is of, by name.
+    /// The resource that it belongs to, by name.
     Resource(String),
-    /// The resource that it was made for, by UID.
+    /// The resource that it was created for, by UID.
     MadeFor(String),
     /// The server that it is on, as `Kind/name`.
     Server(String),
@@ -33,12 +32,12 @@ pub(super) enum Key {
 /// The keys of an object.
 pub(super) type Keys = fn(&DynamicObject) -> Vec<Key>;
 
-/// For kinds that are only found by name.
+/// For kinds that are found by name only.
 pub(super) fn no_keys(_: &DynamicObject) -> Vec<Key> {
     Vec::new()
 }
 
-/// A copy, to be read.
+/// The reading side of a copy.
 #[derive(Clone)]
 pub(super) struct Mirror {
     kept: Arc<RwLock<Kept>>,
@@ -52,33 +51,23 @@ struct Kept {
     found_by: BTreeSet<(Key, Arc<str>)>,
 }
 
-/// Who writes the copy.
+/// The writing side of a copy.
 pub(super) struct Scribe {
     keys: Keys,
     kept: Arc<RwLock<Kept>>,
-    /// What a list that is not at its end has told.
-    listing: Option<Kept>,
     is_listed: watch::Sender<bool>,
 }
 
-/// What has changed for those who read.
-pub(super) enum News {
-    /// An object has changed, or gone.
-    Changed(Arc<DynamicObject>),
-    /// A list was read anew.
-    Everything,
-}
-
-/// An empty copy, and who writes it.
+/// An empty copy.
 pub(super) fn mirror(keys: Keys) -> (Mirror, Scribe) {
     let kept = Arc::new(RwLock::new(Kept::default()));
     let (written, is_listed) = watch::channel(false);
-    let scribe = Scribe { keys, kept: Arc::clone(&kept), listing: None, is_listed: written };
+    let scribe = Scribe { keys, kept: Arc::clone(&kept), is_listed: written };
     (Mirror { kept, is_listed }, scribe)
 }
 
 impl Mirror {
-    /// The object of this name; of no namespace where that is empty.
+    /// The object of this name; `namespace` is empty for cluster-scoped kinds.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         self.read(|kept| kept.objects.get(place(namespace, name).as_str()).cloned())
     }
@@ -108,52 +97,42 @@ impl Mirror {
 
     /// Waits until everything has been listed once.
     pub async fn wait_until_listed(&self) {
-        // Without a writer everything is at its end.
+        // Without a writer the provider is ending.
         let _ = self.is_listed.clone().wait_for(|is_listed| *is_listed).await;
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Kept) -> T) -> T {
-        look(&self.kept.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, query: impl FnOnce(&Kept) -> T) -> T {
+        query(&self.kept.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Scribe {
-    /// Writes down what a watch tells; says what that is to others, once it can be read.
-    pub fn note(&mut self, event: Event<DynamicObject>) -> Option<News> {
-        match event {
-            Event::Init => {
-                self.listing = Some(Kept::default());
-                None
-            }
-            Event::InitApply(object) => {
-                self.listing.get_or_insert_default().put(&Arc::new(trimmed(object)), self.keys);
-                None
-            }
-            Event::InitDone => {
-                self.write(|kept, listing, _| *kept = listing.take().unwrap_or_default());
-                self.is_listed.send_replace(true);
-                Some(News::Everything)
-            }
-            Event::Apply(object) => {
-                let object = Arc::new(trimmed(object));
-                self.write(|kept, _, keys| kept.put(&object, keys));
-                Some(News::Changed(object))
-            }
-            Event::Delete(object) => {
-                let object = Arc::new(trimmed(object));
-                self.write(|kept, _, keys| kept.strike(&object, keys));
-                Some(News::Changed(object))
-            }
-        }
+    /// Replaces everything by a new list.
+    pub fn replace(&self, objects: Vec<DynamicObject>) {
+        let mut listed = Kept::default();
+        objects.into_iter().for_each(|object| listed.put(&Arc::new(trimmed(object)), self.keys));
+        *self.write() = listed;
+        self.is_listed.send_replace(true);
+    }
+
+    pub fn put(&self, object: DynamicObject) -> Arc<DynamicObject> {
+        let object = Arc::new(trimmed(object));
+        self.write().put(&object, self.keys);
+        object
+    }
+
+    pub fn strike(&self, object: DynamicObject) -> Arc<DynamicObject> {
+        let object = Arc::new(trimmed(object));
+        self.write().strike(&object, self.keys);
+        object
     }
 
     pub fn has_any(&self) -> bool {
         !self.kept.read().unwrap_or_else(PoisonError::into_inner).objects.is_empty()
     }
 
-    fn write(&mut self, change: impl FnOnce(&mut Kept, &mut Option<Kept>, Keys)) {
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        change(&mut kept, &mut self.listing, self.keys);
+    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,7 +144,7 @@ impl Kept {
         self.objects.insert(place, Arc::clone(object));
     }
 
-    /// Strikes whatever is in the place of this object.
+    /// Removes the object of the same name.
     fn strike(&mut self, object: &DynamicObject, keys: Keys) {
         if let Some((place, before)) = self.objects.remove_entry(place_of(object).as_str()) {
             for key in keys(&before) {
@@ -212,42 +191,39 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_no_longer_tells_no_longer_finds_it() {
-        let (mirror, mut scribe) = mirror(holders);
-        scribe.note(Event::Apply(held("b", &["one", "two"])));
-        scribe.note(Event::Apply(held("a", &["one"])));
+    fn a_key_that_an_object_lost_no_longer_finds_it() {
+        let (mirror, scribe) = mirror(holders);
+        scribe.put(held("b", &["one", "two"]));
+        scribe.put(held("a", &["one"]));
         assert_eq!(names(&mirror, "one"), ["a", "b"]);
-        scribe.note(Event::Apply(held("b", &["two"])));
+        scribe.put(held("b", &["two"]));
         assert_eq!(
             (names(&mirror, "one"), names(&mirror, "two")),
             (vec!["a".to_owned()], vec!["b".to_owned()])
         );
-        scribe.note(Event::Delete(held("b", &[])));
+        scribe.strike(held("b", &[]));
         assert!(names(&mirror, "two").is_empty());
         assert!(mirror.find("n", "b").is_none());
         assert_eq!(mirror.read(|kept| kept.found_by.len()), 1);
     }
 
     #[test]
-    fn a_list_takes_the_place_of_what_was_known_when_it_is_whole() {
-        let (mirror, mut scribe) = mirror(holders);
-        scribe.note(Event::Apply(held("old", &["one"])));
-        scribe.note(Event::Init);
-        scribe.note(Event::InitApply(held("new", &["one"])));
-        assert_eq!(names(&mirror, "one"), ["old"]);
-        assert!(matches!(scribe.note(Event::InitDone), Some(News::Everything)));
+    fn a_list_replaces_what_was_known() {
+        let (mirror, scribe) = mirror(holders);
+        scribe.put(held("old", &["one"]));
+        scribe.replace(vec![held("new", &["one"])]);
         assert_eq!(names(&mirror, "one"), ["new"]);
         assert_eq!(mirror.len(), 1);
     }
 
     #[test]
-    fn what_nobody_reads_is_not_kept() {
+    fn fields_of_kubectl_and_the_api_are_not_kept() {
         let object = json!({"metadata": {
             "name": "a", "annotations": {LAST_APPLIED: "{}", "mine": "yes"},
             "managedFields": [{"manager": "kubectl"}],
         }});
-        let (mirror, mut scribe) = mirror(no_keys);
-        scribe.note(Event::Apply(serde_json::from_value(object).unwrap()));
+        let (mirror, scribe) = mirror(no_keys);
+        scribe.put(serde_json::from_value(object).unwrap());
         let kept = mirror.find("", "a").unwrap();
         assert!(kept.metadata.managed_fields.is_none());
         assert_eq!(kept.annotations().keys().collect::<Vec<_>>(), ["mine"]);

@@ -1,27 +1,26 @@
-//! Who is looked at when: databases, and what stands on them, that something happened to or whose time has come, a few
-//! at a time on each server and each by one at a time. One that fails is tried again with growing pauses, and holds up
-//! nobody else; a server that hangs holds up its own.
+//! Works on the objects of the provider: databases, roles and DatabaseClaims, each by the shared work queue, a few at a
+//! time on each server.
 
 use super::pass::{Next, Provider};
 use super::trouble::Trouble;
 use conductor::api::database::logical::ServerRef;
-use std::collections::{BTreeMap, BTreeSet};
+use conductor_runtime::backoff::Backoff;
+use conductor_runtime::work_queue::{Limits, Outcome, WorkQueue, Worker};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
-/// Databases at a time, and on one server.
-const PARALLEL: usize = 64;
-const PARALLEL_ON_SERVER: usize = super::pool::SESSIONS_MAX;
-const PAUSE_FIRST: Duration = Duration::from_millis(500);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Another wrote meanwhile: it is looked at again at once, nearly.
-const PAUSE_CONFLICT: Duration = Duration::from_millis(200);
-/// How often everything is looked at where nothing seems to happen.
-const LOOK_AGAIN: Duration = Duration::from_secs(600);
-/// How long one who does not lead waits before it asks again.
+/// How often a process that does not lead checks whether it does.
 const STAND_BY: Duration = Duration::from_secs(1);
+/// The pause after a conflict: another client wrote the object meanwhile.
+const PAUSE_CONFLICT: Duration = Duration::from_millis(200);
+const LIMITS: Limits = Limits {
+    parallel: 64,
+    parallel_in_group: super::pool::SESSIONS_MAX,
+    resync: Duration::from_secs(600),
+    standby: STAND_BY,
+    backoff: Backoff { first: Duration::from_millis(500), max: Duration::from_secs(30) },
+};
 
 /// What is worked on, one by one.
 pub(super) trait Round: Clone + Send + Sync + 'static {
@@ -30,13 +29,13 @@ pub(super) trait Round: Clone + Send + Sync + 'static {
     /// What one of them is called.
     const WHAT: &'static str;
 
-    /// Whom it concerns.
+    /// The ids that it concerns.
     fn concerned(&self, wake: &Self::Wake) -> BTreeSet<String>;
-    /// Whether it may be our own doing: one that fails then keeps its pause.
+    /// Whether our own write may have caused it.
     fn is_echo(wake: &Self::Wake) -> bool;
     /// One pass over one of them.
     fn pass(&self, id: &str) -> impl Future<Output = Result<Next, Trouble>> + Send;
-    /// The server that it is on, where it has to do with one.
+    /// The server that it is on, if any.
     fn server_of(&self, id: &str) -> Option<ServerRef>;
     /// What everything is done with.
     fn provider(&self) -> &Provider;
@@ -44,139 +43,52 @@ pub(super) trait Round: Clone + Send + Sync + 'static {
     fn turned(&self) {}
 }
 
-/// The queue.
-#[derive(Default)]
-pub(super) struct Work {
-    due: Due,
-    /// With the server that each is on.
-    running: BTreeMap<String, Option<ServerRef>>,
-    /// Woken while they ran.
-    again: BTreeSet<String>,
-    failures: BTreeMap<String, u32>,
+/// Works until it is dropped.
+pub(super) async fn run<R: Round>(round: R, wakes: mpsc::UnboundedReceiver<R::Wake>) {
+    WorkQueue::new(LIMITS).run(Rounds(round), wakes).await;
 }
 
-impl Work {
-    /// Works until it is dropped.
-    pub async fn run<R: Round>(mut self, round: R, mut wakes: mpsc::UnboundedReceiver<R::Wake>) {
-        let mut passes = JoinSet::new();
-        loop {
-            let pause = self.start(&round, &mut passes);
-            tokio::select! {
-                wake = wakes.recv() => match wake {
-                    Some(wake) => self.wake(&round, &wake),
-                    None => return,
-                },
-                Some(done) = passes.join_next(), if !passes.is_empty() => {
-                    if let Ok((id, outcome)) = done {
-                        self.finished(&round, id, outcome);
-                    }
-                }
-                () = tokio::time::sleep(pause) => {}
-            }
-            round.turned();
-        }
+/// A round as the worker of a queue.
+#[derive(Clone)]
+struct Rounds<R>(R);
+
+impl<R: Round> Worker for Rounds<R> {
+    type Wake = R::Wake;
+    type Group = ServerRef;
+    const WHAT: &'static str = R::WHAT;
+
+    fn keys(&self, wake: &R::Wake) -> BTreeSet<String> {
+        self.0.concerned(wake)
     }
 
-    fn wake<R: Round>(&mut self, round: &R, wake: &R::Wake) {
-        for id in round.concerned(wake) {
-            match self.running.contains_key(&id) {
-                true => drop(self.again.insert(id)),
-                // One that fails keeps its pause: what it waits for may be the server.
-                false if self.failures.contains_key(&id) && R::is_echo(wake) => {}
-                false => self.due.insert(id, Instant::now()),
-            }
-        }
+    fn is_echo(wake: &R::Wake) -> bool {
+        R::is_echo(wake)
     }
 
-    /// Starts whoever is due; says for how long nobody is.
-    fn start<R: Round>(
-        &mut self,
-        round: &R,
-        passes: &mut JoinSet<(String, Result<Next, Trouble>)>,
-    ) -> Duration {
-        if !round.provider().desk.leadership.leads() {
-            return STAND_BY;
-        }
-        let now = Instant::now();
-        for id in self.due.at(now) {
-            if self.running.len() >= PARALLEL {
-                return LOOK_AGAIN;
-            }
-            let server = round.server_of(&id);
-            let beside = self.running.values().filter(|running| **running == server).count();
-            if server.is_some() && beside >= PARALLEL_ON_SERVER {
-                continue;
-            }
-            self.due.remove(&id);
-            self.running.insert(id.clone(), server);
-            let round = round.clone();
-            passes.spawn(async move {
-                round.provider().world.wait_until_listed().await;
-                let outcome = round.pass(&id).await;
-                (id, outcome)
-            });
-        }
-        self.due.after(now).map_or(LOOK_AGAIN, |next| next - now)
+    fn group(&self, key: &str) -> Option<ServerRef> {
+        self.0.server_of(key)
     }
 
-    fn finished<R: Round>(&mut self, round: &R, id: String, outcome: Result<Next, Trouble>) {
-        self.running.remove(&id);
-        let woken = self.again.remove(&id);
-        let pause = match &outcome {
-            Ok(next) => {
-                self.failures.remove(&id);
-                match (woken, next) {
-                    (true, _) => Some(Duration::ZERO),
-                    (false, Next::Rest) => None,
-                    (false, Next::After(pause)) => Some((*pause).min(LOOK_AGAIN)),
-                }
-            }
-            Err(Trouble::Conflict) => Some(PAUSE_CONFLICT),
-            Err(Trouble::NotLeading) => Some(STAND_BY),
+    fn may_start(&self) -> bool {
+        self.0.provider().desk.leadership.leads()
+    }
+
+    async fn work(&self, key: String) -> Outcome {
+        let provider = self.0.provider();
+        provider.world.wait_until_listed().await;
+        match self.0.pass(&key).await {
+            Ok(Next::Rest) => Outcome::Done,
+            Ok(Next::After(pause)) => Outcome::After(pause),
+            Err(Trouble::Conflict) => Outcome::Retry(PAUSE_CONFLICT),
+            Err(Trouble::NotLeading) => Outcome::Retry(STAND_BY),
             Err(trouble) => {
-                round.provider().figures.failed(trouble.reason());
-                let failures = self.failures.entry(id.clone()).or_default();
-                *failures += 1;
-                if failures.is_power_of_two() {
-                    tracing::warn!(what = R::WHAT, id, failures, %trouble, "cannot go on, trying again");
-                }
-                let doubled = PAUSE_FIRST.saturating_mul(1 << (*failures - 1).min(12));
-                Some(doubled.min(PAUSE_MAX))
+                provider.figures.failed(trouble.reason());
+                Outcome::Failed(trouble.to_string())
             }
-        };
-        if let Some(pause) = pause {
-            self.due.insert(id, Instant::now() + pause);
-        }
-    }
-}
-
-/// Who is looked at when: each once, in the order of time.
-#[derive(Default)]
-struct Due {
-    times: BTreeMap<String, Instant>,
-    order: BTreeSet<(Instant, String)>,
-}
-
-impl Due {
-    fn insert(&mut self, id: String, at: Instant) {
-        self.remove(&id);
-        self.order.insert((at, id.clone()));
-        self.times.insert(id, at);
-    }
-
-    fn remove(&mut self, id: &str) {
-        if let Some((id, at)) = self.times.remove_entry(id) {
-            self.order.remove(&(at, id));
         }
     }
 
-    /// Those whose time has come.
-    fn at(&self, now: Instant) -> Vec<String> {
-        self.order.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
-    }
-
-    /// When the next is due after that.
-    fn after(&self, now: Instant) -> Option<Instant> {
-        self.order.iter().map(|(at, _)| *at).find(|at| *at > now)
+    fn turned(&self) {
+        self.0.turned();
     }
 }

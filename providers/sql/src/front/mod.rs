@@ -8,7 +8,7 @@ use super::follow::{self, Followed, Part, Told};
 use super::mirror::{Mirror, no_keys};
 use super::pass::{Next, Provider};
 use super::trouble::Trouble;
-use super::work::{Round, Work};
+use super::work::{self, Round};
 use super::world::{self, Wake};
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
 use conductor::api::database::logical::ServerRef;
@@ -70,7 +70,7 @@ pub(super) async fn run(
     for mirror in [&fronts, &classes] {
         mirror.wait_until_listed().await;
     }
-    Work::default().run(Fronts { provider, fronts, classes }, inbox).await;
+    work::run(Fronts { provider, fronts, classes }, inbox).await;
 }
 
 impl Round for Fronts {

@@ -8,7 +8,7 @@ use super::follow::{self, Followed, Part, Told};
 use super::mirror::{Key, Mirror, no_keys};
 use super::pass::{Next, Provider};
 use super::trouble::Trouble;
-use super::work::{Round, Work};
+use super::work::{self, Round};
 use super::world::{self, Wake};
 use conductor::api::database::GROUP;
 use conductor::api::database::logical::ServerRef;
@@ -72,7 +72,7 @@ pub(super) async fn run(
     for mirror in [&roles, &grants] {
         mirror.wait_until_listed().await;
     }
-    Work::default().run(Roles { provider, roles, grants }, inbox).await;
+    work::run(Roles { provider, roles, grants }, inbox).await;
 }
 
 impl Round for Roles {
