@@ -23,7 +23,7 @@ const BATCH: usize = 1_024;
 /// How often the event loop reports that it lives when nothing happens.
 const BEAT: Duration = Duration::from_secs(30);
 
-/// What the event loop takes.
+/// The input of the event loop.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -105,7 +105,7 @@ impl EventLoop {
                 self.wake = None;
                 self.handle(Event::Tick);
             }
-            self.metrics.follow(&self.engine, &mut self.counted);
+            self.metrics.update(&self.engine, &mut self.counted);
             let holds =
                 self.system_namespace.is_terminating() && self.engine.state().resources().next().is_some();
             self.health.set_namespace(self.system_namespace.trouble(), holds);

@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn readiness_names_the_failing_checks() {
         let full = Arc::new(Mutex::new(Some("no space".to_owned())));
-        let asked = Arc::clone(&full);
-        let check = Check { name: "store", ask: Arc::new(move || asked.lock().unwrap().clone()) };
+        let shared = Arc::clone(&full);
+        let check = Check { name: "store", ask: Arc::new(move || shared.lock().unwrap().clone()) };
         let leadership = Leadership::new(None);
         let health = Health::new(vec!["A"], LeaseState::Unread, leadership.clone(), vec![check]);
         assert_eq!(failing(&health), ["listed", "lease", "store"]);

@@ -1,5 +1,5 @@
-//! The figures on `/metrics`, all named `conductor_*`. Labels come from fixed sets: kinds, verbs, codes,
-//! predicates; never a name, a namespace or a value that somebody wrote.
+//! The metrics on `/metrics`, all named `conductor_*`. Labels come from fixed sets (kinds, verbs, codes, predicates) and
+//! never hold a name, a namespace or a value of a user.
 
 use super::rest;
 use conductor::engine::{Engine, Stats};
@@ -12,9 +12,9 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::time::Duration;
 
-/// Why a watch is begun anew: the API no longer knows its revision.
+/// A watch was restarted because the API no longer knows its revision.
 pub(super) const EXPIRED: &str = "expired";
-/// Why a watch is begun anew: it broke.
+/// A watch was restarted because it failed.
 pub(super) const FAILED: &str = "failed";
 
 /// One call to the API.
@@ -22,7 +22,7 @@ pub(super) const FAILED: &str = "failed";
 pub(super) struct CallLabels {
     pub verb: &'static str,
     pub kind: &'static str,
-    /// The HTTP status; 0 where there was no answer.
+    /// The HTTP status; 0 without an answer.
     pub code: u32,
 }
 
@@ -59,7 +59,7 @@ struct RestartLabels {
 
 type SecondsByVerb = Family<VerbLabels, Histogram, fn() -> Histogram>;
 
-/// Every figure.
+/// Every metric.
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
@@ -82,7 +82,7 @@ pub(super) struct Metrics {
     ready: Family<CheckLabels, Gauge>,
     writes_waiting: Gauge,
     writes_flying: Gauge,
-    /// What is counted where databases are made.
+    /// The metrics of the provider of databases.
     pub databases: Figures,
 }
 
@@ -112,7 +112,7 @@ impl Metrics {
             databases: Figures::default(),
         };
         metrics.register();
-        // There from the beginning, so that the first one is a rise that an alert can see.
+        // Present from the start, so that an alert sees the first increase.
         for kind in rest::kinds() {
             for why in [EXPIRED, FAILED] {
                 metrics.watch_restarts.get_or_create(&RestartLabels { kind: kind.name(), why }).inc_by(0);
@@ -132,25 +132,25 @@ impl Metrics {
         r.register("decisions", "Decisions made", decisions.clone());
         r.register("decision_seconds", "Time the engine took for one decision", decision_seconds.clone());
         r.register("claims_bound", "Claims bound", bound.clone());
-        r.register("bind_seconds", "From when a waiting claim was first seen until it was Bound", bind_seconds.clone());
-        r.register("claims_bound_after_flush", "Claims bound only because of the safety flush: a missed wake-up each", bound_after_flush.clone());
+        r.register("bind_seconds", "Time from the first sight of a waiting claim until it is Bound", bind_seconds.clone());
+        r.register("claims_bound_after_flush", "Claims bound only because of the safety flush: each is a missed wake-up", bound_after_flush.clone());
         r.register("refusals", "Refusals, by the predicate that refused most", refusals.clone());
         r.register("conflicts", "Writes that met a newer object", conflicts.clone());
         r.register("batches_given_up", "Batches placed one by one because together would have taken too long", batches_given_up.clone());
-        r.register("claims_loss_withheld", "Claims whose resource was not found and that are not declared Lost, because too many were missing at once", withheld_losses.clone());
-        r.register("api_calls", "Calls to the API by verb, kind and HTTP status; 0 where none came", calls.clone());
+        r.register("claims_loss_withheld", "Claims without their resource that are not declared Lost, because too many are missing at once", withheld_losses.clone());
+        r.register("api_calls", "Calls to the API by verb, kind and HTTP status; 0 without an answer", calls.clone());
         r.register("api_call_seconds", "Time until the API answered", call_seconds.clone());
-        r.register("watch_restarts", "Watches begun anew, by kind and why", watch_restarts.clone());
+        r.register("watch_restarts", "Watches restarted before their time, by kind and reason", watch_restarts.clone());
         r.register("unreadable_objects", "Objects served without readable metadata", unreadable.clone());
         r.register("events_dropped", "Kubernetes Events not sent because too many waited", events_dropped.clone());
         r.register("leader", "1 while this process leads", leader.clone());
-        r.register("ready", "1 where a check of /readyz holds, 0 where it fails", ready.clone());
-        r.register("writes_waiting", "Calls that wait for their turn", writes_waiting.clone());
-        r.register("writes_in_flight", "Calls on their way", writes_flying.clone());
+        r.register("ready", "1 if a check of /readyz passes, 0 if it fails", ready.clone());
+        r.register("writes_waiting", "Calls that wait to be sent", writes_waiting.clone());
+        r.register("writes_in_flight", "Calls in flight", writes_flying.clone());
         databases.register(r);
     }
 
-    /// Everything as text, as Prometheus reads it.
+    /// All metrics in the text format of Prometheus.
     pub fn render(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -158,8 +158,8 @@ impl Metrics {
         text
     }
 
-    /// Takes over what the engine counts; `told` is what it had counted when this was last called.
-    pub fn follow(&self, engine: &Engine, told: &mut (Stats, u64)) {
+    /// Adds what the engine has counted since the last call; `counted` holds its counts at that time.
+    pub fn update(&self, engine: &Engine, counted: &mut (Stats, u64)) {
         let lengths = engine.queue_lengths();
         let places = [
             ("active", lengths.active),
@@ -172,7 +172,7 @@ impl Metrics {
         }
         self.withheld_losses.set(engine.withheld_losses() as i64);
         let Stats { decisions, bound, refusals, conflicts, batches_given_up } = engine.stats();
-        let (known, flushed) = told;
+        let (known, flushed) = counted;
         self.decisions.inc_by(decisions - known.decisions);
         self.bound.inc_by(bound - known.bound);
         self.conflicts.inc_by(conflicts - known.conflicts);
@@ -239,11 +239,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_figure_is_named_after_us_and_told_once() {
+    fn every_metric_is_named_after_us() {
         let metrics = Metrics::new();
         let engine = Engine::new(conductor::engine::Config::default());
-        let mut told = (Stats::default(), 0);
-        metrics.follow(&engine, &mut told);
+        let mut counted = (Stats::default(), 0);
+        metrics.update(&engine, &mut counted);
         metrics.called(
             CallLabels { verb: "PATCH", kind: "RelationalDatabase", code: 200 },
             Duration::from_millis(3),

@@ -124,7 +124,7 @@ impl Executor {
     pub(super) async fn read_secret(&self, claim: Uid, key: ObjectKey, failures: u32) -> Outcome {
         let done = |event| Outcome::Done(Event::Publish(event));
         let Some(request) = get(Slot::Secret, &key) else {
-            // No object can have that name.
+            // The name is invalid.
             return done(PublishEvent::SecretRead { claim, key, found: None });
         };
         self.rate_limit.wait_turn().await;
@@ -240,7 +240,7 @@ fn taken(slot: Slot, key: &ObjectKey) -> String {
     let kind = slot.kind();
     let fix = match slot {
         Slot::Secret => "rename it, or set spec.connection.secretName".to_owned(),
-        // These have no other name to be published under.
+        // These are published under no other name.
         Slot::Service | Slot::Endpoints | Slot::Config => {
             format!("the claim's {kind} is named after it: rename that object, or the claim")
         }
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_without_rights_is_answered_with_the_command() {
+    fn a_refusal_for_lack_of_rights_shows_the_command() {
         let quoted = json!({"reason": "Forbidden", "message": "secrets is forbidden: hunter2"});
         let Answer::Unknown(why) = refused(WriteVerb::Create, StatusCode::FORBIDDEN, &quoted, "shop") else {
             panic!("it is not tried again");
@@ -298,15 +298,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_answered_with_what_helps() {
+    fn a_conflict_shows_what_to_do() {
         let key = ObjectKey::new("shop", "orders");
         let secret = taken(Slot::Secret, &key);
         assert!(secret.starts_with("Secret shop/orders") && secret.contains("spec.connection.secretName"));
         for slot in Slot::LISTED {
-            let told = taken(slot, &key);
+            let why = taken(slot, &key);
             assert!(
-                !told.contains("secretName") && told.contains("rename that object, or the claim"),
-                "{told}"
+                !why.contains("secretName") && why.contains("rename that object, or the claim"),
+                "{why}"
             );
         }
     }

@@ -1,5 +1,5 @@
-//! `/healthz`, `/readyz` and `/metrics`, for whoever watches over the process. Nothing can be changed here. Which
-//! connections are closed is the matter of the package `conductor-connections`; here is how many there may be.
+//! Serves `/healthz`, `/readyz` and `/metrics`, read-only. Limits the number of connections; the package
+//! `conductor-connections` decides which of them to close.
 
 use super::health::Health;
 use super::metrics::Metrics;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// No client is known by name here, and no request takes long.
+/// For unauthenticated clients and short requests.
 const LIMITS: Limits = Limits {
     connections_max: 128,
     unidentified_max: 128,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silent_and_slow_connections_keep_nobody_out() {
+    async fn silent_and_slow_connections_block_no_other() {
         let (address, _) = start(PATIENT).await;
         let mut held = Vec::new();
         for n in 0..320 {
@@ -143,9 +143,9 @@ mod tests {
             }
             held.push(stream);
         }
-        // The youngest go on, byte by byte, for as long as the honest ones are asked.
+        // The youngest continue, byte by byte, while the honest ones send requests.
         let slow = tokio::spawn(async move {
-            for byte in b"t: somebody.example.com\r\n".iter().cycle() {
+            for byte in b"t: client.example.com\r\n".iter().cycle() {
                 for stream in &mut held[200..] {
                     // Those that were closed meanwhile made room.
                     let _ = stream.write_all(&[*byte]).await;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_honest_connection_that_waits_is_not_the_first_to_go() {
+    async fn an_honest_connection_that_waits_is_not_closed_first() {
         let few = Limits { connections_max: 4, unidentified_max: 4, ..PATIENT };
         let (address, _) = start(few).await;
         let oldest = TcpStream::connect(address).await.unwrap();
@@ -172,7 +172,7 @@ mod tests {
         }
         assert!(ask(address, "/healthz").await.starts_with("HTTP/1.1 200"));
         until_closed(oldest).await;
-        // Where one has left, nobody has to make room.
+        // Where one has closed, no other has to make room.
         let request = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
         let mut answer = String::new();
         let mut kept = others.pop().unwrap();

@@ -253,7 +253,7 @@ impl Executor {
     async fn read(&self, kind: Kind, key: ObjectKey, failures: u32) -> Outcome {
         let path = rest::route(kind).object(&key.namespace, &key.name);
         let Some(request) = path.and_then(|path| conductor_runtime::rest::get(&path)) else {
-            // No object can have that name.
+            // The name is invalid.
             return Outcome::Done(Event::Read { kind, key, found: None });
         };
         self.rate_limit.wait_turn().await;

@@ -1,15 +1,15 @@
-//! What a client's error says to people, in one line: with its causes, because the outermost alone often says no more
-//! than "service error", and without anything that credential plugins print or that a kubeconfig holds. And how often it
-//! is said: an outage is one thing to report, however often somebody tries in vain.
+//! A client's error in one line: with its causes, because the outermost alone often says only "service error", and
+//! without anything that a credential plugin printed or a kubeconfig holds. And the log of an outage, once for each
+//! reason, however often a watch retries.
 
 use kube::client::AuthError;
 use std::collections::BTreeSet;
 
-/// So many different reasons are logged of one outage.
+/// The different reasons that are logged of one outage.
 const REASONS_MAX: usize = 4;
 
-/// An error and its causes; the outermost alone often says no more than "service error". Where credentials are the cause,
-/// the library's text may quote them, and ours takes its place.
+/// An error and its causes in one line. Where credentials are the cause, our text replaces the library's, which may quote
+/// them.
 pub fn one_line(error: &dyn std::error::Error) -> String {
     let mut causes = std::iter::successors(error.source(), |cause| cause.source());
     if let Some(text) = causes.find_map(of_credentials) {
@@ -28,8 +28,8 @@ pub fn one_line(error: &dyn std::error::Error) -> String {
     line
 }
 
-/// What is wrong with the credentials of a kubeconfig, without a word of what a plugin printed or was called with. Nothing
-/// where that is not the cause of an error.
+/// What is wrong with the credentials of a kubeconfig, without the arguments and the output of a plugin. `None` where they
+/// are not the cause.
 fn of_credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let wrong = error.downcast_ref::<AuthError>()?;
     Some(match wrong {
@@ -55,7 +55,7 @@ fn of_credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     })
 }
 
-/// A watch that fails, from its first failure until it works again: each reason is logged once.
+/// A failing watch, from its first failure until it works again. Logs each reason once.
 #[derive(Debug)]
 pub struct Outage {
     kind: String,
@@ -64,23 +64,23 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// None yet, of the watch of this kind.
+    /// No outage yet of the watch of this kind.
     pub fn none(kind: &str) -> Outage {
         Outage { kind: kind.to_owned(), reasons: BTreeSet::new(), failures: 0 }
     }
 
-    /// The watch failed, or the list that it begins with.
+    /// The list or the watch failed.
     pub fn fails(&mut self, why: &str) {
         self.failures += 1;
         let (kind, failures) = (&self.kind, self.failures);
         let is_new = self.reasons.len() < REASONS_MAX && self.reasons.insert(why.to_owned());
         match is_new {
-            true => tracing::warn!(kind, why, "the watch failed, trying again"),
+            true => tracing::warn!(kind, why, "the watch failed, retrying"),
             false => tracing::debug!(kind, why, failures, "the watch failed again"),
         }
     }
 
-    /// It works: what fails from now on is another outage.
+    /// The watch works: the next failure begins another outage.
     pub fn ends(&mut self) {
         if self.failures > 0 {
             tracing::info!(kind = self.kind, failures = self.failures, "the watch works again");
@@ -89,7 +89,7 @@ impl Outage {
     }
 }
 
-/// Keeps what is logged, for the tests of this crate and of those that use it.
+/// Keeps log lines for tests, here and in other crates.
 #[doc(hidden)]
 pub mod logged {
     use std::fmt;
@@ -160,6 +160,6 @@ mod tests {
         assert!(warnings.all().iter().all(|line| line.contains("ClaimQuota")), "{:?}", warnings.all());
         outage.ends();
         outage.fails("connection refused");
-        assert_eq!(warnings.all().len(), 3, "another outage is told of again");
+        assert_eq!(warnings.all().len(), 3, "another outage is logged again");
     }
 }

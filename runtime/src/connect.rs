@@ -1,5 +1,5 @@
 //! A client for the cluster of a kubeconfig, or of the pod that this process runs in. It retries nothing by itself: a
-//! write that was decided by the leader must not arrive after that has lost its Lease.
+//! write that a leader decided must not arrive after it has lost its Lease.
 
 use super::client_error::one_line;
 use super::kubeconfig::Kubeconfigs;
@@ -81,7 +81,7 @@ pub fn connect(mut config: Config) -> Result<Client, ConnectError> {
     })
 }
 
-/// The file of the token, taken out where the client library would read it, which takes white space for a part of it.
+/// The file of the token, removed from `user` if the client library would read it: the library does not trim white space.
 fn token_file(user: &mut AuthInfo) -> Option<String> {
     let has_password = user.username.is_some() && user.password.is_some();
     let has_others = user.auth_provider.is_some() || has_password || user.token.is_some();
@@ -95,15 +95,15 @@ mod tests {
 
     const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZS1sb25nLXRva2VuLW9mLTY0LWNoYXJzIn0";
 
-    fn told(name: &str, text: &str) -> String {
+    fn error_of(name: &str, text: &str) -> String {
         let path = std::env::temp_dir().join(format!("conductor-{name}-{}", std::process::id()));
-        std::fs::write(&path, text).expect("a file can be made");
+        std::fs::write(&path, text).expect("a file can be created");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let told =
+        let error =
             runtime.block_on(find_cluster(Some(&path), None)).expect_err("it is malformed").to_string();
         let _ = std::fs::remove_file(&path);
-        assert!(told.contains(&path.display().to_string()), "{told}");
-        told
+        assert!(error.contains(&path.display().to_string()), "{error}");
+        error
     }
 
     #[test]
@@ -121,10 +121,10 @@ mod tests {
             ("a-list", format!("    token: [{TOKEN}]"), "not YAML of a kubeconfig"),
             ("a-word", format!("    - {TOKEN}"), "not YAML of a kubeconfig"),
         ] {
-            let told = told(name, &config(&user));
+            let error = error_of(name, &config(&user));
             let leaks =
-                TOKEN.as_bytes().windows(8).any(|part| told.contains(&String::from_utf8_lossy(part)[..]));
-            assert!(!leaks && told.contains(expected), "{name}: {told}");
+                TOKEN.as_bytes().windows(8).any(|part| error.contains(&String::from_utf8_lossy(part)[..]));
+            assert!(!leaks && error.contains(expected), "{name}: {error}");
         }
     }
 
@@ -138,11 +138,11 @@ mod tests {
 
     const SERVER: &str = "    server: https://127.0.0.1:1";
 
-    fn check_told(name: &str, text: &str, expected: &str) {
-        let told = told(name, text);
-        assert!(told.contains(expected), "{name}: {told}");
-        let leaks = TOKEN.as_bytes().windows(8).any(|part| told.contains(&*String::from_utf8_lossy(part)));
-        assert!(!leaks && !told.contains('\n'), "{name}: {told}");
+    fn check_error(name: &str, text: &str, expected: &str) {
+        let error = error_of(name, text);
+        assert!(error.contains(expected), "{name}: {error}");
+        let leaks = TOKEN.as_bytes().windows(8).any(|part| error.contains(&*String::from_utf8_lossy(part)));
+        assert!(!leaks && !error.contains('\n'), "{name}: {error}");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
                 "user u1: client-",
             ),
         ] {
-            check_told(name, &config(SERVER, &user), expected);
+            check_error(name, &config(SERVER, &user), expected);
         }
         for (name, cluster, expected) in [
             (
@@ -221,7 +221,7 @@ mod tests {
                 "cluster c1: certificate-authority: it holds no certificate",
             ),
         ] {
-            check_told(name, &config(cluster, &format!("    token: {TOKEN}")), expected);
+            check_error(name, &config(cluster, &format!("    token: {TOKEN}")), expected);
         }
     }
 
@@ -242,14 +242,14 @@ mod tests {
             ("nothing", credential("{}".to_owned()), "without a token"),
             ("no-yaml", format!("{TOKEN}: ["), "user u1: exec: the command did not print an ExecCredential"),
         ] {
-            check_told(name, &plugin(&printed), expected);
+            check_error(name, &plugin(&printed), expected);
         }
-        check_told(
+        check_error(
             "failing",
             &config(SERVER, "    exec: {command: 'false'}"),
             "user u1: exec: the command failed",
         );
-        check_told(
+        check_error(
             "absent",
             &config(SERVER, "    exec: {command: no-such-plugin}"),
             "user u1: exec: the command cannot",
@@ -281,12 +281,12 @@ mod tests {
         let status = std::process::ExitStatus::from_raw(256);
         let out = std::process::Output { status, stdout: TOKEN.into(), stderr: TOKEN.into() };
         let error = AuthError::AuthExecRun { cmd: format!("get --key {TOKEN}"), out: Box::new(out) };
-        let told = one_line(&kube::Error::Auth(error));
-        assert!(told.contains("user.exec") && !told.contains("eyJ"), "{told}");
+        let error = one_line(&kube::Error::Auth(error));
+        assert!(error.contains("user.exec") && !error.contains("eyJ"), "{error}");
         // A token where the name of its file belongs.
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
         let error = AuthError::ReadTokenFile(missing, TOKEN.into());
-        let told = one_line(&kube::Error::Auth(error));
-        assert!(told.contains("tokenFile") && !told.contains("eyJ"), "{told}");
+        let error = one_line(&kube::Error::Auth(error));
+        assert!(error.contains("tokenFile") && !error.contains("eyJ"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! A credential plugin of a kubeconfig (`user.exec`), run once before the client library runs it: a token without an
-//! expiry is kept from then on, and one that no request can carry is refused. What expires, and certificates, are left to
-//! the library. Nothing that the plugin prints is shown.
+//! Runs the credential plugin of a kubeconfig (`user.exec`) once, before the client library does: keeps a token without
+//! an expiry, and refuses one that no request can carry. Leaves tokens that expire and certificates to the library. Shows
+//! nothing that the plugin prints.
 
 use super::kubeconfig::unfit_for_header;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// The same user; with a token of its own where the plugin gave one that lasts.
+/// The same user, with the plugin's token if that does not expire.
 ///
 /// # Errors
 /// What is wrong with the plugin or with what it printed.

@@ -1,6 +1,6 @@
-//! What is wrong with a kubeconfig, said before the client library meets it: some of it would end in a panic there. Each
-//! message names the file, the user or cluster, the field and what to do, and shows no value: a line that is wrong may
-//! hold a token or a key. What Kubernetes' own client accepts is accepted here: line breaks in base64, empty fields.
+//! Reads kubeconfigs and refuses invalid ones before the client library reads them, because it panics on some. Each
+//! message names the file, the user or cluster, the field and what to do, and shows no value: an invalid line may hold a
+//! token or a key. Accepts what Kubernetes' own client accepts: line breaks in base64, empty fields.
 
 use super::connect::ConnectError;
 use super::exec_plugin;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Kubeconfigs read as one, and which file each user and each cluster is from.
+/// Merged kubeconfigs, and the file of each user and cluster.
 pub(super) struct Kubeconfigs {
     merged: Kubeconfig,
     paths: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub(super) struct Kubeconfigs {
     clusters: BTreeMap<String, PathBuf>,
 }
 
-/// What is wrong with one field.
+/// An invalid field.
 #[derive(Debug)]
 struct Wrong {
     field: &'static str,
@@ -38,7 +38,7 @@ impl Wrong {
 }
 
 impl Kubeconfigs {
-    /// Reads files; of what several define, the first wins. Each that cannot be read is named.
+    /// Reads and merges files; of what several define, the first wins.
     pub fn read(paths: Vec<PathBuf>) -> Result<Kubeconfigs, ConnectError> {
         let mut all = Kubeconfigs {
             merged: Kubeconfig::default(),
@@ -61,7 +61,7 @@ impl Kubeconfigs {
         Ok(all)
     }
 
-    /// What is known of the cluster of a context, with credentials that the client library can use.
+    /// The configuration of a context, with credentials that the client library can use.
     pub async fn config(mut self, context: Option<&str>) -> Result<Config, ConnectError> {
         let (user, cluster) = self.names_in(context);
         let user_error = self.explains(&self.users, "user", user.as_deref());
@@ -86,7 +86,7 @@ impl Kubeconfigs {
             None => ConnectError(format!("kubeconfig {}: {}", all.join(", "), without_content(&error))),
         };
         let mut config = Config::from_custom_kubeconfig(self.merged, &options).await.map_err(failed)?;
-        // Of this machine no proxy is asked, as by Kubernetes' own client.
+        // As Kubernetes' own client, use no proxy for this machine.
         if !has_proxy && is_loopback(&config.cluster_url) {
             config.proxy_url = None;
         }
@@ -112,7 +112,7 @@ impl Kubeconfigs {
         }
     }
 
-    /// Makes errors about the fields of a user or of a cluster.
+    /// Creates errors about the fields of a user or of a cluster.
     fn explains(
         &self,
         files: &BTreeMap<String, PathBuf>,
@@ -197,7 +197,7 @@ fn prepare_user(user: &mut AuthInfo) -> Result<(), Wrong> {
     user.auth_provider.as_ref().map_or(Ok(()), check_provider)
 }
 
-/// A value that is sent in a header as it stands.
+/// A value that is sent in a header unchanged.
 fn check_header(field: &'static str, value: &str) -> Result<(), Wrong> {
     unfit_for_header(value).map_or(Ok(()), |why| Err(Wrong::new(field, why)))
 }
@@ -227,7 +227,7 @@ fn check_basic(field: &'static str, value: &str) -> Result<(), Wrong> {
     }
 }
 
-/// Of the plugins that `kubectl` once had, only tokens that stand in the file are used.
+/// Of the plugins that `kubectl` once had, only tokens in the file are used.
 fn check_provider(provider: &AuthProviderConfig) -> Result<(), Wrong> {
     let removed = |name: &str| {
         let why = format!(
@@ -264,7 +264,7 @@ fn check_authority(config: &Config) -> Result<(), Wrong> {
     checked.map(drop).map_err(|_| Wrong::new("certificate-authority", why))
 }
 
-/// Whether the client's certificate and key can be used. Nothing is run, and no token is read for that.
+/// Whether the client's certificate and key can be used. Runs no command and reads no token.
 fn check_identity(config: &Config) -> Result<(), Wrong> {
     let user = &config.auth_info;
     let alone = AuthInfo {
@@ -274,7 +274,7 @@ fn check_identity(config: &Config) -> Result<(), Wrong> {
         client_key_data: user.client_key_data.clone(),
         ..AuthInfo::default()
     };
-    // Whom the client trusts was checked before, where it is said.
+    // `check_authority` has checked the certificates of the authority.
     let mut unchecked = config.clone();
     (unchecked.auth_info, unchecked.root_cert) = (alone, Some(Vec::new()));
     let checked = unchecked.rustls_client_config();
@@ -310,7 +310,7 @@ fn join_lines(data: &mut String) {
     data.retain(|c| !matches!(c, '\r' | '\n'));
 }
 
-/// Go takes an empty field for an absent one.
+/// To Go, an empty field is an absent one.
 fn drop_empty(field: &mut Option<String>) {
     *field = field.take().filter(|value| !value.is_empty());
 }
@@ -337,7 +337,7 @@ fn of_field(error: &KubeconfigError) -> Option<(bool, Wrong)> {
     })
 }
 
-/// What is wrong with a kubeconfig, and where, without a word of what stands in it.
+/// What is wrong with a kubeconfig, and where, without any of its content.
 pub(super) fn without_content(error: &KubeconfigError) -> String {
     if let Some((_, Wrong { field, why })) = of_field(error) {
         return format!("{field}: {why}");

@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Keeps the Lease while its namespace is being deleted and still has resources: nobody can create a Lease there any
+/// Keeps the Lease while its namespace is being deleted and still has resources: no process can create a Lease there any
 /// more, and without a leader no controller would manage what claims hold.
 const FINALIZER: &str = "conductor.io/leader";
 

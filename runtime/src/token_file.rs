@@ -1,5 +1,5 @@
-//! A token in a file (`tokenFile`, or a pod's service account), read again from time to time, as it is rotated. White space
-//! around it is not part of it, as for Kubernetes' own client; the client library would refuse every request for that.
+//! A token in a file (`tokenFile`, or a pod's service account), read again at intervals because it is rotated. Trims white
+//! space, as Kubernetes' own client does; the client library would refuse every request with it.
 
 use super::kubeconfig::unfit_for_header;
 use http::Request;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long what was read is believed.
+/// How long a token is used before it is read again.
 const READ_AGAIN: Duration = Duration::from_secs(60);
 
 /// The token of a file, as a header.
@@ -23,7 +23,7 @@ struct Kept {
 }
 
 impl TokenFile {
-    /// Reads it for the first time.
+    /// Opens and reads the file.
     ///
     /// # Errors
     /// What is wrong with the file. Its name is not in it: it may be a token that was written to the wrong field.
@@ -32,7 +32,7 @@ impl TokenFile {
         Ok(TokenFile(Arc::new(Mutex::new(kept))))
     }
 
-    /// The request with the token. A file that cannot be read any more leaves the token that was read last.
+    /// Adds the token to a request. If the file cannot be read any more, the last token stays.
     pub fn authorize<B>(&self, mut request: Request<B>) -> Request<B> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.read.elapsed() >= READ_AGAIN {
@@ -91,11 +91,11 @@ mod tests {
         for (text, expected) in [(" \n", "is empty"), ("one\ntwo\n", "line break"), ("a\u{7}b", "character")]
         {
             std::fs::write(&path, text).unwrap();
-            let told = TokenFile::open(&path).unwrap_err();
-            assert!(told.contains(expected), "{text:?}: {told}");
+            let error = TokenFile::open(&path).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
         std::fs::remove_file(&path).unwrap();
-        let told = TokenFile::open(&path).unwrap_err();
-        assert!(told.contains("cannot be read") && !told.contains("conductor-token"), "{told}");
+        let error = TokenFile::open(&path).unwrap_err();
+        assert!(error.contains("cannot be read") && !error.contains("conductor-token"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A tower layer that writes down every call of a client and changes none of them.
+//! A tower layer that records every call of a client and changes none.
 
 use http::{Method, Request};
 use kube::client::Body;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// One call as it was sent.
+/// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// GET, PATCH and so on.
@@ -18,7 +18,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether it changes something that people declared: not the Lease, not an Event.
+    /// Whether it writes an object other than a Lease or an Event.
     pub fn is_write(&self) -> bool {
         let aside = ["/apis/coordination.k8s.io/", "/apis/events.k8s.io/"];
         self.method != Method::GET && !aside.iter().any(|prefix| self.path.starts_with(prefix))
@@ -30,7 +30,7 @@ impl Call {
 pub struct Calls(Arc<Mutex<Vec<Call>>>);
 
 impl Calls {
-    /// All of them, in the order in which they were sent.
+    /// All calls in the order in which they were sent.
     pub fn all(&self) -> Vec<Call> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -49,7 +49,7 @@ impl<S> Layer<S> for Calls {
     }
 }
 
-/// A service whose calls are written down.
+/// A service whose calls are recorded.
 #[derive(Clone, Debug)]
 pub struct Listening<S> {
     inner: S,

@@ -1,6 +1,5 @@
-//! The API that a test has to itself. The real control plane is shared by the tests of one binary, one test at a time:
-//! a controller sees every claim of its cluster, so two of them would write on each other's. The embedded one is each
-//! test's own.
+//! The API of one test. The tests of one binary share the real control plane, one test at a time: a controller sees every
+//! claim of its cluster, so two of them would write each other's. Each test has its own embedded one.
 
 use crate::site::{Side, Site};
 use conductor::api;
@@ -15,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use tower::{BoxError, Layer, Service};
 
-/// Where resources and classes live.
+/// The namespace of resources and classes.
 pub const SYSTEM: &str = "conductor-system";
 
 static SHARED: tokio::sync::Mutex<Weak<Cluster>> = tokio::sync::Mutex::const_new(Weak::new());
@@ -28,7 +27,7 @@ struct Cluster {
 
 /// One test's turn on the control plane: clean when it begins.
 pub struct Turn {
-    // Given back before the cluster may go.
+    // Dropped before the cluster.
     _busy: tokio::sync::OwnedMutexGuard<()>,
     cluster: Arc<Cluster>,
     config: Config,
@@ -61,7 +60,7 @@ pub async fn turn_on(side: Side) -> Turn {
     let config = conductor_controller::find_cluster(Some(cluster.site.kubeconfig()), None)
         .await
         .expect("the kubeconfig is ours");
-    // The test's own calls are not what is tested: a server that is still warming up is asked again.
+    // The test's own calls are not under test: retry while the server starts.
     let mut patient = config.clone();
     patient.default_retry = true;
     let client = Client::try_from(patient).expect("its certificates are ours");
@@ -111,10 +110,10 @@ impl Turn {
         }
     }
 
-    /// Runs kubectl as the administrator and gives what it printed.
+    /// Runs kubectl as the administrator and returns its output.
     ///
     /// # Panics
-    /// When it fails; the message has what it said.
+    /// It fails; the message has its output.
     #[track_caller]
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         self.cluster.kubectl(arguments)
@@ -123,30 +122,30 @@ impl Turn {
     /// Applies an object with kubectl, as the administrator.
     ///
     /// # Panics
-    /// When it is refused; the message has what kubectl said.
+    /// The API refuses it; the message has kubectl's output.
     #[track_caller]
     pub fn apply(&self, object: &Value) {
         let output = self.cluster.site.kubectl_with_input(&["apply", "-f", "-"], &object.to_string());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What kubectl prints, whether it succeeds or not.
+    /// The output of kubectl, whether it succeeds or not.
     pub fn try_kubectl(&self, arguments: &[&str]) -> String {
         let output = self.cluster.site.kubectl_with_input(arguments, "");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The administrator's client for the test's own calls; it tries again what the server is not ready for.
+    /// The administrator's client for the test's own calls; retries while the server is not ready.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// A client for a controller: it tries nothing twice.
+    /// A client for a controller, without retries.
     pub fn controller_client(&self) -> Client {
         conductor_controller::connect(self.config.clone()).expect("its certificates are ours")
     }
 
-    /// A client for a controller that has the rights of a service account in the system namespace, and no more.
+    /// A client for a controller with the rights of a service account in the system namespace only.
     pub fn account_client(&self, account: &str) -> Client {
         let mut config = self.config.clone();
         config.auth_info.impersonate = Some(format!("system:serviceaccount:{SYSTEM}:{account}"));
@@ -155,7 +154,7 @@ impl Turn {
         conductor_controller::connect(config).expect("its certificates are ours")
     }
 
-    /// A client through a layer of the test's, on connections of its own.
+    /// A client through the test's layer, with its own connections.
     pub fn client_through<L>(&self, layer: &L) -> Client
     where
         L: Layer<BoxService>,
@@ -173,7 +172,7 @@ impl Turn {
         Client::new(layer.layer(service), "default")
     }
 
-    /// Makes a namespace, where it is not there.
+    /// Creates a namespace if it does not exist.
     pub async fn namespace(&self, name: &str) {
         self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
     }
@@ -187,7 +186,7 @@ impl Turn {
         }
     }
 
-    /// Applies an object, as `kubectl apply` does; gives it as it is then.
+    /// Applies an object, as `kubectl apply` does; returns the result.
     ///
     /// # Panics
     /// When the API refuses it.
@@ -203,7 +202,7 @@ impl Turn {
         api.patch(&name, &parameters, &Patch::Apply(&object)).await.expect("the API takes it")
     }
 
-    /// Makes an object that must be new.
+    /// Creates a new object.
     ///
     /// # Panics
     /// When the API refuses it.
@@ -212,19 +211,19 @@ impl Turn {
         self.objects(kind, namespace).create(&PostParams::default(), &object).await.expect("the API takes it")
     }
 
-    /// A claim, as the API has it now.
+    /// Reads a claim.
     pub async fn claim(&self, namespace: &str, name: &str) -> Option<DynamicObject> {
         let api = self.objects(Kind::Claim(TypeId::RELATIONAL_DATABASE), namespace);
         api.get_opt(name).await.expect("the API answers")
     }
 
-    /// A resource, as the API has it now.
+    /// Reads a resource.
     pub async fn resource(&self, name: &str) -> Option<DynamicObject> {
         let api = self.objects(Kind::Resource(TypeId::RELATIONAL_DATABASE), SYSTEM);
         api.get_opt(name).await.expect("the API answers")
     }
 
-    /// Removes every object of ours, finalizers or not. Namespaces stay: nobody here ends them.
+    /// Removes every object of ours, finalizers or not. Namespaces stay: no controller here finishes their deletion.
     pub async fn clear(&self) {
         let ty = TypeId::RELATIONAL_DATABASE;
         let kinds = [Kind::Claim(ty), Kind::Resource(ty), Kind::Class(ty)];
@@ -237,7 +236,7 @@ impl Turn {
                 let name = object.metadata.name.unwrap_or_default();
                 let api = self.objects(kind, &object.metadata.namespace.unwrap_or_default());
                 let bare = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-                // Gone already is gone.
+                // Deleted already.
                 let _ = api.patch(&name, &PatchParams::default(), &bare).await;
                 let _ = api.delete(&name, &DeleteParams::default()).await;
             }

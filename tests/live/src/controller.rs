@@ -1,4 +1,4 @@
-//! A controller in the test's own process: started, asked to stop, or killed between two instructions.
+//! A controller in the test's own process: started, stopped, or killed between two instructions.
 
 use conductor_controller::{Error, Options};
 use kube::Client;
@@ -20,15 +20,15 @@ impl Controller {
         Controller { stop, task }
     }
 
-    /// Starts one that takes itself for the only one, with the namespace that tests use.
+    /// Starts one without leader election, with the namespace of the tests.
     pub fn alone(client: Client) -> Controller {
         Controller::start(client, Options { lease: None, ..Options::default() })
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Stops it and waits until it has.
     ///
     /// # Errors
-    /// What it said.
+    /// The error of the controller.
     pub async fn stop(self) -> Result<(), Error> {
         self.stop.cancel();
         self.end().await
@@ -37,12 +37,12 @@ impl Controller {
     /// Waits until it ends by itself.
     ///
     /// # Errors
-    /// What it said.
+    /// The error of the controller.
     pub async fn end(mut self) -> Result<(), Error> {
         (&mut self.task).await.expect("a controller does not panic")
     }
 
-    /// Kills it, and waits until nothing of it is left.
+    /// Kills it, and waits until its tasks have ended.
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;

@@ -1,5 +1,5 @@
-//! A wire between the controller and the API that numbers every call and goes wrong at one of them: the
-//! process dies there, or the answer is an error, or the answer is lost. It decides nothing about objects.
+//! A wire between the controller and the API that numbers every call and fails at one of them: the process dies there,
+//! or the answer is an error, or the answer is lost. Decides nothing about objects.
 
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tower::BoxError;
 
-/// What goes wrong at a call.
+/// A fault at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// The process dies before the call is sent.
@@ -27,7 +27,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Everything that is tried at every call.
+    /// The faults that trials inject at every call.
     pub const ALL: [Fault; 8] = [
         Fault::CrashBefore,
         Fault::CrashAfter,
@@ -40,8 +40,8 @@ impl Fault {
     ];
 }
 
-/// One call of a workflow: what it asks for, and the how-manieth time. Calls go out in parallel, so their
-/// order differs from run to run; this name of a call does not.
+/// One call of a workflow: its request, and its number among equal requests. Calls go out in parallel, so their order
+/// differs from run to run; this name of a call does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// Method, resource, name.
@@ -68,7 +68,7 @@ struct State {
     writes: usize,
     in_flight: usize,
     last: Instant,
-    /// The same without Events, which are sent at their own pace.
+    /// The calls without Events, which are sent at their own pace.
     last_but_events: Instant,
 }
 
@@ -111,7 +111,7 @@ impl Wire {
         Client::new(tower::service_fn(carry), "default")
     }
 
-    /// Forgets the calls so far; from now on the one that is named goes wrong.
+    /// Forgets the calls so far; from now on the named one fails.
     pub fn arm(&self, fault: Option<(Call, Fault)>) {
         let mut state = self.lock();
         state.trace.clear();
@@ -147,14 +147,14 @@ impl Wire {
         self.death.notify_one();
     }
 
-    /// For how long nothing has been asked of the API. Watches and leases do not count.
+    /// How long the controller has sent nothing. Watches and leases do not count.
     pub fn quiet_for(&self) -> Duration {
         let state = self.lock();
-        // One that has not asked anything yet does not rest, it has not begun.
+        // A controller without any call is not idle, it has not begun.
         if state.in_flight > 0 || state.calls == 0 { Duration::ZERO } else { state.last.elapsed() }
     }
 
-    /// The same, Events not counted either.
+    /// How long the controller has sent nothing, Events not counted either.
     pub fn quiet_but_for_events(&self) -> Duration {
         let state = self.lock();
         if state.calls == 0 { Duration::ZERO } else { state.last_but_events.elapsed() }
@@ -192,7 +192,7 @@ impl Wire {
         }
     }
 
-    /// Counts a call and says what becomes of it.
+    /// Counts a call and returns its fate.
     fn admit(&self, what: String, method: &Method) -> Verdict {
         let mut state = self.lock();
         if state.dead {
@@ -232,7 +232,7 @@ impl Wire {
                 pending().await
             }
             Some(Fault::Reset) => {
-                // The server has answered, so the write is committed; nobody hears it.
+                // The server has answered, so the write is committed, but its answer is lost.
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by the test").into())
             }
             Some(Fault::CrashBefore | Fault::Status(_)) | None => Ok(answer?),
@@ -240,7 +240,7 @@ impl Wire {
     }
 }
 
-/// Counts a call as being on its way, also where its sender gives up.
+/// Counts a call in flight, also where its sender gives up.
 struct Flight(Wire);
 
 impl Flight {

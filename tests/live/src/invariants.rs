@@ -1,12 +1,12 @@
-//! What must hold at every revision of a trial's history, whatever was done to the controller. The numbers are
-//! those of the reliability notes; I10, that nothing is written once all is well, is judged by the wire.
+//! What must hold at every revision of a trial's history, whatever faults the controller had. The numbers are those of the
+//! reliability notes; the wire checks I10, that a settled controller writes nothing.
 
 use crate::kinds::{CLAIM, INSTANCE, PUBLISHED, QUOTA, RESOURCE};
 use crate::observer::Seen;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Goes through a history and says what was broken first.
+/// Checks a history and returns the first violation.
 ///
 /// # Errors
 /// The invariant, the revision and the objects.
@@ -30,7 +30,7 @@ struct Laws {
     parts: BTreeMap<(String, String), BTreeSet<String>>,
     /// What was published for claims and is still there.
     published: BTreeMap<String, Value>,
-    /// The end of something is judged once: when it begins.
+    /// Each deletion is checked once: when it begins.
     ending: BTreeSet<String>,
 }
 
@@ -69,7 +69,7 @@ impl Laws {
         let own = word(&resource["metadata"]["uid"]);
         let slots = resource["spec"]["sharing"]["maxClaims"].as_u64().unwrap_or(1);
         if holders(resource).len() as u64 > slots {
-            return Err(format!("I1: {name} has {slots} slots and is given to {:?}", holders(resource)));
+            return Err(format!("I1: {name} has {slots} slots and is held by {:?}", holders(resource)));
         }
         for (uid, other) in self.resources.iter().filter(|(uid, _)| uid.as_str() != own) {
             if let Some(claim) = holders(resource).intersection(&holders(other)).next() {
@@ -86,7 +86,7 @@ impl Laws {
         self.keeps_quota()
     }
 
-    /// I2, for what implements a resource: no object of it is ever made twice.
+    /// I2, for the objects of a resource: none is ever created twice.
     fn is_made_once(&mut self, instance: &Value) -> Result<(), String> {
         let meta = &instance["metadata"];
         let owner = meta["annotations"]["conductor.io/resource-uid"].as_str();
@@ -114,7 +114,7 @@ impl Laws {
         Ok(())
     }
 
-    /// I3 and I4. Nobody but the controller deletes a resource in a trial.
+    /// I3 and I4. Only the controller deletes a resource in a trial.
     fn may_be_destroyed(&self, resource: &Value) -> Result<(), String> {
         let name = name(resource);
         let policy = resource["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
@@ -122,7 +122,7 @@ impl Laws {
             return Err(format!("I4: {name} is destroyed, and its policy is {policy}"));
         }
         if holders(resource).is_empty() {
-            return Err(format!("I3: {name} is destroyed, and nobody held it"));
+            return Err(format!("I3: {name} is destroyed without ever having been held"));
         }
         let alive = |uid: &String| {
             self.claims.get(uid).is_some_and(|claim| claim["metadata"]["deletionTimestamp"].is_null())
@@ -133,7 +133,7 @@ impl Laws {
         }
     }
 
-    /// I3 and I4, for what a resource stands for: it goes only with a resource that goes and whose policy is Delete.
+    /// I3 and I4, for the objects of a resource: deleted only with a resource whose policy is Delete.
     fn may_be_unmade(&self, instance: &Value) -> Result<(), String> {
         let Some(owner) = self.owner_of(instance) else { return Ok(()) };
         let policy = owner["spec"]["reclaimPolicy"].as_str().unwrap_or("Retain");
@@ -153,7 +153,7 @@ impl Laws {
         })
     }
 
-    /// I5, at the end: whatever was made is somebody's.
+    /// I5, at the end: every object has an owner.
     fn no_orphans(&self) -> Result<(), String> {
         for resource in self.resources.values() {
             let annotations = &resource["metadata"]["annotations"];
@@ -161,7 +161,7 @@ impl Laws {
             let phase = word(&resource["status"]["phase"]);
             let kept = matches!(phase, "Released" | "Failed");
             if made.is_some_and(|claim| !self.claims.contains_key(claim)) && !kept {
-                return Err(format!("I5: {} is {phase} and belongs to nobody", name(resource)));
+                return Err(format!("I5: {} is {phase} and belongs to no claim", name(resource)));
             }
         }
         let claim_of =
@@ -169,7 +169,7 @@ impl Laws {
         if let Some(left) =
             self.published.values().find(|object| !self.claims.contains_key(&claim_of(object)))
         {
-            return Err(format!("I5: {} is published for nobody", name(left)));
+            return Err(format!("I5: {} is published for no claim", name(left)));
         }
         let orphan = self.instances.values().find(|instance| self.owner_of(instance).is_none());
         match orphan.filter(|orphan| orphan["metadata"]["labels"]["kept"].is_null()) {
@@ -222,7 +222,7 @@ mod tests {
             "annotations": {"conductor.io/resource-uid": "a"}}})
     }
 
-    /// Each is broken once, so that the oracle is known to see it.
+    /// Breaks each once to prove that the check sees it.
     #[test]
     fn every_broken_law_is_seen() {
         let table = [

@@ -25,7 +25,7 @@ pub const SERVICE: &str = "Service";
 
 /// Every kind that trials watch.
 pub const ALL: [&str; 9] = [CLAIM, RESOURCE, CLASS, QUOTA, NAMESPACE, INSTANCE, SECRET, CONFIG, SERVICE];
-/// Kinds that everybody has, of which trials are about what is published only.
+/// Kinds of every cluster, of which trials watch published objects only.
 pub const PUBLISHED: [&str; 3] = [SECRET, CONFIG, SERVICE];
 
 /// Where a kind is served.

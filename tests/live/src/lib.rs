@@ -1,6 +1,6 @@
-//! What the tests of the live controller share: one control plane per test binary, clients that are listened to,
-//! controllers that can be stopped or killed, and waiting; a wire that goes wrong, trials of workflows over it, an
-//! observer and the invariants. What is true of them is the tests' to say.
+//! What the tests of the live controller share: one control plane per test binary, clients whose calls are recorded,
+//! controllers that can be stopped or killed, and waiting; a wire with faults, trials of workflows over it, an observer
+//! and the invariants.
 
 mod calls;
 mod cluster;
@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 /// Longest wait for anything. Generous: tests share the machine with builds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks until there is an answer.
+/// Polls until there is a result.
 ///
 /// # Panics
-/// When there is none for [`PATIENCE`]; `what` says what was waited for.
+/// There is none within [`PATIENCE`]; `what` names it.
 pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {

@@ -1,10 +1,10 @@
-//! Objects without what differs from run to run: UIDs by whose they are, no revisions, no times, the trial's
-//! own name taken out. What is left is compared word by word.
+//! Objects without what differs from run to run: UIDs replaced by their owners, no revisions, no times, no name of the
+//! trial. The rest is compared as text.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Fields that say when or how often, never what.
+/// Fields with times and counts.
 const FLEETING: [&str; 11] = [
     "resourceVersion",
     "creationTimestamp",
@@ -20,7 +20,7 @@ const FLEETING: [&str; 11] = [
     "conductor.io/made-from",
 ];
 
-/// The objects of one trial as lines that are equal for equal ends, by kind and name.
+/// The objects of one trial as lines by kind and name, equal for equal ends.
 pub fn normalise<'a>(
     objects: impl Iterator<Item = &'a Value> + Clone,
     trial: &str,
@@ -42,7 +42,7 @@ fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// An object that was made for another is called by that one's name: its own has a UID in it.
+/// An object that was created for another gets that one's name: its own has a UID in it.
 fn uid_and_owner(object: &Value) -> Option<(&str, String)> {
     let meta = &object["metadata"];
     let kind = word(&object["kind"]).replace("RelationalDatabase", "");
@@ -57,7 +57,7 @@ fn without_fleeting(value: &Value) -> Value {
             for (name, value) in fields {
                 match name.as_str() {
                     name if FLEETING.contains(&name) => {}
-                    // That it is going matters, when it began to go does not.
+                    // The deletion matters, its time does not.
                     "deletionTimestamp" => drop(kept.insert(name.clone(), Value::from(true))),
                     "observedGeneration" => {}
                     _ => drop(kept.insert(name.clone(), without_fleeting(value))),
@@ -138,7 +138,7 @@ fn is_uid(word: &str) -> bool {
     })
 }
 
-/// What differs between two ends, for people.
+/// The differences between two ends.
 pub fn difference(wanted: &BTreeMap<String, String>, found: &BTreeMap<String, String>) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, text) in wanted {

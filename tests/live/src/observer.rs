@@ -1,5 +1,5 @@
-//! Somebody who watches everything and never writes: what each trial's objects are now, and every revision that
-//! they have had. The invariants are judged by this history, not by what the controller believes.
+//! Watches everything and never writes: the objects of each trial, and every revision that they have had. The invariants
+//! check this history, not what the controller believes.
 
 use crate::kinds::{self, api_of};
 use futures::TryStreamExt;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 pub struct Seen {
     /// The cluster's own counter: it orders objects of all kinds.
     pub revision: u64,
-    /// Whether this is its end.
+    /// Whether it was deleted.
     pub gone: bool,
     /// The object as it was.
     pub object: Value,
@@ -25,45 +25,45 @@ pub struct Seen {
 
 /// Kind, namespace, name.
 pub type Key = (String, String, String);
-/// The objects of one trial as they are now.
+/// The objects of one trial.
 pub type State = BTreeMap<Key, Value>;
 
 #[derive(Debug, Default)]
-struct Book {
+struct Records {
     history: BTreeMap<String, Vec<Seen>>,
     now: BTreeMap<String, State>,
-    /// Counts what was seen, trial by trial.
+    /// Counts the events of each trial.
     pages: BTreeMap<String, u64>,
 }
 
 /// The observer; it watches until it is dropped.
 #[derive(Debug)]
 pub struct Observer {
-    book: Arc<Mutex<Book>>,
+    records: Arc<Mutex<Records>>,
     _watches: JoinSet<()>,
 }
 
 impl Observer {
-    /// Watches every kind of [`kinds::ALL`] from now on.
+    /// Starts to watch every kind of [`kinds::ALL`].
     ///
     /// # Errors
     /// When a kind cannot be listed.
     pub async fn start(client: &Client) -> kube::Result<Observer> {
-        let book = Arc::new(Mutex::new(Book::default()));
+        let records = Arc::new(Mutex::new(Records::default()));
         let mut watches = JoinSet::new();
         for kind in kinds::ALL {
             let api = api_of(client, kind, None);
             let revision = api.list(&ListParams::default().limit(1)).await?.metadata.resource_version;
-            watches.spawn(watch(api, kind, revision.unwrap_or_default(), book.clone()));
+            watches.spawn(watch(api, kind, revision.unwrap_or_default(), records.clone()));
         }
-        Ok(Observer { book, _watches: watches })
+        Ok(Observer { records, _watches: watches })
     }
 
     /// A trial's objects now, with a number that changes when they do.
     pub fn state(&self, trial: &str) -> (u64, State) {
-        let book = self.lock();
-        let page = book.pages.get(trial).copied().unwrap_or_default();
-        (page, book.now.get(trial).cloned().unwrap_or_default())
+        let records = self.lock();
+        let page = records.pages.get(trial).copied().unwrap_or_default();
+        (page, records.now.get(trial).cloned().unwrap_or_default())
     }
 
     /// A number that changes when a trial's objects do.
@@ -71,45 +71,45 @@ impl Observer {
         self.lock().pages.get(trial).copied().unwrap_or_default()
     }
 
-    /// Everything that has happened to a trial's objects, in order.
+    /// The history of a trial's objects, in order.
     pub fn history(&self, trial: &str) -> Vec<Seen> {
         let mut history = self.lock().history.get(trial).cloned().unwrap_or_default();
         history.sort_by_key(|seen| seen.revision);
         history
     }
 
-    /// Drops what is known of a trial that is over.
+    /// Forgets a trial that is over.
     pub fn forget(&self, trial: &str) {
-        let mut book = self.lock();
-        book.history.remove(trial);
-        book.now.remove(trial);
-        book.pages.remove(trial);
+        let mut records = self.lock();
+        records.history.remove(trial);
+        records.now.remove(trial);
+        records.pages.remove(trial);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn watch(api: Api<DynamicObject>, kind: &'static str, mut revision: String, book: Arc<Mutex<Book>>) {
+async fn watch(api: Api<DynamicObject>, kind: &'static str, mut revision: String, records: Arc<Mutex<Records>>) {
     loop {
-        // A stream that ends is taken up where it ended: no revision is missed.
+        // A stream continues where it ended: no revision is missed.
         if let Ok(stream) = api.watch(&WatchParams::default(), &revision).await {
             let mut stream = pin!(stream);
             while let Ok(Some(event)) = stream.try_next().await {
                 match event {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        note(object, false, kind, &mut revision, &book);
+                        note(object, false, kind, &mut revision, &records);
                     }
-                    WatchEvent::Deleted(object) => note(object, true, kind, &mut revision, &book),
+                    WatchEvent::Deleted(object) => note(object, true, kind, &mut revision, &records),
                     WatchEvent::Bookmark(mark) => revision = mark.metadata.resource_version,
-                    // The API has forgotten where we were: what is there now is all that can be told.
+                    // The API no longer knows the revision: only the current objects are left to record.
                     WatchEvent::Error(_) => {
                         if let Ok(list) = api.list(&ListParams::default()).await {
                             revision = list.metadata.resource_version.unwrap_or_default();
                             list.items
                                 .into_iter()
-                                .for_each(|o| note(o, false, kind, &mut String::new(), &book));
+                                .for_each(|o| note(o, false, kind, &mut String::new(), &records));
                         }
                         break;
                     }
@@ -120,7 +120,7 @@ async fn watch(api: Api<DynamicObject>, kind: &'static str, mut revision: String
     }
 }
 
-fn note(object: DynamicObject, gone: bool, kind: &str, revision: &mut String, book: &Mutex<Book>) {
+fn note(object: DynamicObject, gone: bool, kind: &str, revision: &mut String, records: &Mutex<Records>) {
     *revision = object.metadata.resource_version.clone().unwrap_or_default();
     let Some(trial) = trial_of(&object).filter(|_| is_of_interest(&object, kind)) else { return };
     let mut json = serde_json::to_value(&object).unwrap_or_default();
@@ -133,15 +133,15 @@ fn note(object: DynamicObject, gone: bool, kind: &str, revision: &mut String, bo
         object.metadata.namespace.unwrap_or_default(),
         object.metadata.name.unwrap_or_default(),
     );
-    let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-    *book.pages.entry(trial.clone()).or_default() += 1;
-    let now = book.now.entry(trial.clone()).or_default();
+    let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+    *records.pages.entry(trial.clone()).or_default() += 1;
+    let now = records.now.entry(trial.clone()).or_default();
     match gone {
         true => drop(now.remove(&key)),
         false => drop(now.insert(key, json.clone())),
     }
     let seen = Seen { revision: revision.parse().unwrap_or_default(), gone, object: json };
-    book.history.entry(trial).or_default().push(seen);
+    records.history.entry(trial).or_default().push(seen);
 }
 
 /// Of Secrets and the like, only those that were published.
@@ -150,7 +150,7 @@ fn is_of_interest(object: &DynamicObject, kind: &str) -> bool {
     !kinds::PUBLISHED.contains(&kind) || labels.is_some_and(|l| l.contains_key("conductor.io/published"))
 }
 
-/// Whose an object is: `trial-0001` for what is in the namespaces `trial-0001` and `trial-0001-system`.
+/// The trial of an object: `trial-0001` for what is in the namespaces `trial-0001` and `trial-0001-system`.
 fn trial_of(object: &DynamicObject) -> Option<String> {
     let meta = &object.metadata;
     let named = meta.namespace.as_ref().or(meta.name.as_ref())?;

@@ -1,6 +1,6 @@
-//! The outside world of the tests: a kind `RDSInstance` and an operator that behaves as operators do. How it treats
-//! an instance is written in that one's `spec.manner`: `slow`, `stuck`, `failing`, `flapping`, `late`, `refusing`, or
-//! nothing for one that is ready a moment after it was made. It knows nothing of Conductor.
+//! The outside world of the tests: a kind `RDSInstance` and an operator that behaves as operators do. The field
+//! `spec.manner` of an instance selects its behaviour: `slow`, `stuck`, `failing`, `flapping`, `late`, `refusing`, or none
+//! for one that is ready a moment after its creation. It knows nothing of Conductor.
 
 use crate::kinds::{INSTANCE, api_of};
 use futures::TryStreamExt;
@@ -11,13 +11,13 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Where every instance can be reached, once it says so: the same in every run.
+/// The address of every instance, the same in every run.
 pub const ADDRESS: &str = "db.example.com";
-/// What keeps an instance whose manner is `refusing`, until somebody takes it off.
+/// The finalizer of an instance whose manner is `refusing`, until a test removes it.
 pub const REFUSAL: &str = "stand-in.example.com/backup";
 /// How long a slow one takes, and a late one after it is ready.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// How often a flapping one falters.
+/// How often a flapping one fails.
 pub const FLAPS: usize = 5;
 
 /// The definition of the kind, for `kubectl apply`.
@@ -35,7 +35,7 @@ pub fn definition() -> Value {
     })
 }
 
-/// Works until it is dropped.
+/// Runs until it is dropped.
 pub async fn operate(client: Client) {
     let all = api_of(&client, INSTANCE, None);
     let mut slow = JoinSet::new();
@@ -62,7 +62,7 @@ fn ready() -> Value {
     json!({"phase": "Available", "address": ADDRESS})
 }
 
-/// One instance in the operator's care.
+/// One instance of the operator.
 struct Hand {
     client: Client,
     made: DynamicObject,
@@ -101,7 +101,7 @@ impl Hand {
             }
             Some("refusing") => {
                 let keep = json!({"metadata": {"finalizers": [REFUSAL]}});
-                // One that is gone already needs nothing.
+                // Deleted already.
                 let _ = self.api().patch(self.name(), &PatchParams::default(), &Patch::Merge(&keep)).await;
                 self.says(ready()).await;
             }
@@ -119,7 +119,7 @@ impl Hand {
 
     async fn says(&self, status: Value) {
         let status = json!({ "status": status });
-        // One that is gone already needs no status.
+        // A deleted one needs no status.
         let _ = self.api().patch_status(self.name(), &PatchParams::default(), &Patch::Merge(&status)).await;
     }
 }

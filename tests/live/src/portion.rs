@@ -1,5 +1,5 @@
-//! Which part of a long enumeration runs. `make test-all` runs all of it; `make test` runs a tenth, another one each
-//! day. The log names the part, and `CONDUCTOR_PORTION` asks for it again.
+//! Selects the part of a long enumeration that runs. `make test-all` runs all of it; `make test` runs a tenth, another one
+//! each day. The log names the part, and `CONDUCTOR_PORTION` selects it again.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,19 +13,19 @@ const DAY: u64 = 24 * 60 * 60;
 pub enum Portion {
     /// Everything.
     Whole,
-    /// Each tenth trial, beginning with this one.
+    /// Each tenth trial, starting with this one.
     Tenth(usize),
 }
 
 impl Portion {
-    /// What `CONDUCTOR_PORTION` asks for (`all`, or a number from 0 to 9), or the part of this day.
+    /// The part that `CONDUCTOR_PORTION` selects (`all`, or a number from 0 to 9), or that of this day.
     ///
     /// # Panics
-    /// When it asks for something else.
+    /// It has another value.
     pub fn chosen() -> Portion {
         match std::env::var("CONDUCTOR_PORTION") {
-            Ok(asked) => {
-                Portion::read(&asked).unwrap_or_else(|why| panic!("CONDUCTOR_PORTION={asked}: {why}"))
+            Ok(selected) => {
+                Portion::read(&selected).unwrap_or_else(|why| panic!("CONDUCTOR_PORTION={selected}: {why}"))
             }
             Err(_) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -34,9 +34,9 @@ impl Portion {
         }
     }
 
-    fn read(asked: &str) -> Result<Portion, String> {
-        match asked.parse() {
-            _ if asked == "all" => Ok(Portion::Whole),
+    fn read(selected: &str) -> Result<Portion, String> {
+        match selected.parse() {
+            _ if selected == "all" => Ok(Portion::Whole),
             Ok(tenth) if tenth < PARTS => Ok(Portion::Tenth(tenth)),
             _ => Err(format!("write all, or a number from 0 to {}", PARTS - 1)),
         }

@@ -1,5 +1,5 @@
-//! Many clusters in one: a scope narrows what a controller lists and watches to one trial's own namespaces, so
-//! that trials run side by side on one API server. Names in calls on single objects are left as they are.
+//! Many clusters in one: a scope narrows what a controller lists and watches to the namespaces of one trial, so that
+//! trials run side by side on one API server. Does not change names in calls on single objects.
 
 use http::{Request, Uri};
 use kube::client::Body;
@@ -27,7 +27,7 @@ const NAMESPACED: [&str; 9] = [
 const LABELLED: [&str; 2] = ["clusterclaimquotas", "schedulingprofiles"];
 
 impl Scope {
-    /// The request, asking for this trial's part only.
+    /// The request, narrowed to this trial's part.
     pub fn narrow(&self, mut request: Request<Body>) -> Request<Body> {
         if let Some(uri) = self.narrow_uri(request.uri()) {
             *request.uri_mut() = uri;

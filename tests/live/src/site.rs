@@ -1,5 +1,5 @@
-//! Where a live test runs, by one parameter: a real control plane of processes, or the embedded API over HTTPS. What
-//! is true must be true on both; only tests that kill or pause processes need the real one.
+//! Where a live test runs, by one parameter: a real control plane of processes, or the embedded API over HTTPS. Tests must
+//! pass on both; only those that kill or pause processes require the real one.
 
 use conductor_apiserver::{Embedded, Served};
 use conductor_controlplane::{ControlPlane, find_kubectl, run_kubectl};
@@ -8,12 +8,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// Which API.
+/// The API of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// kube-apiserver and etcd.
     Real,
-    /// Our own.
+    /// The embedded one.
     Embedded,
 }
 
@@ -39,7 +39,7 @@ impl Site {
     /// Starts one.
     ///
     /// # Panics
-    /// When it does not start.
+    /// It does not start.
     pub async fn start(side: Side) -> Site {
         match side {
             Side::Real => Site::Real(Box::new(ControlPlane::start().expect("the control plane starts"))),
@@ -58,7 +58,7 @@ impl Site {
     /// Runs kubectl as the administrator, with `input` on its standard input.
     ///
     /// # Panics
-    /// When it cannot be run at all.
+    /// It cannot be run.
     pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Output {
         let output = match self {
             Site::Real(plane) => plane.kubectl_with_input(arguments, input),
@@ -84,12 +84,12 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // What cannot be removed is the system's to clean: it is a temporary folder.
+        // The system cleans temporary folders that cannot be removed here.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Makes two tests of each function: one on the real API, one on the embedded one.
+/// Creates two tests of each function: one on the real API, one on the embedded one.
 #[macro_export]
 macro_rules! on_both_apis {
     ($($test:ident),* $(,)?) => {

@@ -1,5 +1,5 @@
-//! One trial: a workflow in namespaces of its own, with a controller that goes wrong at one call, dies where it
-//! is told to, and is started again. What is expected of the end is the caller's.
+//! One trial: a workflow in its own namespaces, with a controller that fails at one call, dies where the fault says so, and
+//! is restarted. Callers check its end.
 
 use crate::fault::{Call, Fault, Wire};
 use crate::kinds::{NAMESPACE, api_of};
@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a trial may take to settle. Generous: machines are slow at times, and nothing is timed.
 const SETTLES_WITHIN: Duration = Duration::from_secs(90);
-/// Nothing asked of the API for this long, retries included, counts as rest.
+/// A controller that sends nothing for this long, retries included, is idle.
 const REST: Duration = Duration::from_millis(700);
-/// The same while the scene is set and nothing goes wrong yet.
+/// The same during the set-up, before the fault.
 const SHORT_REST: Duration = Duration::from_millis(200);
 
 /// The end of a trial: its objects, normalised.
 pub type End = BTreeMap<String, String>;
 
-/// Where trials are made: one API server, one observer.
+/// Runs trials: one API server, one observer.
 pub struct Lab {
     api: Client,
     observer: Observer,
@@ -56,7 +56,7 @@ pub struct Normal {
     pub end: End,
 }
 
-/// A trial under way.
+/// A running trial.
 pub struct Trial<'a> {
     lab: &'a Lab,
     workflow: &'a Workflow,
@@ -64,7 +64,7 @@ pub struct Trial<'a> {
     controller: Option<Life>,
     rest: Duration,
     heeds_events: bool,
-    /// The wire that something goes wrong on; its controller may be dead by now.
+    /// The wire with the fault; its controller may be dead by now.
     armed: Option<Wire>,
 }
 
@@ -74,10 +74,10 @@ struct Life {
     task: JoinHandle<Result<(), conductor_controller::Error>>,
 }
 
-/// Installs with kubectl what trials are made of: our kinds, and one that an operator fills with life.
+/// Installs the kinds of trials with kubectl: ours, and that of the operator.
 ///
 /// # Panics
-/// When they are not served then; the message has what kubectl said.
+/// They are not served afterwards; the message has kubectl's output.
 pub fn install(kubectl: impl Fn(&[&str], &str) -> Output) {
     let crds = crate::root("crds").display().to_string();
     for (arguments, input) in [
@@ -94,7 +94,7 @@ impl Lab {
     /// A lab on the cluster of this client, which retries nothing by itself.
     ///
     /// # Errors
-    /// When the observer cannot watch.
+    /// The observer cannot watch.
     pub async fn new(api: Client) -> kube::Result<Lab> {
         Ok(Lab { observer: Observer::start(&api).await?, api, trials: AtomicUsize::new(1) })
     }
@@ -107,7 +107,7 @@ impl Lab {
     /// Runs a workflow undisturbed.
     ///
     /// # Errors
-    /// What did not come about, or which invariant broke.
+    /// What did not happen, or the broken invariant.
     pub async fn run_undisturbed(&self, workflow: &Workflow) -> Result<Normal, String> {
         let mut trial = Trial::begin(self, workflow).await?;
         trial.trigger(None).await?;
@@ -118,10 +118,10 @@ impl Lab {
         Ok(Normal { trace, end })
     }
 
-    /// Runs a workflow with a fault at one call. True where the call came and went wrong.
+    /// Runs a workflow with a fault at one call. True if the call came and failed.
     ///
     /// # Errors
-    /// How the end differs from the undisturbed one, or which invariant broke.
+    /// How the end differs from the undisturbed one, or the broken invariant.
     pub async fn run_faulty(
         &self,
         workflow: &Workflow,
@@ -140,10 +140,10 @@ impl Lab {
 }
 
 impl<'a> Trial<'a> {
-    /// Namespaces, the workflow's objects, a controller that has come to rest.
+    /// Creates the namespaces and the workflow's objects, and waits until the controller is idle.
     ///
     /// # Errors
-    /// What could not be made, or did not come about.
+    /// What could not be created, or did not happen.
     pub async fn begin(lab: &'a Lab, workflow: &'a Workflow) -> Result<Trial<'a>, String> {
         let name = format!("trial-{:05}", lab.trials.fetch_add(1, Ordering::Relaxed));
         let mut trial = Trial {
@@ -168,10 +168,10 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Arms the wire and lets the story begin, with a controller that is started now if none was before.
+    /// Arms the wire and triggers the workflow, with a controller that is started now if none runs.
     ///
     /// # Errors
-    /// What could not be done.
+    /// What failed.
     pub async fn trigger(&mut self, fault: Option<(Call, Fault)>) -> Result<(), String> {
         if self.controller.is_none() {
             self.start_armed(fault);
@@ -218,10 +218,10 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Does what somebody does who is not the controller.
+    /// Acts as a user or another client.
     ///
     /// # Errors
-    /// What could not be done.
+    /// What failed.
     pub async fn act(&mut self, acts: &[Act]) -> Result<(), String> {
         for act in acts {
             match act {
@@ -250,10 +250,10 @@ impl<'a> Trial<'a> {
         api_of(&self.lab.api, kind, Some(namespace.unwrap_or(&home)))
     }
 
-    /// Creates what an act creates, however often the API does not answer. What is there already was created.
+    /// Creates an object, however often the API does not answer. One that exists was created by an earlier attempt.
     ///
     /// # Errors
-    /// When the API refuses it.
+    /// The API refuses it.
     pub async fn create_surely(&self, act: &Act) -> Result<(), String> {
         let Act::Create(object) = act else { return Err(format!("{act:?} creates nothing")) };
         loop {
@@ -292,10 +292,10 @@ impl<'a> Trial<'a> {
         deleted.map(drop).map_err(|error| format!("cannot delete {kind} {name}: {error}"))
     }
 
-    /// Waits until something holds and the controller rests, starting the controller again where it dies.
+    /// Waits until a condition holds and the controller is idle; restarts the controller where it dies.
     ///
     /// # Errors
-    /// That it did not come about, with the last calls.
+    /// The condition does not hold in time; with the last calls.
     pub async fn wait(&mut self, what: &str, holds: impl Fn(&State, &End) -> bool) -> Result<(), String> {
         let until = Instant::now() + SETTLES_WITHIN;
         let mut judged = None;
@@ -317,7 +317,7 @@ impl<'a> Trial<'a> {
         }
         let trace = self.controller.as_ref().map(|life| life.wire.trace()).unwrap_or_default();
         let calls: Vec<_> = trace.iter().rev().take(12).rev().map(ToString::to_string).collect();
-        Err(format!("{}: {what} did not come about; last calls: {}", self.name, calls.join(", ")))
+        Err(format!("{}: {what} did not happen; last calls: {}", self.name, calls.join(", ")))
     }
 
     fn rests(&self) -> bool {
@@ -326,7 +326,7 @@ impl<'a> Trial<'a> {
         self.controller.as_ref().is_none_or(|life| quiet(&life.wire) >= self.rest)
     }
 
-    /// From now on Events may still be sent while the controller rests: they are many, and at their own pace.
+    /// From now on an idle controller may send Events: they are many, at their own pace.
     pub fn disregard_events(&mut self) {
         self.heeds_events = false;
     }
@@ -358,10 +358,10 @@ impl<'a> Trial<'a> {
         self.normal(&self.lab.observer.state(&self.name).1)
     }
 
-    /// Ends the controller and judges what it did.
+    /// Ends the controller and checks what it did.
     ///
     /// # Errors
-    /// The invariant that was broken.
+    /// The broken invariant.
     pub fn close(mut self) -> Result<(), String> {
         if let Some(life) = self.controller.take() {
             life.wire.cut();

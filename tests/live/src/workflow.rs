@@ -1,12 +1,12 @@
-//! The stories that are told again and again, each time with something else going wrong. A story is data: what
-//! is there before, what sets it off, and how one knows that it is over.
+//! The workflows that trials repeat, each time with another fault. A workflow is data: the objects before it, its trigger,
+//! and the condition of its end.
 
 use crate::fault::Fault;
 use crate::kinds::{CLAIM, CLASS, INSTANCE, NAMESPACE, PUBLISHED, QUOTA, RESOURCE, SECRET};
 use crate::observer::State;
 use serde_json::{Value, json};
 
-/// What somebody does who is not the controller. `NS` is the trial's namespace, `NS-system` the other.
+/// An act of a user or another client. `NS` is the trial's namespace, `NS-system` the other.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Creates an object.
@@ -15,39 +15,39 @@ pub enum Act {
     Patch(&'static str, &'static str, Value),
     /// Deletes one: kind, name.
     Delete(&'static str, &'static str),
-    /// Waits for something, and for the controller to come to rest.
+    /// Waits for a condition and an idle controller.
     Wait(&'static str, fn(&State) -> bool),
 }
 
-/// One story.
+/// One workflow.
 #[derive(Clone, Debug)]
 pub struct Workflow {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
-    /// Whether the controller starts only with the trigger: its first lists are part of the story then.
+    /// Whether the controller starts only with the trigger: then the faults cover its first lists too.
     pub begins_cold: bool,
-    /// What has happened before.
+    /// The acts before it.
     pub before: Vec<Act>,
-    /// What sets it off.
+    /// The trigger.
     pub trigger: Vec<Act>,
     /// Whether it is over.
     pub done: fn(&State) -> bool,
 }
 
-/// What goes wrong in the long stories: the process dies, the answer is lost, somebody else was faster. How each
-/// kind of refusal is taken is shown by the short ones.
+/// The faults of the long workflows: the process dies, the answer is lost, another client was faster. The short ones cover
+/// every kind of refusal.
 const FAULTS_OF_LONG: [Fault; 4] = [Fault::CrashBefore, Fault::CrashAfter, Fault::Status(409), Fault::Reset];
 
 impl Workflow {
-    /// What is tried at each of its calls.
+    /// The faults at each of its calls.
     pub fn faults(&self) -> &'static [Fault] {
         if self.name.starts_with("graph") { &FAULTS_OF_LONG } else { &Fault::ALL }
     }
 }
 
-/// A story that the caller tells himself.
-pub fn untold(begins_cold: bool) -> Workflow {
-    Workflow { name: "untold", begins_cold, before: vec![], trigger: vec![], done: |_| true }
+/// A workflow of the caller's own.
+pub fn custom(begins_cold: bool) -> Workflow {
+    Workflow { name: "custom", begins_cold, before: vec![], trigger: vec![], done: |_| true }
 }
 
 /// Every workflow that needs no controller of Kubernetes' own.
@@ -74,7 +74,7 @@ pub fn phase<'a>(state: &'a State, kind: &str, name: &str) -> Option<&'a str> {
     found.1["status"]["phase"].as_str()
 }
 
-/// Whether there is no such object.
+/// Whether the object does not exist.
 pub fn is_gone(state: &State, kind: &str, name: &str) -> bool {
     !state.keys().any(|(k, _, n)| k == kind && n == name)
 }
@@ -102,7 +102,7 @@ pub fn resource(name: &str, policy: &str, storage: &str) -> Act {
     }))
 }
 
-/// A class that makes databases without an implementation of their own kind would group only: this one has a template.
+/// A class with a template: without one it would only group databases.
 fn class(most: &str) -> Value {
     json!({
         "kind": CLASS, "metadata": {"name": "small", "namespace": "NS-system"},
@@ -119,7 +119,7 @@ fn wants_class(storage: &str) -> Value {
     spec
 }
 
-/// Everything is there before the controller is.
+/// Everything exists before the controller starts.
 fn start() -> Workflow {
     Workflow {
         name: "start",
@@ -223,7 +223,7 @@ fn provision() -> Workflow {
     }
 }
 
-/// A class that could not make what was asked for, and now can.
+/// A class that could not provision the requested size, and now can.
 fn class_edit() -> Workflow {
     let edit = json!({"capacity": {"storage": {"min": "1Gi", "max": "20Gi", "step": "1Gi"}}});
     Workflow {
@@ -256,8 +256,7 @@ fn release_provisioned() -> Workflow {
     }
 }
 
-/// Three objects, each of which needs what the one before tells of itself, and a connection out of the last one and
-/// of a Secret.
+/// Three objects, each of which needs an output of the one before, and a connection from the last one and a Secret.
 fn graph_class() -> Vec<Act> {
     let object = |id: &str, spec: Value| {
         let template = json!({
@@ -304,7 +303,7 @@ fn is_ready(state: &State, claim: &str) -> bool {
     conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
 }
 
-/// Three objects are made one after the other, and what they say is published.
+/// Three objects are created one after the other, and their outputs are published.
 fn graph_provision() -> Workflow {
     Workflow {
         name: "graph provision",
@@ -315,7 +314,7 @@ fn graph_provision() -> Workflow {
     }
 }
 
-/// What was published is taken back, and three objects are removed one after the other.
+/// The published objects are withdrawn, and three objects are deleted one after the other.
 fn graph_release() -> Workflow {
     let mut before = graph_class();
     before.push(graph_claim());
@@ -334,7 +333,7 @@ fn graph_release() -> Workflow {
     }
 }
 
-/// A claim that has its connection asks for it under another name: the Secret of the first name is never forgotten.
+/// A claim with a connection requests it under another name: the Secret of the first name is not forgotten.
 fn another_name() -> Workflow {
     let stands = json!({
         "kind": RESOURCE, "metadata": {"name": "db-1", "namespace": "NS-system"},
@@ -362,7 +361,7 @@ fn another_name() -> Workflow {
     }
 }
 
-/// Needs the controllers of Kubernetes: they empty the namespace.
+/// Requires the controllers of Kubernetes, which empty the namespace.
 pub fn namespace_deletion() -> Workflow {
     let mut keep = wants("5Gi");
     keep["resourceName"] = Value::from("kept");

@@ -1,11 +1,11 @@
 //! Objects that no schema would let through, and some that it does: written while the definitions were loose, read
-//! by the controller afterwards. Each tells its own error, on itself and as an Event, and hurts nobody else.
+//! by the controller afterwards. Each reports its own error, on itself and as an Event, and affects no other.
 
 use conductor_live::kinds::{CLAIM, CLASS, QUOTA, RESOURCE, api_of};
 use conductor_live::observer::State;
 use conductor_live::operator;
 use conductor_live::trial::{Lab, Trial};
-use conductor_live::workflow::{Act, claim, is_bound, phase, resource, untold, wants};
+use conductor_live::workflow::{Act, claim, is_bound, phase, resource, custom, wants};
 use conductor_live::{Side, Site, on_both_apis};
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -21,14 +21,14 @@ async fn a_bad_object_tells_its_error_and_hurts_nobody_else(side: Side) {
     define(&site, true);
     let config = conductor_controller::find_cluster(Some(site.kubeconfig()), None).await.unwrap();
     let lab = Lab::new(conductor_controller::connect(config).unwrap()).await.unwrap();
-    let story = untold(true);
+    let story = custom(true);
     let mut trial = Trial::begin(&lab, &story).await.unwrap();
     trial.act(&bad_objects()).await.unwrap();
     define(&site, false);
     trial.act(&[resource("good", "Retain", "5Gi"), claim("good", wants("5Gi"))]).await.unwrap();
     trial.trigger(None).await.unwrap();
     trial.wait("the good claim is bound", |state, _| is_bound(state, "good")).await.unwrap();
-    trial.wait("the bad ones are told", |state, _| all_told(state)).await.unwrap();
+    trial.wait("the bad ones are reported", |state, _| all_reported(state)).await.unwrap();
     // Bad ones that come while the controller runs hurt as little. The schema lets this one through.
     trial
         .act(&[claim("late-range", json!({"version": ">= banana"})), claim("late", wants("1Gi"))])
@@ -37,8 +37,8 @@ async fn a_bad_object_tells_its_error_and_hurts_nobody_else(side: Side) {
     trial.act(&[resource("late", "Retain", "1Gi")]).await.unwrap();
     trial.wait("the late claim is bound", |state, _| is_bound(state, "late")).await.unwrap();
     let state = trial.state();
-    told_on_itself(&state);
-    told_as_events(&lab, trial.name()).await;
+    reported_in_status(&state);
+    reported_as_events(&lab, trial.name()).await;
     trial.close().unwrap();
 }
 
@@ -100,8 +100,8 @@ fn bad_objects() -> Vec<Act> {
     ]
 }
 
-/// Every object whose status can tell, and the condition that does.
-const TOLD: [(&str, &str, &str); 6] = [
+/// Every object whose status can report it, and the field that it must name.
+const REPORTED: [(&str, &str, &str); 6] = [
     (CLAIM, "range", "spec.version"),
     (CLAIM, "scrambled", "spec."),
     (CLAIM, "negative", "spec.resources.requests"),
@@ -115,12 +115,12 @@ fn message<'a>(state: &'a State, kind: &str, name: &str) -> &'a str {
     found.and_then(|(_, object)| object["status"]["conditions"][0]["message"].as_str()).unwrap_or_default()
 }
 
-fn all_told(state: &State) -> bool {
-    TOLD.iter().all(|(kind, name, _)| !message(state, kind, name).is_empty())
+fn all_reported(state: &State) -> bool {
+    REPORTED.iter().all(|(kind, name, _)| !message(state, kind, name).is_empty())
 }
 
-fn told_on_itself(state: &State) {
-    for (kind, name, field) in TOLD.into_iter().chain([(CLAIM, "late-range", "spec.version")]) {
+fn reported_in_status(state: &State) {
+    for (kind, name, field) in REPORTED.into_iter().chain([(CLAIM, "late-range", "spec.version")]) {
         let said = message(state, kind, name);
         assert!(said.contains(field), "{kind} {name} should name {field}: {said:?}");
         let wanted = if kind == CLAIM { "Pending" } else { "Failed" };
@@ -128,19 +128,19 @@ fn told_on_itself(state: &State) {
     }
 }
 
-async fn told_as_events(lab: &Lab, trial: &str) {
-    let mut told = Vec::new();
+async fn reported_as_events(lab: &Lab, trial: &str) {
+    let mut events_seen = Vec::new();
     for namespace in [trial.to_owned(), format!("{trial}-system")] {
         let events = api_of(lab.api(), "Event", Some(&namespace)).list(&ListParams::default()).await.unwrap();
-        told.extend(events.items.into_iter().map(|event| event.data));
+        events_seen.extend(events.items.into_iter().map(|event| event.data));
     }
     let mut wanted = vec![(CLASS, "no-kind", "template.kind"), (QUOTA, "scrambled", "spec.limits")];
-    wanted.extend(TOLD);
+    wanted.extend(REPORTED);
     for (kind, name, field) in wanted {
         let about = |event: &&Value| event["regarding"]["kind"] == kind && event["regarding"]["name"] == name;
         let says = |event: &Value| {
             event["type"] == "Warning" && event["note"].as_str().unwrap_or_default().contains(field)
         };
-        assert!(told.iter().filter(about).any(says), "no Event of {kind} {name} names {field} in {told:#?}");
+        assert!(events_seen.iter().filter(about).any(says), "no Event of {kind} {name} names {field} in {events_seen:#?}");
     }
 }

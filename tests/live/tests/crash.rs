@@ -125,7 +125,7 @@ async fn enumerate(lab: &Lab, workflows: Vec<Workflow>, side_by_side: usize) -> 
 }
 
 /// The calls of a workflow: those that always come, and those that come by chance, such as a list that the API
-/// had to be asked for twice. Two undisturbed runs tell them apart.
+/// had to be requested twice. Two undisturbed runs distinguish them.
 async fn boundaries(
     lab: &Lab,
     workflow: &Workflow,

@@ -1,4 +1,4 @@
-//! A second controller with another system namespace, on the same API: by mistake, or because somebody tries something
+//! A second controller with another system namespace, on the same API: by mistake, or because a user tries something
 //! out. It cannot see the resources of the first, and must not judge what claims hold there.
 
 use conductor::model::{Kind, TypeId};
@@ -67,11 +67,11 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
     let calls = Calls::default();
     let options = Options { lease: None, system_namespace: "elsewhere".to_owned(), ..Options::default() };
     let second = Controller::start(turn.client_through(&calls), options);
-    let told = until("the second reports what it does not manage", async || {
+    let notes = until("the second reports what it does not manage", async || {
         Some(notes(&turn, "NotManaged").await).filter(|notes| notes.len() >= 2)
     })
     .await;
-    for note in &told {
+    for note in &notes {
         let text = note["note"].as_str().unwrap_or_default();
         assert!(
             text.contains("in namespace conductor-system, which this controller does not manage"),
@@ -91,7 +91,7 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
     turn.objects(CLAIM, "both").delete("two", &DeleteParams::default()).await.expect("it is there");
     until("a claim that is deleted goes", async || turn.claim("both", "two").await.is_none().then_some(()))
         .await;
-    second.stop().await.expect("it stops when asked to");
+    second.stop().await.expect("it stops");
 
     let after = bound(&turn, "one").await;
     assert_eq!(after.data["status"], before.data["status"], "nothing was written to it");
@@ -104,5 +104,5 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
         calls.writes().into_iter().filter(|call| call.path.contains("relationaldatabaseclaims/waits"));
     let count = contest.count();
     assert!(count < 100, "{count} writes to a claim that waits");
-    first.stop().await.expect("it stops when asked to");
+    first.stop().await.expect("it stops");
 }

@@ -1,7 +1,7 @@
 //! The classes under `examples/classes` on a real API server: each is applied as it stands, operators that say what
 //! was recorded of real ones do their work, and every application finds its connection; then all of it goes again.
 
-#[allow(dead_code, reason = "what the world in memory asks of a recording is not all asked here")]
+#[allow(dead_code, reason = "only some of the questions of the world in memory are used here")]
 #[path = "../../../simulator/tests/classes/operators.rs"]
 mod operators;
 
@@ -31,7 +31,7 @@ const KINDS: [(&str, &str, &str, usize); 11] = [
     ("rds.services.k8s.aws", "v1alpha1", "DBInstance", 2),
 ];
 
-/// The examples, each with its claim and the Secret that it asks for.
+/// The examples, each with its claim and the name of its Secret.
 const EXAMPLES: [(&str, (&str, &str, &str)); 11] = [
     ("ack-rds.yaml", ("shop", "invoices-db", "invoices-db")),
     ("cloudnative-pg.yaml", ("shop", "orders-db", "orders-db-login")),
@@ -173,7 +173,7 @@ async fn every_example_is_applied_bound_and_reached(side: Side) {
     assert_eq!(counts(&turn).await, KINDS.map(|(.., count)| count), "no object is made twice");
     leave(&turn).await;
     operator.abort();
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 /// All claims go, and with them what was made for them; what the default class made is retained.

@@ -67,8 +67,8 @@ fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
 async fn readyz(address: SocketAddr, status: u16) -> String {
     let begins = format!("HTTP/1.1 {status} ");
     until(&format!("/readyz is {status}"), async || {
-        let asked = tokio::task::spawn_blocking(move || get(address, "/readyz")).await;
-        asked.ok()?.ok().filter(|answer| answer.starts_with(&begins))
+        let answer = tokio::task::spawn_blocking(move || get(address, "/readyz")).await;
+        answer.ok()?.ok().filter(|answer| answer.starts_with(&begins))
     })
     .await
 }
@@ -96,5 +96,5 @@ async fn a_watch_for_databases_that_fails_is_in_readyz(side: Side) {
     assert!(line.contains(what) && line.contains("not now"), "{unready}");
     refuse.0.store(false, Ordering::SeqCst);
     readyz(address, 200).await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }

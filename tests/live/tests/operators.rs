@@ -78,7 +78,7 @@ impl Scene {
 
     /// Nothing of it is left for the next test.
     async fn end(self) {
-        self.controller.stop().await.expect("it stops when asked to");
+        self.controller.stop().await.expect("it stops");
         self.operator.abort();
         clear(&self.turn).await;
     }
@@ -130,7 +130,7 @@ impl Scene {
     }
 }
 
-/// What other tests left goes, whatever keeps it: nobody is there to take back what was published.
+/// Removes what other tests left, finalizers or not: no controller runs to withdraw what was published.
 async fn clear(turn: &Turn) {
     let published = ["delete", "secrets,configmaps,services", "-n", "shop", "-l", "conductor.io/published"];
     turn.kubectl(&published);
@@ -157,7 +157,7 @@ async fn a_slow_operator_is_waited_for_and_nothing_is_made_twice(side: Side) {
     let scene = Scene::set(side, &[class("slow")]).await;
     scene.turn.put(claim(&["slow"])).await;
     scene.says("Bound", "Provisioning", "from class slow").await;
-    until("the resource tells what the operator says", async || {
+    until("the resource shows what the operator says", async || {
         let resource = scene.resources().await.pop()?;
         condition(&resource, "Ready").filter(|c| contains(c, "Creating") || contains(c, "Configuring"))
     })
@@ -250,7 +250,7 @@ async fn a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing(sid
     scene.end().await;
 }
 
-async fn an_operator_that_refuses_deletion_is_told_with_what_it_waits_for(side: Side) {
+async fn an_operator_that_refuses_deletion_is_reported_with_its_finalizer(side: Side) {
     let scene = Scene::set(side, &[class("refusing")]).await;
     scene.turn.put(claim(&["refusing"])).await;
     let bound = scene.is_bound().await;

@@ -1,4 +1,4 @@
-//! Provisioning on either API: a class of three objects, an operator that tells their outputs and makes a
+//! Provisioning on either API: a class of three objects, an operator that reports their outputs and creates a
 //! Secret, and an application that finds its connection. Then changes, foreign objects, and the end.
 
 use conductor::model::{Kind, TypeId};
@@ -61,7 +61,7 @@ async fn part(turn: &Turn, wanted: &str) -> DynamicObject {
     until(&format!("object {wanted} is made"), found).await
 }
 
-/// What the operator tells of an object.
+/// What the operator reports of an object.
 async fn says(turn: &Turn, id: &str, address: &str) -> DynamicObject {
     let name = part(turn, id).await.metadata.name.unwrap_or_default();
     let api = kinds::api_of(&turn.client(), kinds::INSTANCE, Some("conductor-system"));
@@ -129,7 +129,7 @@ async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_c
     let bound = turn.claim("shop", "orders").await.expect("it is there");
     assert_eq!(bound.data["status"]["binding"]["name"], "orders");
 
-    // A password that is changed at the source, an output that moves, and an object that somebody removed.
+    // A password that is changed at the source, an output that moves, and an object that another client deleted.
     login(&turn, &server, "the-next-one");
     until("the next password is published", async || {
         (published(&turn, "orders", "password") == "the-next-one").then_some(())
@@ -161,7 +161,7 @@ async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_c
         "name",
     ]);
     assert_eq!(left, "");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 /// A template that is edited changes its object by server-side apply: what is no longer wanted goes, what others
@@ -242,7 +242,7 @@ async fn a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywher
     let left =
         turn.kubectl(&["get", "secrets,configmaps,services,endpointslices", "-n", "shop", "-o", "name"]);
     assert_eq!(left, "");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 async fn install(turn: &Turn) {

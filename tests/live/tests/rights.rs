@@ -43,7 +43,7 @@ async fn install(turn: &Turn) -> Controller {
         },
     }))
     .await;
-    // Looked at every two seconds: what somebody removed is back before a test loses its patience.
+    // Resynced every two seconds: what the test deletes is restored in time.
     let recheck = Duration::from_secs(2);
     Controller::start(
         turn.account_client("conductor"),
@@ -106,16 +106,16 @@ async fn connections_live_and_end_without_the_right_to_list_secrets() {
     assert!(sources.list(&ListParams::default()).await.is_ok(), "connections come from the system namespace");
     let published = password(&account, "mine").await.expect("it is published");
 
-    // Removed, and edited, by somebody else.
+    // Deleted, and edited, by another client.
     turn.kubectl(&["delete", "secret", "mine", "-n", "shop"]);
     until("the Secret is back", async || password(&account, "mine").await.filter(|p| *p == published)).await;
     let api = kinds::api_of(&turn.client(), kinds::SECRET, Some("shop"));
-    let edit = json!({"stringData": {"password": "of-somebody-else"}});
+    let edit = json!({"stringData": {"password": "of-another-client"}});
     api.patch("mine", &PatchParams::default(), &Patch::Merge(&edit)).await.expect("it is there");
     until("the Secret is as it was", async || password(&account, "mine").await.filter(|p| *p == published))
         .await;
 
-    // Another name, given while nobody looks.
+    // Renamed while no controller runs.
     controller.kill().await;
     let other = json!({"spec": {"connection": {"secretName": "login"}}});
     let claim = turn.objects(CLAIM, "shop");
@@ -138,7 +138,7 @@ async fn connections_live_and_end_without_the_right_to_list_secrets() {
         "conductor.io/published",
     ]);
     assert_eq!(left, "");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +153,7 @@ async fn connections_are_published_in_granted_namespaces_only() {
     until("the authoriser knows", async || is_forbidden(elsewhere.get_opt("x").await).then_some(())).await;
     claims(&turn, "other", "unnamed").await;
     ready_is(&turn, "other", "unnamed", "Publishing", "conductor grant other | kubectl apply -f -").await;
-    // What that command prints: the same binding in the other namespace. Nobody touches the claim.
+    // What that command prints: the same binding in the other namespace. No client touches the claim.
     let shop =
         std::fs::read_to_string(root("deploy/optional/publishing-in-a-namespace.yaml")).expect("it is there");
     let binding: Value =
@@ -166,7 +166,7 @@ async fn connections_are_published_in_granted_namespaces_only() {
     }
     assert_eq!(password(&account, "named").await, None);
     turn.kubectl(&["delete", "rolebinding", "conductor-publisher", "-n", "other"]);
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 /// An object as the controller would publish it, but for what the test changes.
@@ -193,7 +193,7 @@ fn is_denied<T>(answer: &Result<T, kube::Error>, by: &str) -> bool {
 async fn the_controllers_token_mints_no_token_and_takes_nothing() {
     let turn = turn().await;
     let controller = install(&turn).await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
     let account = turn.account_client("conductor");
     let secrets = kinds::api_of(&account, kinds::SECRET, Some("shop"));
     let parameters = PostParams::default();

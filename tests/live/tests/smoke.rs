@@ -100,13 +100,13 @@ async fn the_seed_binds_with_four_writes_and_then_rests(side: Side) {
     assert_eq!(bound["note"], "bound to database-445");
 
     // A new controller finds everything as it should be and writes nothing at all.
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
     let again = Calls::default();
     let controller = Controller::alone(turn.client_through(&again));
     let watches = |calls: &Calls| calls.all().iter().filter(|call| call.method == Method::GET).count();
     until("every kind is watched", async || (watches(&again) >= 16).then_some(())).await;
     assert_eq!(settled(&again).await, 0, "{:#?}", again.writes());
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 async fn find_event(turn: &Turn, namespace: &str, reason: &str) -> Option<Value> {
@@ -122,16 +122,16 @@ async fn a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it(s
     let controller = Controller::alone(turn.controller_client());
     for (name, policy) in [("kept", "Retain"), ("gone", "Delete")] {
         turn.put(database(name, policy)).await;
-        let mut asked = claim("release", name);
-        asked["spec"]["resourceName"] = json!(name);
-        turn.put(asked).await;
+        let mut named = claim("release", name);
+        named["spec"]["resourceName"] = json!(name);
+        turn.put(named).await;
         claim_in(&turn, "release", name, "Bound").await;
         resource_in(&turn, name, "Bound").await;
         delete_claim(&turn, "release", name).await;
         until("the claim is gone", async || turn.claim("release", name).await.is_none().then_some(())).await;
     }
     let kept = resource_in(&turn, "kept", "Released").await;
-    assert_eq!(kept.data["spec"]["claimRefs"][0]["name"], "kept", "who had it is still told");
+    assert_eq!(kept.data["spec"]["claimRefs"][0]["name"], "kept", "it still shows its last claim");
     until("the resource is gone", async || turn.resource("gone").await.is_none().then_some(())).await;
     // What was released is not given to the next.
     turn.put(claim("release", "next")).await;
@@ -139,7 +139,7 @@ async fn a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it(s
     let condition = &next.data["status"]["conditions"][0];
     assert_eq!(condition["reason"], "NoMatch");
     assert_eq!(condition["message"], "0/1 resources fit: 1 phase");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 /// Where no claim can be on a server of ours, the part that makes databases asks nothing about claims.
@@ -147,7 +147,7 @@ async fn claims_are_followed_for_databases_from_the_first_server_on(side: Side) 
     let turn = turn_on(side).await;
     turn.namespace("plain").await;
     let calls = Calls::default();
-    // The engine's watches are told from the others by how long they last.
+    // Timeouts distinguish the engine's watches from the others.
     let watch_timeout = Duration::from_secs(280);
     let options = Options { lease: None, databases: true, watch_timeout, ..Options::default() };
     let controller = Controller::start(turn.client_through(&calls), options);
@@ -169,7 +169,7 @@ async fn claims_are_followed_for_databases_from_the_first_server_on(side: Side) 
         "metadata": {"name": "away", "namespace": "conductor-system"},
         "spec": {
             "engine": "postgresql", "host": "127.0.0.1", "port": 1,
-            "admin": {"secretName": "nobody"},
+            "admin": {"secretName": "absent"},
         },
     }))
     .await;
@@ -177,7 +177,7 @@ async fn claims_are_followed_for_databases_from_the_first_server_on(side: Side) 
         (others_watch("relationaldatabaseclaims") && others_watch("relationaldatabases")).then_some(())
     })
     .await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 async fn a_quota_tells_what_is_used_of_it(side: Side) {
@@ -210,7 +210,7 @@ async fn a_quota_tells_what_is_used_of_it(side: Side) {
     assert_eq!(status["summary"], "claims 1/1, storage 10Gi/50Gi");
     delete_claim(&turn, "counted", "first").await;
     claim_in(&turn, "counted", "second", "Bound").await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops");
 }
 
 /// A candidate whose lease runs out in a few seconds.

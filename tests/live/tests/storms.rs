@@ -5,7 +5,7 @@ use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::kinds::{CLAIM, NAMESPACE, RESOURCE, api_of};
 use conductor_live::observer::State;
 use conductor_live::trial::{Lab, Trial, install};
-use conductor_live::workflow::{Act, Workflow, claim, is_bound, phase, resource, untold, wants};
+use conductor_live::workflow::{Act, Workflow, claim, is_bound, phase, resource, custom, wants};
 use conductor_live::{Side, Site};
 use futures::{StreamExt, TryStreamExt};
 use kube::Client;
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::pin::pin;
 use std::time::Duration;
 
-/// The storms that nobody needs to kill a process for, on the embedded API.
+/// The storms that kill no process, on the embedded API.
 #[tokio::test(flavor = "multi_thread")]
 async fn storms_pass_on_the_embedded_api() {
     let site = Site::start(Side::Embedded).await;
@@ -45,7 +45,7 @@ fn count(state: &State, kind: &str, wanted: &str) -> usize {
 
 /// Labels and annotations of every claim and resource change all the time, under the controller's hands.
 async fn a_foreign_hand_at_fifty_hertz(lab: &Lab) -> Result<(), String> {
-    let story = untold(false);
+    let story = custom(false);
     let mut trial = Trial::begin(lab, &story).await?;
     let names: Vec<String> = (0..20).map(|n| format!("x-{n:02}")).collect();
     let noise = tokio::spawn(make_noise(lab.api().clone(), trial.name().to_owned(), names.clone()));
@@ -90,7 +90,7 @@ async fn create_claims(trial: &Trial<'_>, count: usize) -> Result<(), String> {
 }
 
 async fn a_thousand_claims_race_for_one_resource(lab: &Lab) -> Result<(), String> {
-    let story = untold(false);
+    let story = custom(false);
     let mut trial = Trial::begin(lab, &story).await?;
     trial.disregard_events();
     trial.act(&[resource("only", "Retain", "5Gi")]).await?;
@@ -108,7 +108,7 @@ async fn a_thousand_claims_race_for_one_resource(lab: &Lab) -> Result<(), String
 }
 
 async fn the_api_server_is_killed_under_load(plane: &mut ControlPlane, lab: &Lab) -> Result<(), String> {
-    let story = untold(false);
+    let story = custom(false);
     let mut trial = Trial::begin(lab, &story).await?;
     trial.disregard_events();
     for n in 0..150 {
@@ -132,7 +132,7 @@ async fn the_api_server_is_killed_under_load(plane: &mut ControlPlane, lab: &Lab
 
 /// The API server comes back with nothing to remember and an etcd that has forgotten the rest.
 async fn etcd_forgets_and_watches_begin_anew(plane: &mut ControlPlane, lab: &Lab) -> Result<(), String> {
-    let story: Workflow = untold(false);
+    let story: Workflow = custom(false);
     let mut trial = Trial::begin(lab, &story).await?;
     trial.act(&[resource("before", "Retain", "5Gi"), claim("before", wants("5Gi"))]).await?;
     trial.wait("it is bound", |state, _| is_bound(state, "before")).await?;
@@ -140,7 +140,7 @@ async fn etcd_forgets_and_watches_begin_anew(plane: &mut ControlPlane, lab: &Lab
         trial.wire().trace().iter().filter(|call| call.what == "GET relationaldatabaseclaims").count()
     };
     let (before, old) = (lists(&trial), first_revision(&trial.state()));
-    // Something that no watch of ours shows: the newest revision is not forgotten, and must be nobody's.
+    // An object that no watch of ours shows: the newest revision is never compacted, and must belong to no watch.
     let unseen = plane.kubectl(&["create", "serviceaccount", "unseen", "-n", trial.name()]);
     assert!(unseen.is_ok_and(|output| output.status.success()), "a service account can be made");
     plane.kill(Part::ApiServer);
@@ -166,7 +166,7 @@ fn first_revision(state: &State) -> String {
         .to_owned()
 }
 
-/// Whether a watch from a revision is told that it is gone.
+/// Whether a watch from a revision gets 410 Gone.
 async fn is_forgotten(api: &Client, revision: &str) -> bool {
     let claims = api_of(api, CLAIM, None);
     match claims.watch(&WatchParams::default().timeout(5), revision).await {
