@@ -304,10 +304,7 @@ mod tests {
         assert!(secret.starts_with("Secret shop/orders") && secret.contains("spec.connection.secretName"));
         for slot in Slot::LISTED {
             let why = taken(slot, &key);
-            assert!(
-                !why.contains("secretName") && why.contains("rename that object, or the claim"),
-                "{why}"
-            );
+            assert!(!why.contains("secretName") && why.contains("rename that object, or the claim"), "{why}");
         }
     }
 }

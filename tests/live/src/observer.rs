@@ -91,7 +91,12 @@ impl Observer {
     }
 }
 
-async fn watch(api: Api<DynamicObject>, kind: &'static str, mut revision: String, records: Arc<Mutex<Records>>) {
+async fn watch(
+    api: Api<DynamicObject>,
+    kind: &'static str,
+    mut revision: String,
+    records: Arc<Mutex<Records>>,
+) {
     loop {
         // A stream continues where it ended: no revision is missed.
         if let Ok(stream) = api.watch(&WatchParams::default(), &revision).await {

@@ -5,7 +5,7 @@ use conductor_live::kinds::{CLAIM, CLASS, QUOTA, RESOURCE, api_of};
 use conductor_live::observer::State;
 use conductor_live::operator;
 use conductor_live::trial::{Lab, Trial};
-use conductor_live::workflow::{Act, claim, is_bound, phase, resource, custom, wants};
+use conductor_live::workflow::{Act, claim, custom, is_bound, phase, resource, wants};
 use conductor_live::{Side, Site, on_both_apis};
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -141,6 +141,9 @@ async fn reported_as_events(lab: &Lab, trial: &str) {
         let says = |event: &Value| {
             event["type"] == "Warning" && event["note"].as_str().unwrap_or_default().contains(field)
         };
-        assert!(events_seen.iter().filter(about).any(says), "no Event of {kind} {name} names {field} in {events_seen:#?}");
+        assert!(
+            events_seen.iter().filter(about).any(says),
+            "no Event of {kind} {name} names {field} in {events_seen:#?}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::kinds::{CLAIM, NAMESPACE, RESOURCE, api_of};
 use conductor_live::observer::State;
 use conductor_live::trial::{Lab, Trial, install};
-use conductor_live::workflow::{Act, Workflow, claim, is_bound, phase, resource, custom, wants};
+use conductor_live::workflow::{Act, Workflow, claim, custom, is_bound, phase, resource, wants};
 use conductor_live::{Side, Site};
 use futures::{StreamExt, TryStreamExt};
 use kube::Client;
