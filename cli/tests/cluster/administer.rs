@@ -77,7 +77,7 @@ fn import_is_refused_without_credentials(cluster: &Cluster) {
     refused(cluster, &whole, "has no key password");
     let mut unknown = whole.clone();
     unknown[1] = "database.aws.conductor.io/v1alpha1/Cluster";
-    refused(cluster, &unknown, "the cluster does not know");
+    refused(cluster, &unknown, "the cluster does not serve");
 }
 
 fn import_makes_a_resource_that_a_claim_can_use(cluster: &Cluster) {

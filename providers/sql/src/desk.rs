@@ -1,5 +1,5 @@
-//! The one place in this room that speaks with the API: reads are live, writes carry the revision that they were
-//! decided on, nothing is tried twice, and nothing is sent by who does not lead.
+//! The provider's only access to the API: reads are live, writes carry the revision that they were decided on. Retries
+//! nothing, and writes nothing while this process does not lead.
 
 use super::trouble::Trouble;
 use conductor::api::database::LogicalDatabase;
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Who we are in the fields that we own.
+/// The manager of the fields that the provider writes.
 pub(super) const MANAGER: &str = "conductor-databases";
 /// How long one call may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// The API, for one who leads.
+/// The API, for the leader.
 #[derive(Clone)]
 pub(super) struct Desk {
     pub client: Client,
@@ -42,7 +42,7 @@ impl Desk {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Objects of a kind that is not known by its type, in a namespace.
+    /// Objects of a kind without a Rust type, in a namespace.
     pub fn others(&self, kind: &ApiResource, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, kind)
     }
@@ -67,7 +67,7 @@ impl Desk {
         answer(tokio::time::timeout(WITHIN, api.create(&PostParams::default(), object)).await)
     }
 
-    /// Puts an object in the place of the one that it was read as.
+    /// Replaces an object, if it is still as it was read.
     pub async fn replace<T>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble>
     where
         T: Clone + DeserializeOwned + Debug + Serialize + Resource,
@@ -94,7 +94,7 @@ impl Desk {
         self.patch_status(api, name, json!({"status": status})).await
     }
 
-    /// The same, where the object is still as it was read.
+    /// Merges into the status of an object, if it is still as it was read.
     pub async fn merge_status_of<T>(&self, api: &Api<T>, object: &T, status: Value) -> Result<T, Trouble>
     where
         T: Clone + DeserializeOwned + Debug + Resource,
@@ -121,41 +121,46 @@ impl Desk {
         answer(tokio::time::timeout(WITHIN, sent).await).map(drop)
     }
 
-    /// Deletes an object of this UID; one that is gone is gone.
+    /// Deletes the object with this UID; succeeds where it does not exist.
     pub async fn delete<T>(&self, api: &Api<T>, name: &str, uid: Option<String>) -> Result<(), Trouble>
     where
         T: Clone + DeserializeOwned + Debug,
     {
+        self.delete_if(api, name, Preconditions { uid, resource_version: None }).await
+    }
+
+    async fn delete_if<T>(
+        &self,
+        api: &Api<T>,
+        name: &str,
+        preconditions: Preconditions,
+    ) -> Result<(), Trouble>
+    where
+        T: Clone + DeserializeOwned + Debug,
+    {
         self.may_write()?;
-        let preconditions = Some(Preconditions { uid, resource_version: None });
-        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         match tokio::time::timeout(WITHIN, api.delete(name, &parameters)).await {
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
             other => answer(other).map(drop),
         }
     }
 
-    /// Deletes an object where it is still as it was read.
+    /// Deletes an object, if it is still as it was read.
     pub async fn delete_as_read(
         &self,
         api: &Api<DynamicObject>,
         object: &DynamicObject,
     ) -> Result<(), Trouble> {
-        self.may_write()?;
-        let preconditions =
-            Some(Preconditions { uid: object.uid(), resource_version: object.resource_version() });
-        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
-        match tokio::time::timeout(WITHIN, api.delete(&object.name_any(), &parameters)).await {
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
-            other => answer(other).map(drop),
-        }
+        let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
+        self.delete_if(api, &object.name_any(), preconditions).await
     }
 
     pub fn may_write(&self) -> Result<(), Trouble> {
         self.leadership.require().map_err(|_| Trouble::NotLeading)
     }
 
-    /// Asked before anything is taken away.
+    /// Confirms the leadership by the Lease, before anything is destroyed.
     pub async fn may_destroy(&self) -> Result<(), Trouble> {
         self.may_write()?;
         self.leadership.confirm().await.map_err(|_| Trouble::NotLeading)
@@ -164,7 +169,7 @@ impl Desk {
 
 type Called<T> = Result<Result<T, kube::Error>, tokio::time::error::Elapsed>;
 
-/// A refusal in words that hold nothing of what was sent: the API may quote an object back.
+/// A refusal without any content of the request: the API may quote the object.
 fn answer<T>(called: Called<T>) -> Result<T, Trouble> {
     match called {
         Ok(Ok(answer)) => Ok(answer),
@@ -180,7 +185,7 @@ pub(super) fn record_name(id: &str) -> String {
     plain("db", id)
 }
 
-/// The name of the Secret that a claim's connection comes from.
+/// The name of the Secret with the source of a claim's connection.
 pub(super) fn login_name(claim_uid: &str) -> String {
     plain("login", claim_uid)
 }
@@ -190,7 +195,7 @@ pub(super) fn ledger_name(id: &str) -> String {
     plain("ledger", id)
 }
 
-/// UIDs are what the API made them; one that could be no part of a name gets one of ours.
+/// A name from a UID; one that cannot be part of a name gets a derived one.
 fn plain(prefix: &str, id: &str) -> String {
     let is_plain = id.len() <= 63
         && id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
