@@ -56,9 +56,8 @@ use health::Health;
 use kube::Client;
 use metrics::Metrics;
 use part_watch::PartWatches;
-use publish::{PublishedReader, SourceReader};
 use running::{Running, WRITER, named};
-use sink::{EngineSink, KindReader, Reader};
+use sink::{EngineSink, Reader, kind_reader};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -181,14 +180,20 @@ impl Parts {
         let system = &self.options.system_namespace;
         for kind in rest::kinds() {
             let namespace = list_watch::home(kind, system);
-            let watch = self.watch(KindReader(kind), rest::route(kind), namespace, None);
+            let watch = self.watch(kind_reader(kind), rest::route(kind), namespace, None);
             tasks.spawn(named("watch", watch.run()));
         }
         for slot in Slot::LISTED {
-            let watch = self.watch(PublishedReader(slot), publish::route(slot), None, Some(names::PUBLISHED));
+            let watch = self.watch(
+                publish::published_reader(slot),
+                publish::route(slot),
+                None,
+                Some(names::PUBLISHED),
+            );
             tasks.spawn(named("watch of published objects", watch.run()));
         }
-        let watch = self.watch(SourceReader, publish::route(Slot::Secret), Some(system.clone()), None);
+        let watch =
+            self.watch(publish::source_reader(), publish::route(Slot::Secret), Some(system.clone()), None);
         tasks.spawn(named("watch of Secrets", watch.run()));
         let outside = list_watch::report_outside(
             self.client.clone(),
@@ -201,13 +206,13 @@ impl Parts {
         tasks.spawn(named("resync of published Secrets", resync));
     }
 
-    fn watch<R: Reader>(
+    fn watch<T>(
         &self,
-        reader: R,
+        reader: Reader<T>,
         route: Route,
         namespace: Option<String>,
         label: Option<&'static str>,
-    ) -> ListWatch<EngineSink<R>> {
+    ) -> ListWatch<EngineSink<T>> {
         let sink = EngineSink {
             reader,
             inbox: self.inbox.clone(),

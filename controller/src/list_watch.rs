@@ -4,7 +4,7 @@ use super::error::Error;
 use super::event_loop::Message;
 use super::options::Options;
 use super::rest;
-use super::sink::{KindReader, Reader};
+use super::sink::{Reader, kind_reader};
 use conductor::event::Event;
 use conductor::model::{Kind, Object};
 use conductor_runtime::client_error::one_line;
@@ -134,7 +134,8 @@ pub enum Followed {
 
 /// Lists and watches one kind for a command.
 struct FollowSink {
-    reader: KindReader,
+    kind: Kind,
+    reader: Reader<Object>,
     out: mpsc::Sender<Followed>,
 }
 
@@ -142,15 +143,15 @@ impl Sink for FollowSink {
     type Item = Object;
 
     fn kind(&self) -> &str {
-        self.reader.name()
+        &self.reader.name
     }
 
     fn read(&self, json: Value) -> Result<Object, String> {
-        self.reader.read(json)
+        (self.reader.read)(json)
     }
 
     async fn take(&self, news: News<Object>) -> bool {
-        self.out.send(Followed::Event(self.reader.event(news))).await.is_ok()
+        self.out.send(Followed::Event((self.reader.event)(news))).await.is_ok()
     }
 
     fn is_closed(&self) -> bool {
@@ -158,11 +159,11 @@ impl Sink for FollowSink {
     }
 
     fn advice(&self) -> String {
-        self.reader.advice()
+        self.reader.advice.to_owned()
     }
 
     async fn state(&self, state: WatchState<'_>) {
-        let kind = self.reader.0;
+        let kind = self.kind;
         let followed = match state {
             WatchState::ListFailed(trouble) | WatchState::WatchFailed(trouble) => {
                 Followed::Lost { kind, why: self.explain(trouble) }
@@ -192,7 +193,7 @@ fn watch(
     out: mpsc::Sender<Followed>,
 ) -> ListWatch<FollowSink> {
     let collection = Collection { client: client.clone(), route: rest::route(kind), namespace, label: None };
-    let sink = FollowSink { reader: KindReader(kind), out };
+    let sink = FollowSink { kind, reader: kind_reader(kind), out };
     ListWatch { collection, sink, options: Options::default().watch() }
 }
 

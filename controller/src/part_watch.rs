@@ -14,11 +14,10 @@ use conductor_runtime::backoff::Backoff;
 use conductor_runtime::client_error::Outage;
 use conductor_runtime::collection::{Collection, Trouble};
 use conductor_runtime::discovery::{NoRoute, Routes};
-use conductor_runtime::list_watch::{ListWatch, Sink};
+use conductor_runtime::list_watch::{ListWatch, News, Sink};
 use conductor_runtime::rest::Route;
 use http::StatusCode;
 use kube::Client;
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,47 +29,28 @@ const DISCOVER_AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Du
 pub(super) const METRIC: &str = "Part";
 
 /// Reads the parts of one kind.
-pub(super) struct PartReader {
-    kind: PartKind,
-    name: String,
-}
-
-impl PartReader {
-    pub fn new(kind: PartKind) -> PartReader {
-        PartReader { name: kind.to_string(), kind }
-    }
-}
-
-impl Reader for PartReader {
-    type Item = Part;
-
-    fn metric(&self) -> &'static str {
-        METRIC
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn read(&self, json: Value) -> Result<Part, String> {
-        rest::read_part(&self.kind, json)
-    }
-
-    fn listed(&self, parts: Vec<Part>, revision: Revision) -> Event {
-        Event::Part(PartEvent::Listed { kind: self.kind.clone(), parts, revision })
-    }
-
-    fn seen(&self, part: Part) -> Event {
-        Event::Part(PartEvent::Seen(Box::new(part)))
-    }
-
-    fn gone(&self, part: Part) -> Event {
-        let uid = Uid::from(part.metadata.uid.as_deref().unwrap_or_default());
-        Event::Part(PartEvent::Gone { key: part.key(), uid })
-    }
-
-    fn advice(&self) -> String {
-        "the kind is not installed: install it, or name another in the class".to_owned()
+fn part_reader(kind: PartKind) -> Reader<Part> {
+    let name = kind.to_string();
+    let of_list = kind.clone();
+    Reader {
+        metric: METRIC,
+        name,
+        read: Box::new(move |json| rest::read_part(&kind, json)),
+        event: Box::new(move |news| {
+            Event::Part(match news {
+                News::Listed { items: parts, revision } => {
+                    let revision = Revision::read(Some(&revision));
+                    PartEvent::Listed { kind: of_list.clone(), parts, revision }
+                }
+                News::Seen(part) => PartEvent::Seen(Box::new(part)),
+                News::Deleted(part) => {
+                    let uid = Uid::from(part.metadata.uid.as_deref().unwrap_or_default());
+                    PartEvent::Gone { key: part.key(), uid }
+                }
+            })
+        }),
+        advice: "the kind is not installed: install it, or name another in the class",
+        optional: None,
     }
 }
 
@@ -105,7 +85,7 @@ impl PartWatches {
             label: Some(names::PART),
         };
         let sink = EngineSink {
-            reader: PartReader::new(kind.clone()),
+            reader: part_reader(kind.clone()),
             inbox: inbox.clone(),
             metrics: Arc::clone(metrics),
             health: Arc::clone(health),
@@ -119,7 +99,7 @@ impl PartWatches {
 struct PartWatch {
     kind: PartKind,
     routes: Routes,
-    watch: ListWatch<EngineSink<PartReader>>,
+    watch: ListWatch<EngineSink<Part>>,
     /// The last reason that the engine got.
     reported: Option<WhyMissing>,
 }

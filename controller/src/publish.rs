@@ -10,11 +10,14 @@ use conductor::lifecycle::{Meeting, compose, decode, meet};
 use conductor::model::{ObjectKey, Publication, PublishedView, Revision, Slot, SourceView, Uid};
 use conductor_runtime::backoff;
 use conductor_runtime::call::{Refusal, Reply, WriteVerb, found, refusal};
+use conductor_runtime::list_watch::News;
 use conductor_runtime::rest::{self, RestRequest, Route};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+const NOT_SERVED: &str = "the API server does not serve it";
 
 /// The route of a published kind.
 pub(super) fn route(slot: Slot) -> Route {
@@ -28,76 +31,42 @@ pub(super) fn route(slot: Slot) -> Route {
 }
 
 /// Reads the published objects of one kind.
-pub(super) struct PublishedReader(pub Slot);
-
-impl Reader for PublishedReader {
-    type Item = PublishedView;
-
-    fn metric(&self) -> &'static str {
-        METRIC_PUBLISHED
-    }
-
-    fn name(&self) -> &str {
-        self.0.kind()
-    }
-
-    fn read(&self, json: Value) -> Result<PublishedView, String> {
-        PublishedView::read(self.0, &json).ok_or_else(|| "it does not name its claim".to_owned())
-    }
-
-    fn listed(&self, published: Vec<PublishedView>, revision: Revision) -> Event {
-        Event::Publish(PublishEvent::Listed { slot: self.0, published, revision })
-    }
-
-    fn seen(&self, view: PublishedView) -> Event {
-        Event::Publish(PublishEvent::Seen(view))
-    }
-
-    fn gone(&self, view: PublishedView) -> Event {
-        Event::Publish(PublishEvent::Gone(view))
-    }
-
-    fn advice(&self) -> String {
-        "the API server does not serve it".to_owned()
-    }
-
-    fn refused(&self) -> Option<Event> {
-        Some(Event::Publish(PublishEvent::Refused(self.0)))
+pub(super) fn published_reader(slot: Slot) -> Reader<PublishedView> {
+    Reader {
+        metric: METRIC_PUBLISHED,
+        name: slot.kind().to_owned(),
+        read: Box::new(move |json| {
+            PublishedView::read(slot, &json).ok_or_else(|| "it does not name its claim".to_owned())
+        }),
+        event: Box::new(move |news| {
+            Event::Publish(match news {
+                News::Listed { items: published, revision } => {
+                    PublishEvent::Listed { slot, published, revision: Revision::read(Some(&revision)) }
+                }
+                News::Seen(view) => PublishEvent::Seen(view),
+                News::Deleted(view) => PublishEvent::Gone(view),
+            })
+        }),
+        advice: NOT_SERVED,
+        optional: Some(slot),
     }
 }
 
 /// Reads the metadata of the Secrets in the system namespace.
-pub(super) struct SourceReader;
-
-impl Reader for SourceReader {
-    type Item = SourceView;
-
-    fn metric(&self) -> &'static str {
-        METRIC_PUBLISHED
-    }
-
-    fn name(&self) -> &str {
-        "Secret"
-    }
-
-    fn read(&self, json: Value) -> Result<SourceView, String> {
-        SourceView::read(&json).ok_or_else(|| "it has no metadata".to_owned())
-    }
-
-    fn listed(&self, sources: Vec<SourceView>, _: Revision) -> Event {
-        Event::Publish(PublishEvent::SourcesListed(sources))
-    }
-
-    fn seen(&self, source: SourceView) -> Event {
-        Event::Publish(PublishEvent::SourceSeen(source))
-    }
-
-    fn gone(&self, source: SourceView) -> Event {
-        Event::Publish(PublishEvent::SourceGone(source))
-    }
-
-    fn advice(&self) -> String {
-        "the API server does not serve it".to_owned()
+pub(super) fn source_reader() -> Reader<SourceView> {
+    Reader {
+        metric: METRIC_PUBLISHED,
+        name: "Secret".to_owned(),
+        read: Box::new(|json| SourceView::read(&json).ok_or_else(|| "it has no metadata".to_owned())),
+        event: Box::new(|news| {
+            Event::Publish(match news {
+                News::Listed { items, revision: _ } => PublishEvent::SourcesListed(items),
+                News::Seen(source) => PublishEvent::SourceSeen(source),
+                News::Deleted(source) => PublishEvent::SourceGone(source),
+            })
+        }),
+        advice: NOT_SERVED,
+        optional: None,
     }
 }
 

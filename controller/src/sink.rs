@@ -4,8 +4,8 @@ use super::event_loop::Message;
 use super::health::Health;
 use super::metrics::{EXPIRED, FAILED, Metrics};
 use super::rest;
-use conductor::event::{Event, Gone};
-use conductor::model::{Kind, Object, Revision, Uid};
+use conductor::event::{Event, Gone, PublishEvent};
+use conductor::model::{Kind, Object, Revision, Slot, Uid};
 use conductor_runtime::collection::Trouble;
 use conductor_runtime::list_watch::{News, Restart, Sink, WatchState};
 use http::StatusCode;
@@ -14,49 +14,33 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Turns the objects of one kind into events.
-pub(super) trait Reader: Send + Sync {
-    /// One object.
-    type Item: Send;
+pub(super) struct Reader<T> {
     /// The kind's name in metrics, one of a fixed set.
-    fn metric(&self) -> &'static str;
+    pub metric: &'static str,
     /// The kind's name in logs and health checks.
-    fn name(&self) -> &str;
-    /// Reads one object from its JSON.
-    fn read(&self, json: Value) -> Result<Self::Item, String>;
-    /// The event for a list.
-    fn listed(&self, items: Vec<Self::Item>, revision: Revision) -> Event;
-    /// The event for an object that is new or has changed.
-    fn seen(&self, item: Self::Item) -> Event;
-    /// The event for an object that was deleted.
-    fn gone(&self, item: Self::Item) -> Event;
-    /// The event for any news.
-    fn event(&self, news: News<Self::Item>) -> Event {
-        match news {
-            News::Listed { items, revision } => self.listed(items, Revision::read(Some(&revision))),
-            News::Seen(item) => self.seen(item),
-            News::Deleted(item) => self.gone(item),
-        }
-    }
+    pub name: String,
+    /// Reads one object, or returns what is wrong with it.
+    pub read: Box<dyn Fn(Value) -> Result<T, String> + Send + Sync>,
+    /// The event for news of the kind.
+    pub event: Box<dyn Fn(News<T>) -> Event + Send + Sync>,
     /// What to do where the kind is not served.
-    fn advice(&self) -> String;
-    /// The event for a list that RBAC denies, if the engine can do without it.
-    fn refused(&self) -> Option<Event> {
-        None
-    }
+    pub advice: &'static str,
+    /// Set where the engine can do without the list if RBAC denies it.
+    pub optional: Option<Slot>,
 }
 
 /// Passes the events of a [`Reader`] to the event loop.
-pub(super) struct EngineSink<R> {
-    pub reader: R,
+pub(super) struct EngineSink<T> {
+    pub reader: Reader<T>,
     pub inbox: mpsc::Sender<Message>,
     pub metrics: Arc<Metrics>,
     pub health: Arc<Health>,
 }
 
-impl<R: Reader> EngineSink<R> {
+impl<T> EngineSink<T> {
     /// Reports whether the watch is current.
     pub fn report(&self, trouble: Option<&str>) {
-        self.health.set_watch(self.reader.name(), trouble);
+        self.health.set_watch(&self.reader.name, trouble);
     }
 
     /// Whether the event loop took the event.
@@ -64,24 +48,25 @@ impl<R: Reader> EngineSink<R> {
         self.inbox.send(Message::Event(event)).await.is_ok()
     }
 
-    fn is_optional(&self, trouble: &Trouble) -> Option<Event> {
-        (trouble.status == Some(StatusCode::FORBIDDEN)).then(|| self.reader.refused()).flatten()
+    fn denied(&self, trouble: &Trouble) -> Option<Event> {
+        let slot = self.reader.optional.filter(|_| trouble.status == Some(StatusCode::FORBIDDEN))?;
+        Some(Event::Publish(PublishEvent::Refused(slot)))
     }
 }
 
-impl<R: Reader> Sink for EngineSink<R> {
-    type Item = R::Item;
+impl<T: Send> Sink for EngineSink<T> {
+    type Item = T;
 
     fn kind(&self) -> &str {
-        self.reader.name()
+        &self.reader.name
     }
 
-    fn read(&self, json: Value) -> Result<R::Item, String> {
-        self.reader.read(json)
+    fn read(&self, json: Value) -> Result<T, String> {
+        (self.reader.read)(json)
     }
 
-    async fn take(&self, news: News<R::Item>) -> bool {
-        self.send(self.reader.event(news)).await
+    async fn take(&self, news: News<T>) -> bool {
+        self.send((self.reader.event)(news)).await
     }
 
     fn is_closed(&self) -> bool {
@@ -89,14 +74,14 @@ impl<R: Reader> Sink for EngineSink<R> {
     }
 
     fn advice(&self) -> String {
-        self.reader.advice()
+        self.reader.advice.to_owned()
     }
 
     async fn state(&self, state: WatchState<'_>) {
         match state {
             WatchState::Listed | WatchState::Resumed => self.report(None),
             WatchState::WatchFailed(trouble) => self.report(Some(&self.explain(trouble))),
-            WatchState::ListFailed(trouble) => match self.is_optional(trouble) {
+            WatchState::ListFailed(trouble) => match self.denied(trouble) {
                 // Denied on purpose: no failure of the watch.
                 Some(event) => {
                     self.report(None);
@@ -108,7 +93,7 @@ impl<R: Reader> Sink for EngineSink<R> {
     }
 
     fn unreadable(&self) {
-        self.metrics.unreadable(self.reader.metric());
+        self.metrics.unreadable(self.reader.metric);
     }
 
     fn restarted(&self, why: Restart) {
@@ -116,43 +101,28 @@ impl<R: Reader> Sink for EngineSink<R> {
             Restart::Expired => EXPIRED,
             Restart::Failed => FAILED,
         };
-        self.metrics.watch_restarted(self.reader.metric(), why);
+        self.metrics.watch_restarted(self.reader.metric, why);
     }
 }
 
-/// Reads the kinds of the engine.
-pub(super) struct KindReader(pub Kind);
-
-impl Reader for KindReader {
-    type Item = Object;
-
-    fn metric(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn read(&self, json: Value) -> Result<Object, String> {
-        rest::read_object(self.0, json)
-    }
-
-    fn listed(&self, objects: Vec<Object>, revision: Revision) -> Event {
-        Event::Listed { kind: self.0, objects, revision }
-    }
-
-    fn seen(&self, object: Object) -> Event {
-        Event::Seen(object)
-    }
-
-    fn gone(&self, object: Object) -> Event {
-        let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        let revision = Revision::read(object.metadata.resource_version.as_deref());
-        Event::Gone(Gone { kind: self.0, key: rest::key_of(&object.metadata), uid, revision })
-    }
-
-    fn advice(&self) -> String {
-        "the kind is not installed: run `conductor crds | kubectl apply -f -`".to_owned()
+/// Reads a kind of the engine.
+pub(super) fn kind_reader(kind: Kind) -> Reader<Object> {
+    Reader {
+        metric: kind.name(),
+        name: kind.name().to_owned(),
+        read: Box::new(move |json| rest::read_object(kind, json)),
+        event: Box::new(move |news| match news {
+            News::Listed { items: objects, revision } => {
+                Event::Listed { kind, objects, revision: Revision::read(Some(&revision)) }
+            }
+            News::Seen(object) => Event::Seen(object),
+            News::Deleted(object) => {
+                let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+                let revision = Revision::read(object.metadata.resource_version.as_deref());
+                Event::Gone(Gone { kind, key: rest::key_of(&object.metadata), uid, revision })
+            }
+        }),
+        advice: "the kind is not installed: run `conductor crds | kubectl apply -f -`",
+        optional: None,
     }
 }
