@@ -21,6 +21,11 @@ pub(super) const MANAGER: &str = "conductor-databases";
 /// How long one call may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
+/// What the API reads and returns.
+pub(super) trait Object: Clone + DeserializeOwned + Debug {}
+
+impl<T: Clone + DeserializeOwned + Debug> Object for T {}
+
 /// The API, for the leader.
 #[derive(Clone)]
 pub(super) struct Desk {
@@ -47,103 +52,72 @@ impl Desk {
         Api::namespaced_with(self.client.clone(), namespace, kind)
     }
 
-    pub async fn find<T>(&self, api: &Api<T>, name: &str) -> Result<Option<T>, Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug,
-    {
-        answer(tokio::time::timeout(WITHIN, api.get_opt(name)).await)
+    pub async fn find<T: Object>(&self, api: &Api<T>, name: &str) -> Result<Option<T>, Trouble> {
+        within(api.get_opt(name)).await
     }
 
     pub async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, Trouble> {
-        let listed = answer(tokio::time::timeout(WITHIN, api.list(&ListParams::default())).await)?;
-        Ok(listed.items)
+        Ok(within(api.list(&ListParams::default())).await?.items)
     }
 
-    pub async fn create<T>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug + Serialize,
-    {
+    pub async fn create<T: Object + Serialize>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble> {
         self.may_write()?;
-        answer(tokio::time::timeout(WITHIN, api.create(&PostParams::default(), object)).await)
+        within(api.create(&PostParams::default(), object)).await
     }
 
     /// Replaces an object, if it is still as it was read.
     pub async fn replace<T>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble>
     where
-        T: Clone + DeserializeOwned + Debug + Serialize + Resource,
+        T: Object + Serialize + Resource,
     {
         self.may_write()?;
-        let name = object.name_any();
-        answer(tokio::time::timeout(WITHIN, api.replace(&name, &PostParams::default(), object)).await)
+        within(api.replace(&object.name_any(), &PostParams::default(), object)).await
     }
 
     /// Merges into an object; `patch` should carry the revision where that matters.
-    pub async fn merge<T>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug,
-    {
+    pub async fn merge<T: Object>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble> {
         self.may_write()?;
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        answer(tokio::time::timeout(WITHIN, api.patch(name, &parameters, &Patch::Merge(patch))).await)
+        within(api.patch(name, &patch_params(), &Patch::Merge(patch))).await
     }
 
-    pub async fn merge_status<T>(&self, api: &Api<T>, name: &str, status: Value) -> Result<T, Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug,
-    {
+    pub async fn merge_status<T: Object>(
+        &self,
+        api: &Api<T>,
+        name: &str,
+        status: Value,
+    ) -> Result<T, Trouble> {
         self.patch_status(api, name, json!({"status": status})).await
     }
 
     /// Merges into the status of an object, if it is still as it was read.
-    pub async fn merge_status_of<T>(&self, api: &Api<T>, object: &T, status: Value) -> Result<T, Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug + Resource,
-    {
+    pub async fn merge_status_of<T: Object + Resource>(
+        &self,
+        api: &Api<T>,
+        object: &T,
+        status: Value,
+    ) -> Result<T, Trouble> {
         let guard = json!({"resourceVersion": object.resource_version(), "uid": object.uid()});
         self.patch_status(api, &object.name_any(), json!({"metadata": guard, "status": status})).await
     }
 
-    async fn patch_status<T>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug,
-    {
+    async fn patch_status<T: Object>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble> {
         self.may_write()?;
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let patch = Patch::Merge(patch);
-        answer(tokio::time::timeout(WITHIN, api.patch_status(name, &parameters, &patch)).await)
+        within(api.patch_status(name, &patch_params(), &Patch::Merge(patch))).await
     }
 
     pub async fn apply(&self, api: &Api<DynamicObject>, name: &str, object: &Value) -> Result<(), Trouble> {
         self.may_write()?;
-        let parameters = PatchParams::apply(MANAGER).force();
-        let patch = Patch::Apply(object);
-        let sent = api.patch(name, &parameters, &patch);
-        answer(tokio::time::timeout(WITHIN, sent).await).map(drop)
+        within(api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(object))).await.map(drop)
     }
 
     /// Deletes the object with this UID; succeeds where it does not exist.
-    pub async fn delete<T>(&self, api: &Api<T>, name: &str, uid: Option<String>) -> Result<(), Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug,
-    {
-        self.delete_if(api, name, Preconditions { uid, resource_version: None }).await
-    }
-
-    async fn delete_if<T>(
+    pub async fn delete<T: Object>(
         &self,
         api: &Api<T>,
         name: &str,
-        preconditions: Preconditions,
-    ) -> Result<(), Trouble>
-    where
-        T: Clone + DeserializeOwned + Debug,
-    {
-        self.may_write()?;
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match tokio::time::timeout(WITHIN, api.delete(name, &parameters)).await {
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
-            other => answer(other).map(drop),
-        }
+        uid: Option<String>,
+    ) -> Result<(), Trouble> {
+        self.delete_if(api, name, Preconditions { uid, resource_version: None }).await
     }
 
     /// Deletes an object, if it is still as it was read.
@@ -156,6 +130,20 @@ impl Desk {
         self.delete_if(api, &object.name_any(), preconditions).await
     }
 
+    async fn delete_if<T: Object>(
+        &self,
+        api: &Api<T>,
+        name: &str,
+        preconditions: Preconditions,
+    ) -> Result<(), Trouble> {
+        self.may_write()?;
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match tokio::time::timeout(WITHIN, api.delete(name, &parameters)).await {
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
+            other => answer(other).map(drop),
+        }
+    }
+
     pub fn may_write(&self) -> Result<(), Trouble> {
         self.leadership.require().map_err(|_| Trouble::NotLeading)
     }
@@ -165,6 +153,14 @@ impl Desk {
         self.may_write()?;
         self.leadership.confirm().await.map_err(|_| Trouble::NotLeading)
     }
+}
+
+fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Trouble> {
+    answer(tokio::time::timeout(WITHIN, call).await)
 }
 
 type Called<T> = Result<Result<T, kube::Error>, tokio::time::error::Elapsed>;
