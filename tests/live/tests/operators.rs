@@ -19,7 +19,7 @@ on_both_apis! {
     what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it_again,
     a_flapping_operator_unbinds_nobody_and_is_told,
     a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing,
-    an_operator_that_refuses_deletion_is_told_with_what_it_waits_for,
+    an_operator_that_refuses_deletion_is_reported_with_its_finalizer,
 }
 
 /// A class whose instances are treated in one manner.
