@@ -6,8 +6,8 @@ use conductor::action::Note;
 use conductor::model::Uid;
 use conductor_runtime::call::{Reply, call, message};
 use conductor_runtime::leadership::Leadership;
+use conductor_runtime::rate_limit::RateLimit;
 use conductor_runtime::rest::{self, RestRequest, Route};
-use governor::{Quota, RateLimiter};
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -15,7 +15,6 @@ use kube::Client;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -27,8 +26,8 @@ const WAITING_MAX: usize = 1_024;
 /// Notes that are kept to count their repeats.
 const REMEMBERED_MAX: usize = 16_384;
 /// Events a second in the long run: each is a write that a binding could have been.
-const PER_SECOND: NonZeroU32 = NonZeroU32::new(10).unwrap();
-const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
+const PER_SECOND: u32 = 10;
+const BURST: u32 = 100;
 const SEND_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of a message that the API takes.
 const MESSAGE_MAX: usize = 1_024;
@@ -113,9 +112,9 @@ pub(super) struct EventSender {
 impl EventSender {
     /// Runs until the event loop ends.
     pub async fn run(mut self) {
-        let limiter = RateLimiter::direct(Quota::per_second(PER_SECOND).allow_burst(BURST));
+        let limit = RateLimit::new(PER_SECOND, BURST);
         while let Some(recorded) = self.notes.recv().await {
-            limiter.until_ready().await;
+            limit.wait_turn().await;
             if self.leadership.leads() {
                 self.send(&recorded).await;
             }

@@ -48,6 +48,7 @@ use conductor_runtime::elector::{Elector, LeaseState};
 use conductor_runtime::leadership::Leadership;
 use conductor_runtime::lease::LeaseReader;
 use conductor_runtime::list_watch::ListWatch;
+use conductor_runtime::rate_limit::RateLimit;
 use conductor_runtime::rest::Route;
 use conductor_sql::WatchReport;
 use event_loop::{EventLoop, Message};
@@ -62,7 +63,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use writer::{Executor, RateLimit, Writer};
+use writer::{Executor, Writer};
 
 /// Events that may wait for the engine; beyond that the watches wait.
 const INBOX: usize = 4_096;
@@ -150,7 +151,7 @@ impl Parts {
             client: client.clone(),
             leadership: leadership.clone(),
             routes: routes.clone(),
-            rate_limit: RateLimit::new(options),
+            rate_limit: RateLimit::new(options.writes_per_second, options.burst),
             metrics: Arc::clone(metrics),
             within: options.request_timeout,
             allowed_kinds: options.allowed_kinds.clone(),

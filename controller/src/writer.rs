@@ -3,7 +3,6 @@
 
 use super::event_loop::Message;
 use super::metrics::{CallLabels, Metrics};
-use super::options::Options;
 use super::response;
 use super::rest;
 use super::write_priority::{InFlight, WriteQueue};
@@ -14,22 +13,18 @@ use conductor_runtime::backoff::Backoff;
 use conductor_runtime::call::{Reply, WriteVerb, call};
 use conductor_runtime::discovery::Routes;
 use conductor_runtime::leadership::Leadership;
+use conductor_runtime::rate_limit::RateLimit;
 use conductor_runtime::rest::RestRequest;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use http::StatusCode;
 use kube::Client;
-use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// The longest pause that we grant the API.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The pauses between attempts to read an object.
-const READ_AGAIN: Backoff = Backoff { first: Duration::from_millis(200), max: PAUSE_MAX };
+const READ_AGAIN: Backoff = Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
 
 /// One call.
 #[derive(Debug)]
@@ -147,39 +142,6 @@ impl Writer {
 async fn after(pause: Duration, job: Job) -> Job {
     tokio::time::sleep(pause).await;
     job
-}
-
-/// Limits the rate of calls.
-pub(super) struct RateLimit {
-    limiter: DefaultDirectRateLimiter,
-    /// Set when the API demands a pause: nothing is sent until then.
-    quiet_until: Mutex<Option<Instant>>,
-}
-
-impl RateLimit {
-    pub fn new(options: &Options) -> RateLimit {
-        let positive = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-        let rate = Quota::per_second(positive(options.writes_per_second));
-        let limiter = RateLimiter::direct(rate.allow_burst(positive(options.burst)));
-        RateLimit { limiter, quiet_until: Mutex::new(None) }
-    }
-
-    pub(super) async fn wait_turn(&self) {
-        self.limiter.until_ready().await;
-        let quiet = *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(until) = quiet {
-            tokio::time::sleep_until(until.into()).await;
-        }
-    }
-
-    /// Pauses for as long as the API demands.
-    fn heed(&self, reply: &Reply) {
-        if let Reply::Answered { status: StatusCode::TOO_MANY_REQUESTS, retry_after, .. } = reply {
-            let pause = retry_after.unwrap_or(Duration::from_secs(1)).min(PAUSE_MAX);
-            let until = Instant::now() + pause;
-            *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
-        }
-    }
 }
 
 /// Executes one job.

@@ -1,5 +1,5 @@
 //! What every controller of Conductor shares: the client, REST calls, discovery, list and watch, work queue, backoff,
-//! leader election, clocks. Knows no decision, no kind and no provider.
+//! rate limits, leader election, clocks. Knows no decision, no kind and no provider.
 
 pub mod backoff;
 pub mod call;
@@ -14,6 +14,7 @@ mod kubeconfig;
 pub mod leadership;
 pub mod lease;
 pub mod list_watch;
+pub mod rate_limit;
 pub mod rest;
 mod token_file;
 pub mod work_queue;
