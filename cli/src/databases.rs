@@ -31,7 +31,7 @@ pub fn rotate(arguments: &RotateArguments) -> Result<()> {
         if is_hard {
             command::wait_until_rotated(&client, &asked, HARD_WITHIN).await?;
             // What was in the way before it was carried out is not any more.
-            (asked.waits_for, asked.told) = (None, None);
+            (asked.waits_for, asked.problem) = (None, None);
         }
         Ok(asked)
     })?;
@@ -61,8 +61,8 @@ fn say(format: Format, asked: &Note, line: &str) -> Result<()> {
         Format::Table => writeln!(output::plain(&mut out), "{line}")?,
     }
     // What the record says of a server that is away, the server says itself.
-    if let Some(told) = asked.told.as_ref().filter(|_| asked.waits_for.is_none()) {
-        output::complain(&format!("{} {} says: {told}", asked.kind, asked.name));
+    if let Some(problem) = asked.problem.as_ref().filter(|_| asked.waits_for.is_none()) {
+        output::complain(&format!("{} {} says: {problem}", asked.kind, asked.name));
     }
     if let Some(why) = &asked.waits_for {
         output::complain(&format!(

@@ -3,7 +3,7 @@
 use crate::args::{CrdFormat, ServersArguments};
 use crate::output;
 use anyhow::{Context, Result};
-use conductor_sql_plan::fleet::{Fleet, config_of};
+use conductor_sql_plan::server_config::{ServerConfig, config_of};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::path::Path;
 /// Prints the servers of a configuration.
 pub fn print(arguments: &ServersArguments) -> Result<()> {
     let text = read(&arguments.config)?;
-    let fleet = config_of(&text).and_then(|text| Fleet::read(&text));
-    let fleet = fleet.with_context(|| arguments.config.display().to_string())?;
-    let servers = fleet.to_servers(&arguments.system_namespace);
-    for label in fleet.on_demand.keys() {
+    let server_config = config_of(&text).and_then(|text| ServerConfig::read(&text));
+    let server_config = server_config.with_context(|| arguments.config.display().to_string())?;
+    let servers = server_config.to_servers(&arguments.system_namespace);
+    for label in server_config.on_demand.keys() {
         output::complain(&format!(
             "{label} has no host: it is made on demand, which takes conductor run --database-config"
         ));

@@ -3,7 +3,7 @@
 
 use super::rest;
 use conductor::engine::{Engine, Stats};
-use conductor_sql::Figures;
+use conductor_sql::Metrics as DatabaseMetrics;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -83,7 +83,7 @@ pub(super) struct Metrics {
     writes_waiting: Gauge,
     writes_flying: Gauge,
     /// The metrics of the provider of databases.
-    pub databases: Figures,
+    pub databases: DatabaseMetrics,
 }
 
 impl Metrics {
@@ -109,7 +109,7 @@ impl Metrics {
             ready: Family::default(),
             writes_waiting: Gauge::default(),
             writes_flying: Gauge::default(),
-            databases: Figures::default(),
+            databases: DatabaseMetrics::default(),
         };
         metrics.register();
         // Present from the start, so that an alert sees the first increase.

@@ -1,30 +1,30 @@
-//! How a server is reached and by whom: everything that opening a connection takes, and nothing about who asked.
+//! The address of a server and the login for it: everything that opening a connection requires.
 
 use super::secret::Password;
 use conductor::api::database::server::SslMode;
 use conductor_sql_plan::sql::Dialect;
 
-/// Everything that opening a connection takes.
+/// Everything that opening a connection requires.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// What the server speaks.
+    /// The server's dialect.
     pub dialect: Dialect,
-    /// Its name or address.
+    /// The server's name or address.
     pub host: String,
-    /// Its port.
+    /// The server's port.
     pub port: u16,
-    /// How the connection is protected.
+    /// The TLS mode.
     pub ssl_mode: SslMode,
-    /// Who logs in.
+    /// The user's name.
     pub username: String,
-    /// With what.
+    /// The user's password.
     pub password: Password,
-    /// To which database.
+    /// The database.
     pub database: String,
 }
 
 impl Access {
-    /// The same server, as somebody else, in another database.
+    /// The same server with another login, in another database.
     pub fn log_in_as(&self, username: &str, password: Password, database: &str) -> Access {
         Access { username: username.to_owned(), password, database: database.to_owned(), ..self.clone() }
     }
@@ -46,7 +46,7 @@ impl Access {
             && *database == other.database
     }
 
-    /// Where it leads, for people.
+    /// The address, for messages.
     pub fn place(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }

@@ -1,8 +1,8 @@
-//! Which Secret may be the administrator's of which server. Those who write classes and servers name a Secret and a host;
-//! that must not be enough to have a password sent there. So the Secret itself says, in an annotation, to which hosts it
-//! belongs; and what was written for a tenant belongs to none.
+//! Decides which Secret may hold the administrator's login of which server. Authors of classes and servers name a Secret
+//! and a host; that must not suffice to have a password sent there. So an annotation of the Secret lists its hosts, and
+//! Secrets that were written for a tenant belong to none.
 
-use super::book::text;
+use super::login_secrets::text;
 use super::secret::Password;
 use super::server::{Server, default_port};
 use conductor::api::database::{ADMIN_HOSTS, DATABASE_ID, GENERATION, GROUP};
@@ -13,7 +13,7 @@ use kube::ResourceExt;
 /// The administrator's name and password.
 ///
 /// # Errors
-/// Why this Secret is not the administrator's there, with what to do.
+/// Why this Secret may not be used there, and what to do.
 pub(super) fn read(secret: &Secret, server: &Server) -> Result<(String, Password), String> {
     let Server { admin, host, port, .. } = server;
     if is_tenants(secret) {
@@ -36,7 +36,7 @@ pub(super) fn read(secret: &Secret, server: &Server) -> Result<(String, Password
     let key = admin.password_key.as_deref().unwrap_or("password");
     if !is_password_key(key, &username) {
         return Err(format!(
-            "is not asked for its key {key}, which is not named as a password is: let spec.admin.passwordKey name \
+            "has a key {key} whose name is not that of a password: let spec.admin.passwordKey name \
              one with password in it, or the administrator's name"
         ));
     }
@@ -44,7 +44,7 @@ pub(super) fn read(secret: &Secret, server: &Server) -> Result<(String, Password
     Ok((username, Password::new(password)))
 }
 
-/// A host and a port as the annotation has them.
+/// A host and a port in the annotation's notation.
 pub(super) fn address(server: &Server) -> String {
     let Server { host, port, dialect, .. } = server;
     match (*port == default_port(*dialect), host.contains(':')) {
@@ -54,8 +54,8 @@ pub(super) fn address(server: &Server) -> String {
     }
 }
 
-/// Whether an entry means this server. Without a port it means the engine's usual one: behind one address there may be
-/// servers of many, by port. `*.example.com` means every host of that domain.
+/// Whether an entry matches this server. Without a port it matches the engine's default port only: one address may serve
+/// several owners' servers, by port. `*.example.com` matches every host of that domain.
 fn is_host(entry: &str, server: &Server) -> bool {
     let usual = default_port(server.dialect);
     let (host, port) = match entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -77,7 +77,7 @@ fn is_host(entry: &str, server: &Server) -> bool {
     !meant.is_empty() && is_meant && port == Some(server.port)
 }
 
-/// What was published for a claim, or is a login or a ledger of ours: its reader is a tenant, or its content is a tenant's.
+/// Whether it was published for a claim, or is one of our login Secrets: a tenant reads it, or wrote its content.
 fn is_tenants(secret: &Secret) -> bool {
     let (labels, annotations) = (secret.labels(), secret.annotations());
     let is_binding = secret.type_.as_deref().is_some_and(|kind| kind.starts_with("servicebinding.io/"));
@@ -92,7 +92,7 @@ fn is_tenants(secret: &Secret) -> bool {
         || is_claims
 }
 
-/// A connection string is no password, nor is a host. Some operators name a password after its user.
+/// Neither a connection string nor a host is a password. Some operators name a password after its user.
 fn is_password_key(key: &str, username: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     key == username || ["pass", "pwd"].iter().any(|part| lower.contains(part))
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use conductor::api::database::logical::{ServerKind, ServerRef};
     use conductor::api::database::server::{AdminRef, SslMode};
-    use conductor_sql_plan::Rules;
+    use conductor_sql_plan::Policy;
     use conductor_sql_plan::sql::Dialect;
     use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ mod tests {
             port,
             ssl_mode: SslMode::Disable,
             admin: AdminRef { password_key: key.map(str::to_owned), ..AdminRef::default() },
-            rules: Rules::read(None).expect("no rules"),
+            policy: Policy::read(None).expect("a default policy"),
             offer: None,
             identity: None,
         }
@@ -190,8 +190,8 @@ mod tests {
             (owned("storage.conductor.io/v1alpha1", "RelationalDatabaseClaim"), "Opaque"),
             (owned("database.conductor.io/v1alpha1", "LogicalDatabase"), "Opaque"),
         ] {
-            let told = why(metadata.clone(), kind);
-            assert!(told.starts_with("is the login of an application"), "{metadata} {told}");
+            let message = why(metadata.clone(), kind);
+            assert!(message.starts_with("is the login of an application"), "{metadata} {message}");
         }
         let local = owned("database.conductor.io/v1alpha1", "LocalServer");
         assert!(read(&secret(local, "Opaque"), &at).is_ok(), "what Conductor runs itself");

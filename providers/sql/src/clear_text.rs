@@ -1,7 +1,7 @@
-//! A password never goes out in clear text to a server that has not proved who it is. PostgreSQL servers may ask for one
-//! (`password`, `ldap`, `pam` in `pg_hba.conf`), and the driver would answer: what the server says until it has let the
-//! session in passes through here, and such a request ends the connection before the driver sees it. MD5 and SCRAM do
-//! not reveal the password and pass. Over TLS with `verify-full` the server is known, and the request is answered.
+//! Never sends a password in clear text to an unauthenticated server. PostgreSQL servers may request one (`password`,
+//! `ldap`, `pam` in `pg_hba.conf`), and the driver would answer: the server's messages up to the authentication pass
+//! through here, and such a request ends the connection before the driver sees it. MD5 and SCRAM do not reveal the
+//! password and pass. Over TLS with `verify-full` the server is authenticated, and the driver may answer.
 //!
 //! Deliberately absent: MySQL's `mysql_clear_password`, which its driver refuses by itself.
 
@@ -14,17 +14,17 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
-/// What to do about it.
-pub(super) const FIX: &str = "asks for the password in clear text and is not given it: set spec.sslMode of the \
+/// The problem and its fix.
+pub(super) const FIX: &str = "requests the password in clear text and does not get it: set spec.sslMode of the \
                               DatabaseServer to verify-full, or let the server use scram-sha-256";
 
-/// Bytes that a server may send before it lets a session in.
+/// Bytes that a server may send before the session is authenticated.
 const START_MAX: usize = 64 * 1024;
 /// `AuthenticationOk`, and the request for a password in clear text.
 const LET_IN: u32 = 0;
 const CLEAR_TEXT: u32 = 3;
 
-/// A server asked for a password in clear text.
+/// A server requested a password in clear text.
 #[derive(Debug)]
 pub(super) struct ClearText;
 
@@ -42,19 +42,20 @@ pub(super) fn is_cause_of(error: &tokio_postgres::Error) -> bool {
     source.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<ClearText>())
 }
 
-/// A stream whose server is watched until it lets the session in.
+/// A stream whose server is watched until the session is authenticated.
 pub(super) struct Guard<S> {
     inner: S,
-    /// What was read of a message that is not whole; nothing once the session is let in.
+    channel_binding: fn(&S) -> ChannelBinding,
+    /// The bytes of an incomplete message; none once the session is authenticated.
     start: Option<Vec<u8>>,
 }
 
 impl<S> Guard<S> {
-    fn new(inner: S) -> Guard<S> {
-        Guard { inner, start: Some(Vec::new()) }
+    fn new(inner: S, channel_binding: fn(&S) -> ChannelBinding) -> Guard<S> {
+        Guard { inner, channel_binding, start: Some(Vec::new()) }
     }
 
-    /// Reads the messages that have come in: one byte for the kind, four for the length, which counts itself.
+    /// Reads the received messages: one byte for the kind, four for the length, which includes itself.
     fn watch(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(start) = &mut self.start else { return Ok(()) };
         start.extend_from_slice(bytes);
@@ -78,7 +79,7 @@ impl<S> Guard<S> {
             drop(start.drain(..whole));
         }
         match start.len() > START_MAX {
-            true => Err(io::Error::other("it does not speak as a PostgreSQL server does")),
+            true => Err(io::Error::other("the server does not speak PostgreSQL's protocol")),
             false => Ok(()),
         }
     }
@@ -116,16 +117,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     }
 }
 
-/// A connection without TLS. To the driver it is a TLS that changes nothing: it lets nothing else between itself and a
-/// connection. With `SslNegotiation::Direct` not one byte on the wire differs.
+/// A connection without TLS, which the driver sees as TLS, because it accepts no other wrapper around a connection. With
+/// `SslNegotiation::Direct` not one byte on the wire differs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain;
 
-/// What a server in plain sight is to channel binding: nothing.
-pub(super) struct PlainStream<S>(S);
-
 impl<S: AsyncRead + AsyncWrite + Unpin> MakeTlsConnect<S> for Plain {
-    type Stream = Guard<PlainStream<S>>;
+    type Stream = Guard<S>;
     type TlsConnect = Plain;
     type Error = Infallible;
 
@@ -135,46 +133,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MakeTlsConnect<S> for Plain {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsConnect<S> for Plain {
-    type Stream = Guard<PlainStream<S>>;
+    type Stream = Guard<S>;
     type Error = Infallible;
-    type Future = Ready<Result<Guard<PlainStream<S>>, Infallible>>;
+    type Future = Ready<Result<Guard<S>, Infallible>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        ready(Ok(Guard::new(PlainStream(stream))))
+        ready(Ok(Guard::new(stream, |_| ChannelBinding::none())))
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for PlainStream<S> {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for PlainStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, into)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for PlainStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-}
-
-/// TLS to a server that any certificate will do for: encrypted, and watched all the same.
+/// TLS that accepts any certificate: encrypted, and watched all the same.
 #[derive(Clone, Debug)]
 pub(super) struct Watched<M>(pub M);
 
@@ -204,13 +172,13 @@ where
 
     fn connect(self, stream: S) -> Self::Future {
         let connected = self.0.connect(stream);
-        Box::pin(async move { connected.await.map(Guard::new) })
+        Box::pin(async move { connected.await.map(|stream| Guard::new(stream, TlsStream::channel_binding)) })
     }
 }
 
-impl<S: TlsStream + Unpin> TlsStream for Guard<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Guard<S> {
     fn channel_binding(&self) -> ChannelBinding {
-        self.inner.channel_binding()
+        (self.channel_binding)(&self.inner)
     }
 }
 
@@ -235,17 +203,17 @@ mod tests {
             (vec![&scram, &clear], true),
             (vec![&scram, &ok], false),
             (vec![&md5, &ok], false),
-            // Rows of a session that was let in are no requests.
+            // Rows of an authenticated session are no requests.
             (vec![&ok, &clear], false),
         ] {
             let bytes: Vec<u8> = said.into_iter().flatten().copied().collect();
             for size in [1, 3, 9, bytes.len()] {
-                let mut guard = Guard::new(());
+                let mut guard = Guard::new((), |()| ChannelBinding::none());
                 let refused = bytes.chunks(size).any(|chunk| guard.watch(chunk).is_err());
                 assert_eq!(refused, is_refused, "{bytes:?} by {size}");
             }
         }
-        let mut guard = Guard::new(());
+        let mut guard = Guard::new((), |()| ChannelBinding::none());
         assert!((0..2_000).any(|_| guard.watch(&[0xff; 64]).is_err()), "nor is anything kept without end");
     }
 }

@@ -1,11 +1,11 @@
-//! What people ask by hand: another login now, for a claim or for a role, or a database back whose claim is gone. All of
-//! them only leave a note; whoever leads carries it out, and where a server is away, when it is back.
+//! The commands of users: rotate the login of a claim or a role, or restore the database of a deleted claim. Each only
+//! writes an annotation; the leading controller carries it out, once the server is reachable.
 
 use super::clock;
-use super::pass::GONE;
+use super::error::{INVALID, LOGIN_REFUSED};
+use super::informers;
+use super::reconcile::GONE;
 use super::role::roles;
-use super::trouble::{INVALID, LOGIN_REFUSED};
-use super::world;
 use conductor::api::database::logical::{DatabasePhase, LogicalDatabase, LogicalDatabaseSpec, ServerRef};
 use conductor::api::database::role::DatabaseRole;
 use conductor::api::database::server::ServerStatus;
@@ -19,46 +19,47 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Between two looks at an object that is waited for.
+/// Pause between two checks of an object.
 const POLL: Duration = Duration::from_millis(200);
-/// How often a note that has to land on what was read is tried: controllers write too.
+/// How often a write that requires an unchanged object is tried: controllers write too.
 const TRIES: usize = 5;
 
-/// Why it cannot be asked.
+/// Why a request cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Nothing fits.
+    /// No object fits the request.
     #[error("{0}")]
     NotFound(String),
     /// The API does not answer, or refuses.
-    #[error("the cluster cannot be asked: {0}")]
+    #[error("the API cannot be reached: {0}")]
     Api(#[from] kube::Error),
 }
 
-/// What was asked for.
+/// A request that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
-    /// The kind of the object that the note is on.
+    /// The kind of the annotated object.
     pub kind: String,
-    /// Where that is.
+    /// Its namespace.
     pub namespace: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The annotation.
+    /// The annotation's key.
     pub annotation: &'static str,
-    /// What it says.
+    /// The annotation's value.
     pub value: String,
-    /// Why it cannot be carried out right now, in the words of the server's status.
+    /// What holds it up now, from the server's status.
     pub waits_for: Option<String>,
-    /// What the object itself says is wrong, where something is.
-    pub told: Option<String>,
+    /// The message of the object's own failing condition, if any.
+    #[serde(rename = "told")]
+    pub problem: Option<String>,
 }
 
-/// Asks for another login for a claim's database. A hard change also ends every session and every older password.
+/// Requests a rotation of the login of a claim's database. A hard one also ends every session and every older password.
 ///
 /// # Errors
-/// The claim has no database that is in use, or the cluster cannot be asked.
+/// The claim has no database in use, or the API cannot be reached.
 pub async fn rotate(
     client: &Client,
     system_namespace: &str,
@@ -69,73 +70,77 @@ pub async fn rotate(
     let record = records.into_iter().rev().find(|record| phase(record) == Some(DatabasePhase::Ready));
     let record = record.ok_or_else(|| {
         Refused::NotFound(format!(
-            "claim {namespace}/{name} has no database in use on a server of Conductor's: see kubectl get ldb -n {system_namespace}"
+            "claim {namespace}/{name} has no database in use on a server: see kubectl get ldb -n {system_namespace}"
         ))
     })?;
     on_record(client, system_namespace, &record, ROTATE, token(is_hard)).await
 }
 
-/// Waits until a hard change of a login was carried out: every older login is dead, and its application holds another.
+/// Waits until a hard rotation is complete: every older login is dead, and the application holds another.
 ///
 /// # Errors
-/// It was not carried out in time, or not to its end, with what its object says; the note stays.
-pub async fn wait_until_rotated(client: &Client, asked: &Note, within: Duration) -> Result<(), Refused> {
-    let kind = match asked.kind.as_str() {
+/// It is not complete in time, with the object's message; the request stays.
+pub async fn wait_until_rotated(client: &Client, request: &Note, within: Duration) -> Result<(), Refused> {
+    let kind = match request.kind.as_str() {
         "DatabaseRole" => roles(),
         _ => ApiResource::erase::<LogicalDatabase>(&()),
     };
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &asked.namespace, &kind);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &request.namespace, &kind);
     let end = tokio::time::Instant::now() + within;
     loop {
-        let found = api.get_opt(&asked.name).await?;
-        if found.as_ref().is_some_and(|found| world::text(found, "/status/rotationDone") == asked.value) {
+        let found = api.get_opt(&request.name).await?;
+        if found.as_ref().is_some_and(|found| informers::text(found, "/status/rotationDone") == request.value)
+        {
             return Ok(());
         }
         let is_over = tokio::time::Instant::now() >= end;
-        match found.as_ref().filter(|found| world::text(found, "/status/rotationRevoked") == asked.value) {
-            // The rest does not happen by itself.
-            Some(found) if is_over || is_stuck(asked, found) => {
-                return Err(Refused::NotFound(half_rotated(asked, found)));
+        match found
+            .as_ref()
+            .filter(|found| informers::text(found, "/status/rotationRevoked") == request.value)
+        {
+            // The rest requires a user's change.
+            Some(found) if is_over || is_stuck(request, found) => {
+                return Err(Refused::NotFound(half_rotated(request, found)));
             }
-            None if is_over => return Err(Refused::NotFound(not_rotated(asked, found.as_ref(), within))),
+            None if is_over => return Err(Refused::NotFound(not_rotated(request, found.as_ref(), within))),
             Some(_) | None => {}
         }
         tokio::time::sleep(POLL).await;
     }
 }
 
-/// Whether an object says that something is in the way that only people can end. A role that cannot be honoured has no
-/// login; a database has one all the same.
-fn is_stuck(asked: &Note, found: &DynamicObject) -> bool {
-    match world::text(found, "/status/conditions/0/reason") {
+/// Whether an object reports a problem that only a user can fix. An invalid role has no login; a database has one all the
+/// same.
+fn is_stuck(request: &Note, found: &DynamicObject) -> bool {
+    match informers::text(found, "/status/conditions/0/reason") {
         LOGIN_REFUSED | SECRET_CONFLICT => true,
-        INVALID => asked.kind == "DatabaseRole",
+        INVALID => request.kind == "DatabaseRole",
         _ => false,
     }
 }
 
-/// What the user must know: the old login is dead, and its application has no other.
-fn half_rotated(asked: &Note, found: &DynamicObject) -> String {
-    let (kind, name) = (&asked.kind, &asked.name);
-    let message = world::text(found, "/status/conditions/0/message");
-    let told = match message.strip_prefix(UNDELIVERED_HARD) {
+/// The message where the old login is dead and the application has no other.
+fn half_rotated(request: &Note, found: &DynamicObject) -> String {
+    let (kind, name) = (&request.kind, &request.name);
+    let message = informers::text(found, "/status/conditions/0/message");
+    let problem = match message.strip_prefix(UNDELIVERED_HARD) {
         Some(why) => {
             let why = why.trim_start_matches(": ");
             format!("the old login is dead, but its application does not get the new one: {why}")
         }
         None => format!("the old login is dead, and no new login is published yet: {kind} {name}: {message}"),
     };
-    format!("{told}. The request stays: the controller goes on once that is repaired")
+    format!("{problem}. The request stays: the controller goes on once that is repaired")
 }
 
-/// What the user must know: the old login may still work.
-fn not_rotated(asked: &Note, found: Option<&DynamicObject>, within: Duration) -> String {
-    let (kind, name, seconds) = (&asked.kind, &asked.name, within.as_secs());
-    let message = found.map(|found| world::text(found, "/status/conditions/0/message").to_owned());
-    let why = match (&asked.waits_for, message) {
+/// The message where the old login may still work.
+fn not_rotated(request: &Note, found: Option<&DynamicObject>, within: Duration) -> String {
+    let (kind, name, seconds) = (&request.kind, &request.name, within.as_secs());
+    let message = found.map(|found| informers::text(found, "/status/conditions/0/message").to_owned());
+    let why = match (&request.waits_for, message) {
         (Some(why), _) => why.clone(),
         (None, Some(message)) => format!("{kind} {name}: {message}"),
-        (None, None) => format!("{kind} {name} does not exist any more"),
+        (None, None) => format!("{kind} {name} no longer exists"),
     };
     format!(
         "the old login may still work: the change was not carried out within {seconds} s ({why}). The request stays, and \
@@ -143,10 +148,10 @@ fn not_rotated(asked: &Note, found: Option<&DynamicObject>, within: Duration) ->
     )
 }
 
-/// Asks for another login for a role, as [`rotate`] does for a claim.
+/// Requests a rotation of a role's login, as [`rotate`] does for a claim.
 ///
 /// # Errors
-/// There is no such role, it has no login, or the cluster cannot be asked.
+/// There is no such role, it has no login, or the API cannot be reached.
 pub async fn rotate_role(
     client: &Client,
     system_namespace: &str,
@@ -160,40 +165,39 @@ pub async fn rotate_role(
     })?;
     let status = role.status.clone().unwrap_or_default();
     let (Some(made_on), Some(_)) = (&status.made_on, &status.username) else {
-        let told =
-            status.conditions.unwrap_or_default().into_iter().next().map(|condition| condition.message);
-        let told = told.unwrap_or_else(|| "no controller has looked at it yet".to_owned());
+        let problem = status.conditions.and_then(|conditions| Some(conditions.first()?.message.clone()));
+        let problem = problem.unwrap_or_else(|| "no controller has reconciled it yet".to_owned());
         return Err(Refused::NotFound(format!(
-            "DatabaseRole {namespace}/{name} has no login to change: {told}"
+            "DatabaseRole {namespace}/{name} has no login to rotate: {problem}"
         )));
     };
     let waits_for = trouble_of(client, system_namespace, &made_on.server).await?;
     let on = json!({"uid": role.uid()});
     let note = note(client, &roles(), (namespace, name), on, (ROTATE, token(is_hard))).await?;
-    Ok(Note { waits_for, told: wrong(status.conditions.as_deref()), ..note })
+    Ok(Note { waits_for, problem: wrong(status.conditions.as_deref()), ..note })
 }
 
-/// Asks for the database of a claim that is gone back: from quarantine, or before it has begun, or from what is kept.
+/// Requests the database of a deleted claim back: from quarantine, or before it begins, or retained.
 ///
 /// # Errors
-/// There is none, its claim is there and has it, or the cluster cannot be asked.
+/// There is none, its claim exists and uses it, or the API cannot be reached.
 pub async fn undelete(client: &Client, system_namespace: &str, claim: (&str, &str)) -> Result<Note, Refused> {
     for _ in 1..TRIES {
         match undelete_as_read(client, system_namespace, claim).await {
             Err(Refused::Api(kube::Error::Api(status))) if status.code == 409 => {}
-            asked => return asked,
+            request => return request,
         }
     }
     undelete_as_read(client, system_namespace, claim).await
 }
 
-/// The note lands on the record as it was read, or not at all: one that is dropped meanwhile is not asked back.
+/// Writes the request only if the LogicalDatabase is unchanged: one that is dropped meanwhile cannot be restored.
 async fn undelete_as_read(
     client: &Client,
     system_namespace: &str,
     (namespace, name): (&str, &str),
 ) -> Result<Note, Refused> {
-    let claims: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &world::claims());
+    let claims: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &informers::claims());
     let claim = claims.get_opt(name).await?.filter(|claim| claim.metadata.deletion_timestamp.is_none());
     let in_use = claim.and_then(|claim| claim.uid());
     let records = records_of(client, system_namespace, (namespace, name)).await?;
@@ -215,10 +219,10 @@ async fn undelete_as_read(
             Err(Refused::NotFound(format!("the database of claim {namespace}/{name} {why}")))
         }
         (None, false) => Err(Refused::NotFound(format!(
-            "claim {namespace}/{name} is there and has its database: there is nothing to have back"
+            "claim {namespace}/{name} exists and has its database: there is nothing to restore"
         ))),
         (None, true) => Err(Refused::NotFound(format!(
-            "no database of claim {namespace}/{name} is on record: what is dropped is gone; see kubectl get ldb -n {system_namespace}"
+            "no database of claim {namespace}/{name} is recorded: a dropped database cannot be restored; see kubectl get ldb -n {system_namespace}"
         ))),
     }
 }
@@ -227,7 +231,7 @@ fn token(is_hard: bool) -> String {
     format!("{}-{}", if is_hard { "hard" } else { "soft" }, clock::now().0)
 }
 
-/// The database in use that has the name of one in quarantine: only one of them can have it.
+/// The database in use that has taken the name of one in quarantine.
 fn find_rival<'a>(record: &LogicalDatabase, all: &'a [LogicalDatabase]) -> Option<&'a LogicalDatabase> {
     let spec = &record.spec;
     all.iter().find(|other| {
@@ -242,7 +246,7 @@ fn name_taken(record: &LogicalDatabase) -> String {
     let LogicalDatabaseSpec { server, database_name, claim, .. } = &record.spec;
     format!(
         "the database of claim {}/{} cannot be restored: its name {database_name} on {} {} is in use by another database. \
-         Nothing was changed; ask an administrator to remove or rename that one first",
+         Nothing was changed; have an administrator remove or rename that one first",
         claim.namespace,
         claim.name,
         server.kind.word(),
@@ -250,13 +254,13 @@ fn name_taken(record: &LogicalDatabase) -> String {
     )
 }
 
-/// Why a database cannot be had back.
+/// Why a database cannot be restored.
 fn find_end(record: &LogicalDatabase) -> Option<&'static str> {
     let condition = record.status.as_ref().and_then(|status| status.conditions.as_ref()?.first());
     match (phase(record), condition.map(|condition| condition.reason.as_str())) {
-        (Some(DatabasePhase::Dropping), _) => Some("is being dropped: it cannot be had back"),
+        (Some(DatabasePhase::Dropping), _) => Some("is being dropped: it cannot be restored"),
         (_, Some(GONE)) => {
-            Some("is gone from the server: there is nothing to have back, unless it is restored there")
+            Some("no longer exists on the server: there is nothing to restore, unless it is restored there")
         }
         _ => None,
     }
@@ -266,7 +270,7 @@ fn phase(record: &LogicalDatabase) -> Option<DatabasePhase> {
     record.status.as_ref().and_then(|status| status.phase)
 }
 
-/// The records of a claim's databases that have been there, the newest last.
+/// The LogicalDatabases of a claim that were created on a server, the newest last.
 async fn records_of(
     client: &Client,
     system_namespace: &str,
@@ -295,8 +299,8 @@ async fn on_record(
     let waits_for = trouble_of(client, system_namespace, server).await?;
     let (kind, name) = (ApiResource::erase::<LogicalDatabase>(&()), record.name_any());
     let mut on = json!({"uid": record.uid()});
-    // One that is asked back is not ready, and that is nothing that is wrong with it.
-    let told = match key {
+    // A database to be restored is not ready, which is no problem.
+    let problem = match key {
         UNDELETE => {
             on["resourceVersion"] = json!(record.resource_version());
             None
@@ -307,27 +311,27 @@ async fn on_record(
     if key == UNDELETE && is_going(client, system_namespace, server).await? {
         let (kind, of) = (server.kind.word(), &server.name);
         return Err(Refused::NotFound(format!(
-            "the database is kept, and no claim can be bound to it: {kind} {of} is being deleted and takes no claims. Copy its \
-             data to another database; deleting LogicalDatabase {name} then lets the server go, with the data"
+            "the database is retained, and no claim can be bound to it: {kind} {of} is being deleted and takes no claims. Copy its \
+             data to another database; deleting LogicalDatabase {name} then releases the server, with the data"
         )));
     }
-    Ok(Note { waits_for, told, ..note })
+    Ok(Note { waits_for, problem, ..note })
 }
 
 /// Whether a server is being deleted.
 async fn is_going(client: &Client, system_namespace: &str, server: &ServerRef) -> Result<bool, Refused> {
     let api: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), system_namespace, &world::servers(server.kind));
+        Api::namespaced_with(client.clone(), system_namespace, &informers::servers(server.kind));
     Ok(api.get_opt(&server.name).await?.is_some_and(|found| found.metadata.deletion_timestamp.is_some()))
 }
 
-/// What an object says is wrong with it.
+/// The message of an object's first failing condition.
 fn wrong(conditions: Option<&[Condition]>) -> Option<String> {
     let wrong = conditions?.iter().find(|condition| condition.status != "True")?;
     Some(wrong.message.clone())
 }
 
-/// What a server says is wrong with it, where something is.
+/// The problem that a server reports, if any.
 async fn trouble_of(
     client: &Client,
     system_namespace: &str,
@@ -335,9 +339,9 @@ async fn trouble_of(
 ) -> Result<Option<String>, Refused> {
     let (kind, name) = (server.kind.word(), &server.name);
     let api: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), system_namespace, &world::servers(server.kind));
+        Api::namespaced_with(client.clone(), system_namespace, &informers::servers(server.kind));
     let Some(found) = api.get_opt(name).await? else {
-        return Ok(Some(format!("there is no {kind} {name}: make it again")));
+        return Ok(Some(format!("{kind} {name} does not exist: create it again")));
     };
     let status: ServerStatus =
         found.data.get("status").and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default();
@@ -355,7 +359,7 @@ async fn note(
     on["annotations"] = json!({annotation: &value});
     api.patch(name, &PatchParams::default(), &Patch::Merge(json!({"metadata": on}))).await?;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    Ok(Note { kind: kind.kind.clone(), namespace, name, annotation, value, waits_for: None, told: None })
+    Ok(Note { kind: kind.kind.clone(), namespace, name, annotation, value, waits_for: None, problem: None })
 }
 
 #[cfg(test)]

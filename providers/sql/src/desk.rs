@@ -1,7 +1,7 @@
 //! The provider's only access to the API: reads are live, writes carry the revision that they were decided on. Retries
 //! nothing, and writes nothing while this process does not lead.
 
-use super::trouble::Trouble;
+use super::error::Error;
 use conductor::api::database::LogicalDatabase;
 use conductor_runtime::leadership::Leadership;
 use conductor_sql_plan::names::Names;
@@ -52,21 +52,21 @@ impl Desk {
         Api::namespaced_with(self.client.clone(), namespace, kind)
     }
 
-    pub async fn find<T: Object>(&self, api: &Api<T>, name: &str) -> Result<Option<T>, Trouble> {
+    pub async fn find<T: Object>(&self, api: &Api<T>, name: &str) -> Result<Option<T>, Error> {
         within(api.get_opt(name)).await
     }
 
-    pub async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, Trouble> {
+    pub async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, Error> {
         Ok(within(api.list(&ListParams::default())).await?.items)
     }
 
-    pub async fn create<T: Object + Serialize>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble> {
+    pub async fn create<T: Object + Serialize>(&self, api: &Api<T>, object: &T) -> Result<T, Error> {
         self.may_write()?;
         within(api.create(&PostParams::default(), object)).await
     }
 
     /// Replaces an object, if it is still as it was read.
-    pub async fn replace<T>(&self, api: &Api<T>, object: &T) -> Result<T, Trouble>
+    pub async fn replace<T>(&self, api: &Api<T>, object: &T) -> Result<T, Error>
     where
         T: Object + Serialize + Resource,
     {
@@ -75,17 +75,12 @@ impl Desk {
     }
 
     /// Merges into an object; `patch` should carry the revision where that matters.
-    pub async fn merge<T: Object>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble> {
+    pub async fn merge<T: Object>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Error> {
         self.may_write()?;
         within(api.patch(name, &patch_params(), &Patch::Merge(patch))).await
     }
 
-    pub async fn merge_status<T: Object>(
-        &self,
-        api: &Api<T>,
-        name: &str,
-        status: Value,
-    ) -> Result<T, Trouble> {
+    pub async fn merge_status<T: Object>(&self, api: &Api<T>, name: &str, status: Value) -> Result<T, Error> {
         self.patch_status(api, name, json!({"status": status})).await
     }
 
@@ -95,17 +90,17 @@ impl Desk {
         api: &Api<T>,
         object: &T,
         status: Value,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, Error> {
         let guard = json!({"resourceVersion": object.resource_version(), "uid": object.uid()});
         self.patch_status(api, &object.name_any(), json!({"metadata": guard, "status": status})).await
     }
 
-    async fn patch_status<T: Object>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Trouble> {
+    async fn patch_status<T: Object>(&self, api: &Api<T>, name: &str, patch: Value) -> Result<T, Error> {
         self.may_write()?;
         within(api.patch_status(name, &patch_params(), &Patch::Merge(patch))).await
     }
 
-    pub async fn apply(&self, api: &Api<DynamicObject>, name: &str, object: &Value) -> Result<(), Trouble> {
+    pub async fn apply(&self, api: &Api<DynamicObject>, name: &str, object: &Value) -> Result<(), Error> {
         self.may_write()?;
         within(api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(object))).await.map(drop)
     }
@@ -116,7 +111,7 @@ impl Desk {
         api: &Api<T>,
         name: &str,
         uid: Option<String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         self.delete_if(api, name, Preconditions { uid, resource_version: None }).await
     }
 
@@ -125,7 +120,7 @@ impl Desk {
         &self,
         api: &Api<DynamicObject>,
         object: &DynamicObject,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
         self.delete_if(api, &object.name_any(), preconditions).await
     }
@@ -135,7 +130,7 @@ impl Desk {
         api: &Api<T>,
         name: &str,
         preconditions: Preconditions,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         self.may_write()?;
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         match tokio::time::timeout(WITHIN, api.delete(name, &parameters)).await {
@@ -144,14 +139,14 @@ impl Desk {
         }
     }
 
-    pub fn may_write(&self) -> Result<(), Trouble> {
-        self.leadership.require().map_err(|_| Trouble::NotLeading)
+    pub fn may_write(&self) -> Result<(), Error> {
+        self.leadership.require().map_err(|_| Error::NotLeading)
     }
 
     /// Confirms the leadership by the Lease, before anything is destroyed.
-    pub async fn may_destroy(&self) -> Result<(), Trouble> {
+    pub async fn may_destroy(&self) -> Result<(), Error> {
         self.may_write()?;
-        self.leadership.confirm().await.map_err(|_| Trouble::NotLeading)
+        self.leadership.confirm().await.map_err(|_| Error::NotLeading)
     }
 }
 
@@ -159,20 +154,20 @@ fn patch_params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Trouble> {
+async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
     answer(tokio::time::timeout(WITHIN, call).await)
 }
 
 type Called<T> = Result<Result<T, kube::Error>, tokio::time::error::Elapsed>;
 
 /// A refusal without any content of the request: the API may quote the object.
-fn answer<T>(called: Called<T>) -> Result<T, Trouble> {
+fn answer<T>(called: Called<T>) -> Result<T, Error> {
     match called {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(Trouble::Conflict),
-        Ok(Err(kube::Error::Api(status))) => Err(Trouble::Api(format!("{} {}", status.code, status.reason))),
-        Ok(Err(_)) => Err(Trouble::Api("no answer".to_owned())),
-        Err(_) => Err(Trouble::Api(format!("no answer within {} s", WITHIN.as_secs()))),
+        Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(Error::Conflict),
+        Ok(Err(kube::Error::Api(status))) => Err(Error::Api(format!("{} {}", status.code, status.reason))),
+        Ok(Err(_)) => Err(Error::Api("no answer".to_owned())),
+        Err(_) => Err(Error::Api(format!("no answer within {} s", WITHIN.as_secs()))),
     }
 }
 

@@ -210,10 +210,10 @@ impl<W: Send> Sink for MirrorSink<W> {
                 report(None);
             }
             WatchState::Resumed => report(None),
-            WatchState::ListFailed(trouble) | WatchState::WatchFailed(trouble) => {
+            WatchState::ListFailed(error) | WatchState::WatchFailed(error) => {
                 // A kind that was never served is absent on purpose.
-                if self.was_listed.load(Ordering::Relaxed) || trouble.status != Some(StatusCode::NOT_FOUND) {
-                    report(Some(&self.explain(trouble)));
+                if self.was_listed.load(Ordering::Relaxed) || error.status != Some(StatusCode::NOT_FOUND) {
+                    report(Some(&self.explain(error)));
                 }
             }
         }

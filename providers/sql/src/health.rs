@@ -1,14 +1,14 @@
-//! Servers looked at, again and again: their status says how they are, and what they offer is there for claims.
+//! Checks servers periodically: writes their status, and offers them to claims.
 
 use super::desk::Desk;
+use super::error::Error;
 use super::hold;
 use super::identity;
-use super::leaving;
-use super::pass::Provider;
+use super::informers::{self, holders};
 use super::pool::Health;
+use super::reconcile::Provider;
 use super::server::{self, Server};
-use super::trouble::Trouble;
-use super::world::{self, holders};
+use super::server_finalizer;
 use conductor::api::database::ON_SERVER;
 use conductor::api::database::logical::{ServerKind, ServerRef};
 use conductor::api::database::server::{Offer, ServerStatus};
@@ -28,61 +28,61 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How long one who does not lead waits before it asks again.
+/// Pause of a process that does not lead.
 const STAND_BY: Duration = Duration::from_secs(1);
-/// How often a server is looked at.
+/// Pause between two checks of a server.
 const EVERY: Duration = Duration::from_secs(30);
-/// The same while it is not well.
+/// The same while it is not ready.
 const EVERY_WHILE_ILL: Duration = Duration::from_secs(3);
 /// The condition that reports whether a server's own grants keep tenants apart.
 const ISOLATED: &str = "Isolated";
-/// Claims on an offered server where its offer does not say.
+/// Most claims on an offered server, unless its offer says otherwise.
 const CLAIMS_DEFAULT: i32 = 100;
 
-/// Looks at servers until it is dropped; at once where one changes. Each is looked at on its own: one that hangs delays
-/// nobody's look but its own.
+/// Checks servers until it is dropped, and at once when one changes. Each check is a task of its own: a server that hangs
+/// delays no other.
 pub(super) async fn run(provider: Provider, mut changed: watch::Receiver<()>) {
-    let mut rounds = Rounds::default();
+    let mut checks = Checks::default();
     loop {
         let pause = match provider.desk.leadership.leads() {
-            true => rounds.start(&provider),
+            true => checks.start(&provider),
             false => STAND_BY,
         };
         tokio::select! {
             Ok(()) = changed.changed() => {
-                // Several changes at once are one.
+                // Merge simultaneous changes.
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                rounds.due.clear();
+                checks.due.clear();
             }
-            Some(done) = rounds.looks.join_next(), if !rounds.looks.is_empty() => rounds.note(done.ok()),
+            Some(done) = checks.running.join_next(), if !checks.running.is_empty() => checks.finish(done.ok()),
             () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
-/// Who is being looked at, and when the others are next.
+/// The servers being checked, and when the others are due.
 #[derive(Default)]
-struct Rounds {
+struct Checks {
     due: BTreeMap<ServerRef, Instant>,
-    looked_at: BTreeSet<ServerRef>,
-    looks: JoinSet<(ServerRef, bool)>,
+    in_progress: BTreeSet<ServerRef>,
+    running: JoinSet<(ServerRef, bool)>,
 }
 
-impl Rounds {
-    /// Looks at whoever is due; says for how long nobody is.
+impl Checks {
+    /// Starts the due checks; returns the time until the next.
     fn start(&mut self, provider: &Provider) -> Duration {
         let now = Instant::now();
         let mut next = now + EVERY;
-        for (reference, object) in provider.world.servers().into_iter().filter(runs) {
+        for (reference, object) in provider.informers.servers().into_iter().filter(runs) {
             let due = self.due.get(&reference).copied().unwrap_or(now);
             if due > now {
                 next = next.min(due);
-            } else if self.looked_at.insert(reference.clone()) {
+            } else if self.in_progress.insert(reference.clone()) {
                 self.due.insert(reference.clone(), now + EVERY);
                 let provider = provider.clone();
-                self.looks.spawn(async move {
-                    provider.world.wait_until_listed().await;
-                    let is_well = look(&provider, &reference, &object).await;
+                self.running.spawn(async move {
+                    provider.informers.wait_until_listed().await;
+                    let is_well = check_server(&provider, &reference, &object).await;
                     (reference, is_well)
                 });
             }
@@ -90,9 +90,9 @@ impl Rounds {
         next - now
     }
 
-    fn note(&mut self, done: Option<(ServerRef, bool)>) {
+    fn finish(&mut self, done: Option<(ServerRef, bool)>) {
         if let Some((reference, is_well)) = done {
-            self.looked_at.remove(&reference);
+            self.in_progress.remove(&reference);
             if !is_well {
                 self.due.insert(reference, Instant::now() + EVERY_WHILE_ILL);
             }
@@ -100,41 +100,41 @@ impl Rounds {
     }
 }
 
-/// One of ours that does not run yet, or is going, is told of by whoever starts and ends it.
+/// Whether `local` reports a server: one of ours that does not run yet, or is being deleted.
 fn runs((reference, object): &(ServerRef, Arc<DynamicObject>)) -> bool {
     let is_running =
         object.data.pointer("/status/port").is_some() && object.metadata.deletion_timestamp.is_none();
     reference.kind == ServerKind::DatabaseServer || is_running
 }
 
-/// Looks at one; says whether it is well.
-async fn look(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
+/// Checks one server; returns whether it is ready.
+async fn check_server(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
     if object.metadata.deletion_timestamp.is_some() {
-        return bid_farewell(provider, reference, object).await;
+        return release(provider, reference, object).await;
     }
-    if let Err(trouble) = leaving::protect(provider, reference, object).await {
-        tracing::debug!(server = reference.name, %trouble, "it is not protected yet");
+    if let Err(error) = server_finalizer::protect(provider, reference, object).await {
+        tracing::debug!(server = reference.name, %error, "it is not protected yet");
         return false;
     }
-    let asked = ask(provider, reference, object).await;
-    if let Err(trouble) =
-        tell(&provider.desk, reference, object, asked.as_ref().map(|(_, health)| health)).await
+    let checked = query_server(provider, reference, object).await;
+    if let Err(error) =
+        report(&provider.desk, reference, object, checked.as_ref().map(|(_, health)| health)).await
     {
-        tracing::debug!(server = reference.name, %trouble, "its status cannot be written");
+        tracing::debug!(server = reference.name, %error, "its status cannot be written");
     }
-    if let Err(trouble) = &asked {
-        identity::warn(provider, reference, object, trouble).await;
+    if let Err(error) = &checked {
+        identity::warn(provider, reference, object, error).await;
     }
-    let is_well = asked.as_ref().is_ok_and(|(_, health)| health.missing.is_empty());
-    if let Err(trouble) = hold::look(provider, reference, object, is_well).await {
-        tracing::debug!(server = reference.name, %trouble, "its resource cannot be looked after yet");
+    let is_well = checked.as_ref().is_ok_and(|(_, health)| health.missing.is_empty());
+    if let Err(error) = hold::check(provider, reference, object, is_well).await {
+        tracing::debug!(server = reference.name, %error, "its resource cannot be looked after yet");
     }
-    match asked {
+    match checked {
         Ok((server, health)) if health.missing.is_empty() => {
             if let Some(of_offer) = &server.offer
-                && let Err(trouble) = offer(provider, &server, of_offer, &health).await
+                && let Err(error) = offer(provider, &server, of_offer, &health).await
             {
-                tracing::warn!(server = reference.name, %trouble, "it cannot be offered to claims");
+                tracing::warn!(server = reference.name, %error, "it cannot be offered to claims");
                 return false;
             }
             true
@@ -143,22 +143,22 @@ async fn look(provider: &Provider, reference: &ServerRef, object: &DynamicObject
     }
 }
 
-/// One that is deleted goes, or says what it waits for.
-async fn bid_farewell(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
-    let left = leaving::leave(provider, reference, object).await;
-    if let Err(trouble) = &left
-        && let Err(trouble) = tell(&provider.desk, reference, object, Err(trouble)).await
+/// Releases a deleted server, or reports what it waits for.
+async fn release(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
+    let left = server_finalizer::leave(provider, reference, object).await;
+    if let Err(error) = &left
+        && let Err(error) = report(&provider.desk, reference, object, Err(error)).await
     {
-        tracing::debug!(server = reference.name, %trouble, "its status cannot be written");
+        tracing::debug!(server = reference.name, %error, "its status cannot be written");
     }
     left.is_ok()
 }
 
-async fn ask(
+async fn query_server(
     provider: &Provider,
     reference: &ServerRef,
     object: &DynamicObject,
-) -> Result<(Server, Health), Trouble> {
+) -> Result<(Server, Health), Error> {
     let server = server::read(reference, object)?;
     let access = server::access(&provider.desk, &server).await?;
     let mut session = server::connect(&provider.pool, &server, &access).await?;
@@ -177,36 +177,35 @@ async fn ask(
     Ok((server, health?))
 }
 
-async fn tell(
+async fn report(
     desk: &Desk,
     reference: &ServerRef,
     object: &DynamicObject,
-    asked: Result<&Health, &Trouble>,
-) -> Result<(), Trouble> {
-    let was: ServerStatus =
-        object.data.get("status").and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default();
-    let (word, reason, message) = match asked {
+    checked: Result<&Health, &Error>,
+) -> Result<(), Error> {
+    let was: ServerStatus = informers::read(object, "/status").unwrap_or_default();
+    let (status, reason, message) = match checked {
         Ok(health) if health.missing.is_empty() => {
-            ("True", "Ready", "databases can be made on it".to_owned())
+            ("True", "Ready", "databases can be created on it".to_owned())
         }
         Ok(health) => ("False", "RightsMissing", health.missing.join("; ")),
-        Err(trouble) => ("False", trouble.reason(), trouble.to_string()),
+        Err(error) => ("False", error.reason(), error.to_string()),
     };
-    let condition = |type_: &str, word: &str, reason: &str, message: String| {
+    let condition = |type_: &str, status: &str, reason: &str, message: String| {
         let before = was.conditions.as_ref().and_then(|all| all.iter().find(|c| c.type_ == type_));
-        let since = before.filter(|c| c.status == word).map(|c| c.last_transition_time.clone());
+        let since = before.filter(|c| c.status == status).map(|c| c.last_transition_time.clone());
         Condition {
             type_: type_.to_owned(),
-            status: word.to_owned(),
+            status: status.to_owned(),
             reason: reason.to_owned(),
             message,
             last_transition_time: since.unwrap_or_else(|| MetaTime(Timestamp::now())),
             observed_generation: object.metadata.generation,
         }
     };
-    let mut conditions = vec![condition("Ready", word, reason, message)];
-    // What is not known now is as it was known last.
-    let known = asked.ok().filter(|health| health.missing.is_empty()).map(|health| health.open.as_deref());
+    let mut conditions = vec![condition("Ready", status, reason, message)];
+    // What is unknown now keeps its last value.
+    let known = checked.ok().filter(|health| health.missing.is_empty()).map(|health| health.open.as_deref());
     match known {
         None => conditions.extend(was.conditions.iter().flatten().filter(|c| c.type_ == ISOLATED).cloned()),
         Some(None) => {}
@@ -225,74 +224,73 @@ async fn tell(
         observed_generation: object.metadata.generation,
         ..was.clone()
     };
-    if let Ok(health) = asked {
+    if let Ok(health) = checked {
         status.version = Some(health.version.clone());
     }
-    if let Some(health) = asked.ok().filter(|health| health.missing.is_empty()) {
+    if let Some(health) = checked.ok().filter(|health| health.missing.is_empty()) {
         status.databases = Some(health.databases);
         status.size_mebibytes = Some(health.size_mebibytes);
-        // In tens: a figure that moves with every look would be a write with every look.
+        // In tens: a value that changes with every check would be a write with every check.
         status.connections_used = Some((health.connections_used + 9) / 10 * 10);
         status.connections_max = Some(health.connections_max);
     }
     if status == was {
         return Ok(());
     }
-    let api = desk.others(&world::servers(reference.kind), &desk.namespace);
-    // Its identity is written elsewhere, and what was read of it may be older.
+    let api = desk.others(&informers::servers(reference.kind), &desk.namespace);
+    // Its identity is written elsewhere, and this copy may be stale.
     status.identity = None;
     let status = serde_json::to_value(&status).unwrap_or_default();
     desk.merge_status(&api, &reference.name, status).await.map(drop)
 }
 
-/// Makes the resource that claims are bound to, and gives it out again when the last of them is gone.
-async fn offer(provider: &Provider, server: &Server, of: &Offer, health: &Health) -> Result<(), Trouble> {
+/// Creates the resource that claims are bound to, and recycles it after its last claim.
+async fn offer(provider: &Provider, server: &Server, of: &Offer, health: &Health) -> Result<(), Error> {
     let desk = &provider.desk;
     let name = &server.reference.name;
     let named = format!("{}/{name}", server.reference.kind.word());
-    let api = desk.others(&world::resources(), &desk.namespace);
-    let wanted = resource(server, of, health, &named);
+    let api = desk.others(&informers::resources(), &desk.namespace);
+    let desired = resource(server, of, health, &named);
     let digest: String =
-        Sha256::digest(wanted.to_string().as_bytes()).iter().take(8).map(|b| format!("{b:02x}")).collect();
-    let found = provider.world.resource(name);
+        Sha256::digest(desired.to_string().as_bytes()).iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let found = provider.informers.resource(name);
     let Some(found) = found else {
-        return desk.apply(&api, name, &signed(wanted, &digest)).await;
+        return desk.apply(&api, name, &signed(desired, &digest)).await;
     };
     if found.annotations().get(ON_SERVER) != Some(&named) {
         let why = format!("RelationalDatabase {name} exists and is not on it: rename one of the two");
-        return Err(Trouble::Invalid(why));
+        return Err(Error::Invalid(why));
     }
     if found.annotations().get(RENDERED) != Some(&digest) {
-        desk.apply(&api, name, &signed(wanted, &digest)).await?;
+        desk.apply(&api, name, &signed(desired, &digest)).await?;
     }
-    give_out_again(provider, &found).await
+    make_available(provider, &found).await
 }
 
-/// A resource that its last claim has left is Released. Its databases are dealt with one by one, so the server itself
-/// has nothing of them left to protect.
-pub(super) async fn give_out_again(provider: &Provider, found: &DynamicObject) -> Result<(), Trouble> {
+/// Makes a Released resource available again. Its databases are handled one by one, so none needs the whole server withheld.
+pub(super) async fn make_available(provider: &Provider, found: &DynamicObject) -> Result<(), Error> {
     let left = holders(found);
-    if world::text(found, "/status/phase") != "Released" {
+    if informers::text(found, "/status/phase") != "Released" {
         return Ok(());
     }
-    if left.iter().any(|uid| provider.world.assignment(uid).is_some()) {
+    if left.iter().any(|uid| provider.informers.assignment(uid).is_some()) {
         return Ok(());
     }
     let desk = &provider.desk;
-    let api = desk.others(&world::resources(), &desk.namespace);
+    let api = desk.others(&informers::resources(), &desk.namespace);
     let change = json!({
         "metadata": {"resourceVersion": found.resource_version(), "uid": found.uid()},
         "spec": {"claimRefs": null},
     });
-    let given: Result<DynamicObject, Trouble> = async {
+    let given: Result<DynamicObject, Error> = async {
         let bare = desk.merge(&api, &found.name_any(), change).await?;
-        // Without references it would stay withdrawn: elsewhere there would be somebody's data in it.
+        // Without references it would stay withdrawn, as it would protect a tenant's data elsewhere.
         desk.merge_status_of(&api, &bare, json!({"phase": "Available"})).await
     }
     .await;
     match given {
-        Ok(_) | Err(Trouble::Conflict) => Ok(()),
-        Err(trouble) => Err(trouble),
+        Ok(_) | Err(Error::Conflict) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,32 +1,32 @@
-//! A session on a MariaDB or MySQL server, with the manners of the one for PostgreSQL. Which of the two it is, the server
-//! says as it greets.
+//! A session on a MariaDB or MySQL server, with the guarantees of the one for PostgreSQL. The server's greeting shows which
+//! of the two it is.
 
 use super::access::Access;
+use super::error::Error;
 use super::pool::Health;
-use super::trouble::Trouble;
 use conductor::api::database::server::SslMode;
 use conductor_sql_plan::identity::Found;
 use conductor_sql_plan::sql::mariadb::{FIND_MARKS, FIND_SERVER_MARK, PREPARE, rights};
 use conductor_sql_plan::sql::{Dialect, OPEN_GRANTS, Row, read_open_grants};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts, Value};
+use mysql_async::{Conn, DriverError, Error as MysqlError, OptsBuilder, SslOpts, Value};
 use std::time::Duration;
 
-/// How long opening a connection may take.
+/// Time limit for opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long one message may take.
+/// Time limit for one message.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// "There is no such thread": nobody was logged in who could be ended.
+/// "There is no such thread": the session to end has already ended.
 const NO_SUCH_THREAD: u16 = 1094;
-/// What an administrator needs beside what applications get of it, and how the server spells it. Without the last two, it
-/// would see no sessions but its own and end none, and be told of neither.
+/// The administrator's rights beside those of applications, in the server's spelling. Without the last two, it would see and
+/// end no sessions but its own, without an error.
 const RIGHTS: [&str; 3] = ["CREATE USER", "PROCESS", "CONNECTION ADMIN"];
-/// MySQL before it has neither roles nor the hashes that are used.
+/// Earlier MySQL has neither roles nor the hashes in use.
 const MYSQL_FIRST: u16 = 8;
-/// From here on it is MariaDB: MySQL counts its versions otherwise.
+/// From this version on it is MariaDB: MySQL's versions are lower.
 const MARIADB_FIRST: u16 = 10;
 
-/// What to do where a user has no connection left.
+/// The fix where a user has no connection left.
 const CROWDED: &str = "; end its sessions, or raise its limit: resources.requests.connections of the claim, \
                        databases.connectionLimit or max_user_connections of the server";
 
@@ -42,9 +42,9 @@ pub(super) struct MariadbSession {
 }
 
 impl MariadbSession {
-    /// Sees that there is a place for marks. Not before it is needed: who lacks a right is to be told which one, and
-    /// a look at a server shall work on one that cannot be written to.
-    pub async fn prepare(&mut self) -> Result<(), Trouble> {
+    /// Creates the table for marks when it is needed and not before: a health check must work on a read-only server, and
+    /// report a missing right.
+    pub async fn prepare(&mut self) -> Result<(), Error> {
         if !self.is_prepared {
             for statement in PREPARE {
                 self.send(statement).await?;
@@ -55,12 +55,12 @@ impl MariadbSession {
     }
 
     /// Whether there is a place for marks.
-    pub async fn has_marks(&mut self) -> Result<bool, Trouble> {
+    pub async fn has_marks(&mut self) -> Result<bool, Error> {
         Ok(!self.send(FIND_MARKS).await?.is_empty())
     }
 
-    /// The marker that was written at first contact; replication and dumps carry it along.
-    pub async fn identity(&mut self) -> Result<Found, Trouble> {
+    /// The marker written at first contact, which replication and dumps carry along.
+    pub async fn identity(&mut self) -> Result<Found, Error> {
         if !self.has_marks().await? {
             return Ok(Found::Unmarked);
         }
@@ -68,8 +68,8 @@ impl MariadbSession {
         Ok(found.map_or(Found::Unmarked, Found::Identity))
     }
 
-    /// Opens one for anybody.
-    pub async fn log_in(access: &Access) -> Result<MariadbSession, Trouble> {
+    /// Opens a session.
+    pub async fn log_in(access: &Access) -> Result<MariadbSession, Error> {
         let place = access.place();
         let tls = match access.ssl_mode {
             SslMode::Disable => None,
@@ -83,12 +83,12 @@ impl MariadbSession {
             .pass(Some(access.password.expose().to_owned()))
             .db_name(Some(access.database.clone()))
             .prefer_socket(false)
-            // A password in clear text is for no server to ask for.
+            // Never send a password in clear text.
             .enable_cleartext_plugin(false)
             .ssl_opts(tls);
         let opened = tokio::time::timeout(CONNECT_WITHIN, Conn::new(options)).await;
-        let conn = opened.map_err(|_| silent(&place, CONNECT_WITHIN))?;
-        let conn = conn.map_err(|error| trouble(&place, &error))?;
+        let conn = opened.map_err(|_| Error::silent(&place, CONNECT_WITHIN))?;
+        let conn = conn.map_err(|error| server_error(&place, &error))?;
         let dialect = match conn.server_version().0 {
             MARIADB_FIRST.. => Dialect::Mariadb,
             _ => Dialect::Mysql,
@@ -96,7 +96,7 @@ impl MariadbSession {
         Ok(MariadbSession { conn, place, dialect, is_open: true, is_prepared: false })
     }
 
-    /// Which of the two it is.
+    /// MariaDB or MySQL.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -105,33 +105,33 @@ impl MariadbSession {
         self.is_open
     }
 
-    /// Sends a statement; gives its rows.
-    pub async fn send(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+    /// Sends a statement; returns its rows.
+    pub async fn send(&mut self, text: &str) -> Result<Vec<Row>, Error> {
         self.send_within(text, ANSWER_WITHIN).await
     }
 
-    /// The same under a time limit of the caller's.
-    pub async fn send_within(&mut self, text: &str, within: Duration) -> Result<Vec<Row>, Trouble> {
+    /// The same under the caller's time limit.
+    pub async fn send_within(&mut self, text: &str, within: Duration) -> Result<Vec<Row>, Error> {
         let answer = tokio::time::timeout(within, self.conn.query::<mysql_async::Row, _>(text)).await;
         let rows = match answer {
             Ok(Ok(rows)) => rows,
-            Ok(Err(Error::Server(error))) if error.code == NO_SUCH_THREAD => Vec::new(),
+            Ok(Err(MysqlError::Server(error))) if error.code == NO_SUCH_THREAD => Vec::new(),
             Ok(Err(error)) => {
-                self.is_open = matches!(error, Error::Server(_));
-                return Err(trouble(&self.place, &error));
+                self.is_open = matches!(error, MysqlError::Server(_));
+                return Err(server_error(&self.place, &error));
             }
             Err(_) => {
                 self.is_open = false;
-                return Err(silent(&self.place, within));
+                return Err(Error::silent(&self.place, within));
             }
         };
         Ok(rows.into_iter().map(read).collect())
     }
 
-    /// What the server says of itself, and which rights the administrator lacks.
-    pub async fn health(&mut self) -> Result<Health, Trouble> {
-        let asked = "SELECT VERSION(), CAST(@@read_only AS CHAR), CURRENT_USER()";
-        let row = self.send(asked).await?.into_iter().next().unwrap_or_default();
+    /// Queries the server's state, and which rights the administrator lacks.
+    pub async fn health(&mut self) -> Result<Health, Error> {
+        let query = "SELECT VERSION(), CAST(@@read_only AS CHAR), CURRENT_USER()";
+        let row = self.send(query).await?.into_iter().next().unwrap_or_default();
         let grants = self.send("SHOW GRANTS FOR CURRENT_USER").await?;
         let grants: Vec<String> =
             grants.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
@@ -150,11 +150,11 @@ impl MariadbSession {
         self.prepare().await?;
         let open = read_open_grants(&self.send(OPEN_GRANTS).await?);
         let open = open.iter().map(|grant| format!("`{}`: run {}", grant.pattern, grant.remedy())).collect();
-        let asked = "SELECT (SELECT CAST(COUNT(*) AS CHAR) FROM `conductor`.`marks` WHERE kind = 'database'), \
+        let query = "SELECT (SELECT CAST(COUNT(*) AS CHAR) FROM `conductor`.`marks` WHERE kind = 'database'), \
             (SELECT CAST(CAST(COALESCE(SUM(data_length + index_length), 0) / 1048576 AS SIGNED) AS CHAR) \
              FROM information_schema.tables), \
             (SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.processlist), CAST(@@max_connections AS CHAR)";
-        let row = self.send(asked).await?.into_iter().next().unwrap_or_default();
+        let row = self.send(query).await?.into_iter().next().unwrap_or_default();
         let number = |at: usize| row[at].as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
         Ok(Health {
             version,
@@ -168,24 +168,23 @@ impl MariadbSession {
         })
     }
 
-    /// What keeps databases from being made on a MySQL server.
-    async fn misfits(&mut self, version: &str) -> Result<Vec<String>, Trouble> {
+    /// What prevents databases on a MySQL server.
+    async fn misfits(&mut self, version: &str) -> Result<Vec<String>, Error> {
         let mut misfits = Vec::new();
         if self.conn.server_version().0 < MYSQL_FIRST {
-            misfits.push(format!(
-                "it is MySQL {version}, and databases are made on MySQL from 8.0 on: upgrade it"
-            ));
+            misfits
+                .push(format!("it is MySQL {version}, and databases require MySQL 8.0 or later: upgrade it"));
         }
         let row = self.send("SHOW VARIABLES LIKE 'partial_revokes'").await?.into_iter().next();
         if row.is_some_and(|row| row[1].as_deref() == Some("ON")) {
-            // Names of databases in grants mean something else then.
+            // It changes the meaning of database names in grants.
             misfits.push("partial_revokes is on: run SET PERSIST partial_revokes = OFF".to_owned());
         }
         Ok(misfits)
     }
 }
 
-/// Which rights on everything are missing, and the grant that gives each. `account` is `name@host`.
+/// The missing global rights, and the grant for each. `account` is `name@host`.
 fn lacks(grants: &[String], account: &str, dialect: Dialect) -> Vec<String> {
     let (name, host) = account.rsplit_once('@').unwrap_or((account, "%"));
     let account = format!("{}@{}", Dialect::Mariadb.text(name), Dialect::Mariadb.text(host));
@@ -211,7 +210,7 @@ fn lacks(grants: &[String], account: &str, dialect: Dialect) -> Vec<String> {
     let may_give = global.iter().any(|grant| grant.contains("WITH GRANT OPTION"));
     let giving = (!may_give).then(|| {
         format!(
-            "the administrator may not give rights: run GRANT USAGE ON *.* TO {account} WITH GRANT OPTION"
+            "the administrator may not grant rights: run GRANT USAGE ON *.* TO {account} WITH GRANT OPTION"
         )
     });
     missing.chain(giving).collect()
@@ -230,29 +229,25 @@ fn read(mut row: mysql_async::Row) -> Row {
     columns
 }
 
-fn silent(place: &str, within: Duration) -> Trouble {
-    Trouble::Unreachable(format!("server {place} did not answer within {} s", within.as_secs()))
-}
-
-fn trouble(place: &str, error: &Error) -> Trouble {
-    if matches!(error, Error::Driver(DriverError::CleartextPluginDisabled)) {
+fn server_error(place: &str, error: &MysqlError) -> Error {
+    if matches!(error, MysqlError::Driver(DriverError::CleartextPluginDisabled)) {
         let fix =
-            "asks for the password in clear text and is not given it: give the administrator another plugin";
-        return Trouble::Invalid(format!("server {place} {fix}, for example mysql_native_password"));
+            "requests the password in clear text and does not get it: give the administrator another plugin";
+        return Error::Invalid(format!("server {place} {fix}, for example mysql_native_password"));
     }
-    let Error::Server(said) = error else {
-        return Trouble::Unreachable(format!("server {place} cannot be reached: {error}"));
+    let MysqlError::Server(said) = error else {
+        return Error::Unreachable(format!("server {place} cannot be reached: {error}"));
     };
-    let told = |what: &str| format!("server {place}: {}{what}", said.message);
+    let with_hint = |what: &str| format!("server {place}: {}{what}", said.message);
     match said.code {
-        1045 | 1698 => Trouble::Credentials(told("")),
-        1040 => Trouble::Unreachable(told("; raise max_connections, or end sessions")),
-        // Both are asked once the password has been.
-        1203 => Trouble::Crowded(told(CROWDED)),
-        1226 if said.message.contains("max_user_connections") => Trouble::Crowded(told(CROWDED)),
-        1053 | 1927 => Trouble::Unreachable(told("")),
-        1021 => Trouble::Refused(told("; its disk is full")),
-        _ => Trouble::Refused(told("")),
+        1045 | 1698 => Error::Credentials(with_hint("")),
+        1040 => Error::Unreachable(with_hint("; raise max_connections, or end sessions")),
+        // The server checks both after the password.
+        1203 => Error::Crowded(with_hint(CROWDED)),
+        1226 if said.message.contains("max_user_connections") => Error::Crowded(with_hint(CROWDED)),
+        1053 | 1927 => Error::Unreachable(with_hint("")),
+        1021 => Error::Refused(with_hint("; its disk is full")),
+        _ => Error::Refused(with_hint("")),
     }
 }
 
@@ -275,10 +270,13 @@ mod tests {
         let less = "GRANT SELECT, CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO `a`@`%` WITH GRANT OPTION";
         let missing = lacks(&[less.to_owned()], "a@%", Dialect::Mariadb);
         for right in ["LOCK TABLES", "CREATE TEMPORARY TABLES", "TRIGGER", "DELETE HISTORY"] {
-            assert!(missing.iter().any(|told| told.contains(&format!("GRANT {right} ON"))), "{missing:?}");
+            assert!(
+                missing.iter().any(|with_hint| with_hint.contains(&format!("GRANT {right} ON"))),
+                "{missing:?}"
+            );
         }
         assert_eq!(missing.len(), rights(Dialect::Mariadb).count() - 1, "everything but SELECT: {missing:?}");
-        // MySQL lists what it calls dynamic apart, and without spaces.
+        // MySQL lists its dynamic privileges apart, and without spaces.
         let more = "GRANT CONNECTION_ADMIN,ROLE_ADMIN ON *.* TO `a`@`%` WITH GRANT OPTION".to_owned();
         let missing = lacks(&[some, more], "a@%", Dialect::Mysql);
         assert_eq!(missing.len(), 1);

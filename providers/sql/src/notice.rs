@@ -1,5 +1,5 @@
-//! Events about what a DatabaseClaim or a claim asks for and does not get. Best effort: the status of the object says the same,
-//! and an Event is written when that changes, under a name of its content, so that a repeat adds none.
+//! Events about refused requests of a DatabaseClaim or a claim. Best effort: the status of the object says the same, and an
+//! Event is written when that changes, with a name derived from its content, so that a repeat adds none.
 
 use super::desk::Desk;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -9,17 +9,17 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::Api;
 use sha2::{Digest, Sha256};
 
-/// A spec cannot be honoured as it is written.
+/// A spec is invalid.
 pub(super) const INVALID_SPEC: &str = "InvalidSpec";
 /// An edit has no effect.
 pub(super) const NOT_AS_ASKED: &str = "NotAsAsked";
-/// Bytes of a message that the API takes.
+/// Most bytes of an Event's note.
 const MESSAGE_MAX: usize = 1_024;
-/// Characters of an object's name in the name of its Event.
+/// Most characters of an object's name in the name of its Event.
 const NAME_MAX: usize = 200;
 
 impl Desk {
-    /// Writes a warning about an object beside it.
+    /// Writes a warning about an object into its namespace.
     pub async fn warn(&self, object: ObjectReference, reason: &str, message: &str) {
         let namespace = object.namespace.clone().unwrap_or_default();
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_stands_beside_its_object_and_a_repeat_has_its_name() {
+    fn an_event_is_beside_its_object_and_a_repeat_has_its_name() {
         let object = |uid: &str| ObjectReference {
             kind: Some("DatabaseClaim".to_owned()),
             namespace: Some("team".to_owned()),

@@ -1,13 +1,13 @@
-//! Sessions of the administrator on servers, kept open and lent out, a few a server: a server has other users too.
+//! A pool of administrator sessions, a few per server, because servers have other users too.
 
 use super::access::Access;
+use super::error::Error;
 use super::mariadb::MariadbSession;
 use super::postgres::PostgresSession;
-use super::trouble::Trouble;
 use conductor_sql_plan::identity::Found;
 use conductor_sql_plan::names::Names;
-use conductor_sql_plan::role::{SeenRole, WantedRole};
-use conductor_sql_plan::seen::Seen;
+use conductor_sql_plan::observed::Observed;
+use conductor_sql_plan::role::{DesiredRole, ObservedRole};
 use conductor_sql_plan::sql::mariadb::mark_server;
 use conductor_sql_plan::sql::{At, Batch, Dialect, Row, read_survey, role, survey};
 use std::collections::BTreeMap;
@@ -18,31 +18,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Sessions on one server at a time.
 pub(super) const SESSIONS_MAX: usize = 4;
 
-/// How long a look at a few rows may take; it comes first in every pass, so a server that hangs is known by it.
+/// Time limit of a survey; it comes first in every reconcile, so it detects a server that hangs.
 const LOOK_WITHIN: Duration = Duration::from_secs(15);
 
-/// How long a statement that tenants can keep waiting waits before they are ended.
+/// How long a statement that tenants can block waits before their sessions are ended.
 const CONTESTED_AFTER: Duration = Duration::from_millis(300);
 
-/// What a server says of itself.
+/// The state that a server reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The version that runs.
+    /// The server's version.
     pub version: String,
-    /// Databases that are ours.
+    /// The number of our databases.
     pub databases: i64,
-    /// What all databases take.
+    /// The size of all databases.
     pub size_mebibytes: i64,
-    /// Connections now.
+    /// Open connections.
     pub connections_used: i64,
     /// Most connections.
     pub connections_max: i64,
-    /// Whether the administrator may do everything.
+    /// Whether the administrator is a superuser.
     pub is_superuser: bool,
-    /// What the administrator lacks, each with what gives it.
+    /// The administrator's missing rights, each with its fix.
     pub missing: Vec<String>,
-    /// Grants of the server that open databases to every login, each with what ends it; nothing is known of them where
-    /// the engine has none.
+    /// Grants of the server that open databases to every login, each with its fix; none where the engine has no such grants.
     pub open: Option<Vec<String>>,
 }
 
@@ -54,15 +53,15 @@ enum Line {
 
 impl Line {
     /// For the administrator.
-    async fn open(access: &Access) -> Result<Line, Trouble> {
+    async fn open(access: &Access) -> Result<Line, Error> {
         match access.dialect {
             Dialect::Postgresql => Ok(Line::Postgresql(PostgresSession::open(access).await?)),
             Dialect::Mariadb | Dialect::Mysql => Line::log_in(access).await,
         }
     }
 
-    /// For anybody.
-    async fn log_in(access: &Access) -> Result<Line, Trouble> {
+    /// For an application's login.
+    async fn log_in(access: &Access) -> Result<Line, Error> {
         Ok(match access.dialect {
             Dialect::Postgresql => Line::Postgresql(PostgresSession::log_in(access).await?),
             Dialect::Mariadb | Dialect::Mysql => {
@@ -78,14 +77,14 @@ impl Line {
         }
     }
 
-    async fn send(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+    async fn send(&mut self, text: &str) -> Result<Vec<Row>, Error> {
         match self {
             Line::Postgresql(session) => session.send(text).await,
             Line::Mariadb(session) => session.send(text).await,
         }
     }
 
-    async fn look(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+    async fn look(&mut self, text: &str) -> Result<Vec<Row>, Error> {
         match self {
             Line::Postgresql(session) => session.send_within(text, LOOK_WITHIN).await,
             Line::Mariadb(session) => session.send_within(text, LOOK_WITHIN).await,
@@ -99,7 +98,7 @@ struct Shelf {
     permits: Arc<Semaphore>,
 }
 
-/// A session that nobody uses now.
+/// An idle session.
 #[derive(Debug)]
 struct Idle {
     opened_by: Access,
@@ -118,14 +117,14 @@ impl Shelf {
 pub struct Pool(Arc<Mutex<BTreeMap<String, Arc<Shelf>>>>);
 
 impl Pool {
-    /// A session on a server, one that is open where there is one. Waits while too many are lent out.
+    /// Borrows a session on a server, an idle one if possible. Waits while too many are in use.
     ///
     /// # Errors
-    /// The server cannot be reached, or does not know the administrator.
-    pub async fn session(&self, access: &Access) -> Result<Session, Trouble> {
+    /// The server cannot be reached, or refuses the administrator.
+    pub async fn session(&self, access: &Access) -> Result<Session, Error> {
         let shelf = self.shelf(&access.place());
         let permit = Arc::clone(&shelf.permits).acquire_owned().await;
-        let permit = permit.map_err(|_| Trouble::Unreachable("the process is ending".to_owned()))?;
+        let permit = permit.map_err(|_| Error::Unreachable("the process is ending".to_owned()))?;
         let kept = loop {
             match shelf.free().pop() {
                 Some(idle) if idle.line.is_open() && idle.opened_by.is_same(access) => break Some(idle),
@@ -147,11 +146,11 @@ impl Pool {
     }
 }
 
-/// A session that is lent out, and goes back when it is dropped.
+/// A borrowed session, which returns to the pool when it is dropped.
 #[derive(Debug)]
 pub struct Session {
     line: Option<Line>,
-    /// Which server it is on, once it was asked.
+    /// The server's identity, once queried.
     identity: Option<String>,
     access: Access,
     shelf: Arc<Shelf>,
@@ -168,30 +167,30 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// What the server shows of a database.
+    /// Queries the state of a database.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub async fn survey(&mut self, names: &Names) -> Result<Seen, Trouble> {
+    pub async fn survey(&mut self, names: &Names) -> Result<Observed, Error> {
         let text = survey(self.dialect(), names);
         let rows = self.prepared().await?.look(&text).await?;
         Ok(read_survey(names, &rows))
     }
 
-    /// What the server shows of an extra login.
+    /// Queries the state of an extra login.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub async fn survey_role(&mut self, wanted: &WantedRole) -> Result<SeenRole, Trouble> {
-        let rows = self.send(&role::survey(wanted)).await?;
-        Ok(role::read_survey(wanted, &rows))
+    pub async fn survey_role(&mut self, desired: &DesiredRole) -> Result<ObservedRole, Error> {
+        let rows = self.send(&role::survey(desired)).await?;
+        Ok(role::read_survey(desired, &rows))
     }
 
-    /// Sends batches, one after the other.
+    /// Sends batches in order.
     ///
     /// # Errors
-    /// The first that was not carried out, or of which nobody knows.
-    pub async fn carry_out(&mut self, batches: &[Batch], names: &Names) -> Result<(), Trouble> {
+    /// The first that failed, or whose result is unknown.
+    pub async fn carry_out(&mut self, batches: &[Batch], names: &Names) -> Result<(), Error> {
         let access = self.access.clone();
         let line = self.prepared().await?;
         for (at, batch) in batches.iter().enumerate() {
@@ -209,7 +208,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the server speaks, now that it has been spoken to.
+    /// The server's dialect, as its greeting shows it.
     pub fn dialect(&self) -> Dialect {
         match &self.line {
             Some(Line::Mariadb(session)) => session.dialect(),
@@ -217,23 +216,23 @@ impl Session {
         }
     }
 
-    /// Closes it instead of giving it back: a server may look at rights only when somebody logs in.
+    /// Closes it instead of returning it: some servers read rights only at login.
     pub fn discard(&mut self) {
         self.line = None;
     }
 
-    /// Which server answers. Asked once for each connection, and nothing is written for it.
+    /// The identity of the server. Queried once per connection, without writing anything.
     ///
     /// # Errors
     /// The server does not answer.
-    pub async fn identity(&mut self) -> Result<Found, Trouble> {
+    pub async fn identity(&mut self) -> Result<Found, Error> {
         if let Some(known) = &self.identity {
             return Ok(Found::Identity(known.clone()));
         }
         let found = match self.line.as_mut() {
             Some(Line::Postgresql(session)) => session.identity().await?,
             Some(Line::Mariadb(session)) => session.identity().await?,
-            None => return Err(Trouble::Unreachable("the session is closed".to_owned())),
+            None => return Err(Error::Unreachable("the session is closed".to_owned())),
         };
         if let Found::Identity(identity) = &found {
             self.identity = Some(identity.clone());
@@ -241,22 +240,22 @@ impl Session {
         Ok(found)
     }
 
-    /// Gives the server an identity, where it has none and the engine has none of its own.
+    /// Writes an identity, unless the server has one or the engine has its own.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub async fn mark_server(&mut self, marker: &str) -> Result<(), Trouble> {
+    pub async fn mark_server(&mut self, marker: &str) -> Result<(), Error> {
         match self.dialect() {
             Dialect::Postgresql => Ok(()),
             Dialect::Mariadb | Dialect::Mysql => self.send(&mark_server(marker)).await.map(drop),
         }
     }
 
-    /// Whether the server shows anything of a database; nothing is written for it.
+    /// Whether the server has anything of a database, queried without writing anything.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub async fn shows(&mut self, names: &Names) -> Result<bool, Trouble> {
+    pub async fn shows(&mut self, names: &Names) -> Result<bool, Error> {
         if let Some(Line::Mariadb(session)) = self.line.as_mut()
             && !session.has_marks().await?
         {
@@ -265,20 +264,20 @@ impl Session {
         Ok(!self.survey(names).await?.has_nothing_of_ours())
     }
 
-    /// What the server says of itself.
+    /// Queries the server's own state.
     ///
     /// # Errors
     /// The server does not answer, or refuses.
-    pub async fn health(&mut self) -> Result<Health, Trouble> {
+    pub async fn health(&mut self) -> Result<Health, Error> {
         match self.line.as_mut() {
             Some(Line::Postgresql(session)) => session.health().await,
             Some(Line::Mariadb(session)) => session.health().await,
-            None => Err(Trouble::Unreachable("the session is closed".to_owned())),
+            None => Err(Error::Unreachable("the session is closed".to_owned())),
         }
     }
 
-    /// Sends one batch that goes to the server itself.
-    pub(super) async fn send_batch(&mut self, batch: &Batch) -> Result<(), Trouble> {
+    /// Sends one batch for the server itself.
+    pub(super) async fn send_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let line = self.prepared().await?;
         let texts = match batch.at {
             At::EachRow => {
@@ -293,17 +292,17 @@ impl Session {
         Ok(())
     }
 
-    /// Asks a question.
-    pub(super) async fn ask(&mut self, question: &str) -> Result<Vec<Row>, Trouble> {
-        self.prepared().await?.look(question).await
+    /// Sends a query.
+    pub(super) async fn query(&mut self, text: &str) -> Result<Vec<Row>, Error> {
+        self.prepared().await?.look(text).await
     }
 
-    async fn send(&mut self, text: &str) -> Result<Vec<Row>, Trouble> {
+    async fn send(&mut self, text: &str) -> Result<Vec<Row>, Error> {
         self.prepared().await?.send(text).await
     }
 
-    async fn prepared(&mut self) -> Result<&mut Line, Trouble> {
-        let closed = || Trouble::Unreachable("the session is closed".to_owned());
+    async fn prepared(&mut self) -> Result<&mut Line, Error> {
+        let closed = || Error::Unreachable("the session is closed".to_owned());
         let line = self.line.as_mut().ok_or_else(closed)?;
         if let Line::Mariadb(session) = line {
             session.prepare().await?;
@@ -312,7 +311,7 @@ impl Session {
     }
 }
 
-async fn send_batch(line: &mut Line, access: &Access, batch: &Batch, names: &Names) -> Result<(), Trouble> {
+async fn send_batch(line: &mut Line, access: &Access, batch: &Batch, names: &Names) -> Result<(), Error> {
     match batch.at {
         At::Server | At::Contested => drop(line.send(&batch.text).await?),
         At::EachRow => {
@@ -322,8 +321,8 @@ async fn send_batch(line: &mut Line, access: &Access, batch: &Batch, names: &Nam
         }
         At::Inside => send_inside(access, names.database.as_str(), &batch.text).await?,
         At::Attempt => {
-            if let Err(trouble) = send_inside(access, names.database.as_str(), &batch.text).await {
-                tracing::debug!(database = names.id, %trouble, "it is tried again with the next change");
+            if let Err(error) = send_inside(access, names.database.as_str(), &batch.text).await {
+                tracing::debug!(database = names.id, %error, "retried with the next rotation");
             }
         }
         At::Elsewhere => {
@@ -336,26 +335,26 @@ async fn send_batch(line: &mut Line, access: &Access, batch: &Batch, names: &Nam
     Ok(())
 }
 
-async fn send_inside(access: &Access, database: &str, text: &str) -> Result<(), Trouble> {
+async fn send_inside(access: &Access, database: &str, text: &str) -> Result<(), Error> {
     Line::open(&access.inside(database)).await?.send(text).await.map(drop)
 }
 
-/// Ends those who keep a statement waiting, again and again: they may come back.
+/// Ends the sessions that block a statement, repeatedly, because they may reconnect.
 async fn end_rivals(access: &Access, batches: &[Batch], names: &Names) {
     loop {
         tokio::time::sleep(CONTESTED_AFTER).await;
         let Ok(mut line) = Line::open(access).await else { continue };
         for batch in batches {
-            // What cannot be ended now may be with the next look.
+            // What cannot be ended now may be later.
             let _ = send_batch(&mut line, access, batch, names).await;
         }
     }
 }
 
-/// Logs in as an application would, and sends one message. For those who show or check that a login works.
+/// Logs in as an application would, and sends one message, to demonstrate or check that a login works.
 ///
 /// # Errors
 /// The login does not work, or the server refuses the message.
-pub async fn run_as(access: &Access, text: &str) -> Result<Vec<Row>, Trouble> {
+pub async fn run_as(access: &Access, text: &str) -> Result<Vec<Row>, Error> {
     Line::log_in(access).await?.send(text).await
 }

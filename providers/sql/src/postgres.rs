@@ -1,11 +1,11 @@
-//! A session on a PostgreSQL server: what was decided is sent, what comes back is read. One message at a time, each
-//! under a time limit; what is not answered in time may have been done, and is looked at anew.
+//! A session on a PostgreSQL server. It sends one message at a time, each under a time limit; a message without an answer
+//! in time may have been carried out, and the state is queried again.
 
 use super::access::Access;
 use super::clear_text::{self, Plain, Watched};
+use super::error::Error;
 use super::pool::Health;
 use super::tls;
-use super::trouble::Trouble;
 use conductor::api::database::server::SslMode;
 use conductor_sql_plan::identity::Found;
 use conductor_sql_plan::sql::{Row, postgresql::OPTIONS};
@@ -17,14 +17,14 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, SimpleQueryMessage, SimpleQueryRow};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How long opening a connection may take.
+/// Time limit for opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long one message may take.
+/// Time limit for one message.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// Characters of what a server adds to a refusal.
+/// Most characters of the detail of a server's error.
 const DETAIL_MAX: usize = 400;
-/// What to do where a database, or a user, has no connection left.
+/// The fix where a database, or a user, has no connection left.
 const CROWDED: &str = "; end sessions of the application, or raise its limit: resources.requests.connections of the claim, \
                        or databases.connectionLimit of the server";
 
@@ -44,20 +44,20 @@ impl Drop for PostgresSession {
 }
 
 impl PostgresSession {
-    /// Opens one for the administrator: what it starts with is ours to say, and not the owner's of the database.
-    pub async fn open(access: &Access) -> Result<PostgresSession, Trouble> {
+    /// Opens one for the administrator, with our start-up options instead of those of the database's owner.
+    pub async fn open(access: &Access) -> Result<PostgresSession, Error> {
         let place = access.place();
         match PostgresSession::connect(access, Some(OPTIONS)).await {
-            // A pooler that takes no options. Messages inside a database say the same themselves.
+            // A pooler that takes no options. Messages inside a database repeat them.
             Err(Refusal::Said(error)) if takes_no_options(&error) => PostgresSession::log_in(access).await,
-            opened => opened.map_err(|refusal| refusal.into_trouble(&place)),
+            opened => opened.map_err(|refusal| refusal.into_error(&place)),
         }
     }
 
-    /// Opens one for anybody, as an application would.
-    pub async fn log_in(access: &Access) -> Result<PostgresSession, Trouble> {
+    /// Opens one as an application would.
+    pub async fn log_in(access: &Access) -> Result<PostgresSession, Error> {
         let opened = PostgresSession::connect(access, None).await;
-        opened.map_err(|refusal| refusal.into_trouble(&access.place()))
+        opened.map_err(|refusal| refusal.into_error(&access.place()))
     }
 
     async fn connect(access: &Access, options: Option<&str>) -> Result<PostgresSession, Refusal> {
@@ -95,7 +95,7 @@ impl PostgresSession {
             }
         };
         let opened = tokio::time::timeout(CONNECT_WITHIN, opened).await;
-        let opened = opened.map_err(|_| Refusal::Other(silent(&place, CONNECT_WITHIN)))?;
+        let opened = opened.map_err(|_| Refusal::Other(Error::silent(&place, CONNECT_WITHIN)))?;
         let (client, connection) = opened.map_err(Refusal::Said)?;
         Ok(PostgresSession { client, connection, place, is_silent: AtomicBool::new(false) })
     }
@@ -104,18 +104,18 @@ impl PostgresSession {
         !self.client.is_closed() && !self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Sends statements; gives their rows.
-    pub async fn send(&self, text: &str) -> Result<Vec<Row>, Trouble> {
+    /// Sends statements; returns their rows.
+    pub async fn send(&self, text: &str) -> Result<Vec<Row>, Error> {
         self.send_within(text, ANSWER_WITHIN).await
     }
 
-    /// The same under a time limit of the caller's. A session that did not answer in time is of no use any more.
-    pub async fn send_within(&self, text: &str, within: Duration) -> Result<Vec<Row>, Trouble> {
+    /// The same under the caller's time limit. A session that does not answer in time is unusable.
+    pub async fn send_within(&self, text: &str, within: Duration) -> Result<Vec<Row>, Error> {
         let Ok(answer) = tokio::time::timeout(within, self.client.simple_query(text)).await else {
             self.is_silent.store(true, Ordering::Relaxed);
-            return Err(silent(&self.place, within));
+            return Err(Error::silent(&self.place, within));
         };
-        let messages = answer.map_err(|error| trouble(&self.place, &error))?;
+        let messages = answer.map_err(|error| server_error(&self.place, &error))?;
         let rows = messages.into_iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(read(&row)),
             _ => None,
@@ -124,22 +124,22 @@ impl PostgresSession {
     }
 
     /// The identifier of its cluster, which standbys and physical restores share.
-    pub async fn identity(&self) -> Result<Found, Trouble> {
-        let asked = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()";
-        match self.send(asked).await {
+    pub async fn identity(&self) -> Result<Found, Error> {
+        let query = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()";
+        match self.send(query).await {
             Ok(rows) => {
                 let text = rows.into_iter().next().and_then(|[first, ..]| first);
                 Ok(text.map_or(Found::Unreadable, |text| Found::Identity(format!("postgresql-{text}"))))
             }
-            Err(Trouble::Refused(_)) => Ok(Found::Unreadable),
-            Err(trouble) => Err(trouble),
+            Err(Error::Refused(_)) => Ok(Found::Unreadable),
+            Err(error) => Err(error),
         }
     }
 
-    /// What the server says of itself, and which rights the administrator lacks.
-    pub async fn health(&self) -> Result<Health, Trouble> {
-        // The size of a database that it may not enter would refuse the whole question, and with it what is missing.
-        let asked = "SELECT pg_catalog.current_setting('server_version'), \
+    /// Queries the server's state, and which rights the administrator lacks.
+    pub async fn health(&self) -> Result<Health, Error> {
+        // Do not query the size of databases that it may not enter: the whole query would fail, and report no missing right.
+        let query = "SELECT pg_catalog.current_setting('server_version'), \
             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_database d WHERE pg_catalog.shobj_description(d.oid, 'pg_database') LIKE 'conductor:%')::text, \
             (SELECT coalesce(pg_catalog.sum(pg_catalog.pg_database_size(oid)), 0) / 1048576 FROM pg_catalog.pg_database WHERE datallowconn \
                 AND (pg_catalog.has_database_privilege(oid, 'CONNECT') OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')))::bigint::text, \
@@ -151,7 +151,7 @@ impl PostgresSession {
                 CASE WHEN pg_catalog.current_setting('transaction_read_only') = 'off' OR pg_catalog.pg_is_in_recovery() THEN 'WRITE' END, \
                 current_user) \
              FROM pg_catalog.pg_roles WHERE rolname = current_user)";
-        let rows = self.send(asked).await?;
+        let rows = self.send(query).await?;
         let row = rows.into_iter().next().unwrap_or_default();
         let number = |at: usize| row[at].as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
         let rights: Vec<&str> = row[5].as_deref().unwrap_or_default().split(',').collect();
@@ -184,21 +184,21 @@ impl PostgresSession {
 
 /// Why a session was not opened.
 enum Refusal {
-    /// In the server's words.
+    /// The server's error.
     Said(tokio_postgres::Error),
-    Other(Trouble),
+    Other(Error),
 }
 
 impl Refusal {
-    fn into_trouble(self, place: &str) -> Trouble {
+    fn into_error(self, place: &str) -> Error {
         match self {
-            Refusal::Said(error) => trouble(place, &error),
-            Refusal::Other(trouble) => trouble,
+            Refusal::Said(error) => server_error(place, &error),
+            Refusal::Other(error) => error,
         }
     }
 }
 
-/// PgBouncer calls them a breach of the protocol, others what they do not have.
+/// PgBouncer reports a protocol violation, others an unsupported feature.
 fn takes_no_options(error: &tokio_postgres::Error) -> bool {
     [Some(&SqlState::PROTOCOL_VIOLATION), Some(&SqlState::FEATURE_NOT_SUPPORTED)].contains(&error.code())
 }
@@ -211,49 +211,45 @@ fn read(row: &SimpleQueryRow) -> Row {
     columns
 }
 
-fn silent(place: &str, within: Duration) -> Trouble {
-    Trouble::Unreachable(format!("server {place} did not answer within {} s", within.as_secs()))
-}
-
-/// What the server said, with what to do where that is known. Its words never hold what was sent.
-fn trouble(place: &str, error: &tokio_postgres::Error) -> Trouble {
+/// The server's error, with a fix if known. It never contains the statement.
+fn server_error(place: &str, error: &tokio_postgres::Error) -> Error {
     if clear_text::is_cause_of(error) {
-        return Trouble::Invalid(format!("server {place} {}", clear_text::FIX));
+        return Error::Invalid(format!("server {place} {}", clear_text::FIX));
     }
     let Some(said) = error.as_db_error() else {
         let why = match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
-        return Trouble::Unreachable(format!("server {place} cannot be reached: {why}"));
+        return Error::Unreachable(format!("server {place} cannot be reached: {why}"));
     };
     let (code, message) = (said.code(), said.message());
-    let told = |what: &str| format!("server {place}: {message}{what}");
+    let with_hint = |what: &str| format!("server {place}: {message}{what}");
     match code {
         c if *c == SqlState::INVALID_PASSWORD || *c == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            Trouble::Credentials(told(""))
+            Error::Credentials(with_hint(""))
         }
-        // Both are asked once the password has been: the server knows who it is.
+        // The server checks both after the password: the login is known.
         c if *c == SqlState::TOO_MANY_CONNECTIONS
             && matches!(said.routine(), Some("CheckMyDatabase" | "InitializeSessionUserId")) =>
         {
-            Trouble::Crowded(told(CROWDED))
+            Error::Crowded(with_hint(CROWDED))
         }
         c if *c == SqlState::TOO_MANY_CONNECTIONS => {
-            Trouble::Unreachable(told("; raise max_connections, or end sessions"))
+            Error::Unreachable(with_hint("; raise max_connections, or end sessions"))
         }
         c if *c == SqlState::CANNOT_CONNECT_NOW
             || *c == SqlState::ADMIN_SHUTDOWN
             || *c == SqlState::CRASH_SHUTDOWN =>
         {
-            Trouble::Unreachable(told(""))
+            Error::Unreachable(with_hint(""))
         }
-        c if *c == SqlState::DISK_FULL => Trouble::Refused(told("; its disk is full")),
-        // What depends on it, and in which database.
+        c if *c == SqlState::DISK_FULL => Error::Refused(with_hint("; its disk is full")),
+        // The dependent objects, and their database.
         c if *c == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
             let detail = said.detail().unwrap_or_default().replace('\n', ", ");
-            Trouble::Refused(told(&format!(": {}", detail.chars().take(DETAIL_MAX).collect::<String>())))
+            Error::Refused(with_hint(&format!(": {}", detail.chars().take(DETAIL_MAX).collect::<String>())))
         }
-        _ => Trouble::Refused(told("")),
+        _ => Error::Refused(with_hint("")),
     }
 }

@@ -1,23 +1,24 @@
-//! Whether logins change in time: of claims' databases and of DatabaseRoles in the same words.
+//! Reports whether the logins of databases and of DatabaseRoles rotate in time.
 
 use super::clock;
-use super::figures::Figures;
+use super::metrics::Metrics;
 use conductor::api::database::logical::ServerRef;
 use conductor::api::status::Condition;
-use conductor_sql_plan::ledger::Ledger;
 use conductor_sql_plan::plan::{is_due, is_overdue};
-use conductor_sql_plan::rules::Deadline;
+use conductor_sql_plan::policy::Deadline;
+use conductor_sql_plan::rotation_state::RotationState;
 use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-/// The condition that says whether a login changes in time.
+/// The condition that reports whether a login rotates in time.
 const IN_TIME: &str = "RotationInTime";
-/// What is told between the end of the old logins and the next one.
-pub(super) const REVOKED: &str =
-    "every login is revoked, and its sessions are ended; another login is on its way";
+/// The message between the end of the old logins and the next one.
+pub(super) const REVOKED: &str = "every login is revoked, and its sessions are ended; a new login follows";
 
-/// Whether a login changes in time.
+/// Whether a login rotates in time.
 pub(super) enum Rotation {
     OnTime,
     Overdue(String),
@@ -25,17 +26,17 @@ pub(super) enum Rotation {
     None,
 }
 
-/// What an object with a login reports: whether it is ready, and whether its login changes in time.
+/// The conditions of an object with a login.
 pub(super) struct Report<'a> {
     pub is_ready: bool,
     pub reason: &'a str,
     pub message: String,
-    /// Unknown where no pass came to its end: then the condition stays as it is.
+    /// Unknown where no reconcile completed: then the condition stays as it is.
     pub rotation: Option<Rotation>,
 }
 
 impl Report<'_> {
-    /// The conditions. `Ready` is the first, because commands read it there. One whose status stays keeps its time.
+    /// The conditions; `Ready` is the first, because commands read it there. An unchanged one keeps its transition time.
     pub fn conditions(self, before: Option<&[Condition]>, generation: Option<i64>) -> Vec<Condition> {
         let find = |of: &str| before.and_then(|all| all.iter().find(|c| c.type_ == of));
         let condition = |of: &str, is_true: bool, reason: &str, message: String| {
@@ -54,7 +55,7 @@ impl Report<'_> {
             None => find(IN_TIME).cloned(),
             Some(Rotation::None) => None,
             Some(Rotation::OnTime) => {
-                Some(condition(IN_TIME, true, "OnTime", "its login changes in time".to_owned()))
+                Some(condition(IN_TIME, true, "OnTime", "its login rotates in time".to_owned()))
             }
             Some(Rotation::Overdue(message)) => Some(condition(IN_TIME, false, "Overdue", message)),
         };
@@ -63,10 +64,21 @@ impl Report<'_> {
     }
 }
 
-/// Whose login, and how it is to change.
+/// The merge patch to a status. A merge patch keeps the fields that it does not name: absent fields of `cleared` are null.
+pub(super) fn status_patch(status: &impl Serialize, cleared: &[&str]) -> Value {
+    let mut patch = json!(status);
+    for field in cleared {
+        if patch.get(field).is_none() {
+            patch[field] = Value::Null;
+        }
+    }
+    patch
+}
+
+/// A login, and when it must rotate.
 pub(super) struct Changing<'a> {
     pub dialect: Dialect,
-    /// Of the database or the role.
+    /// The id of the database or the role.
     pub id: &'a str,
     pub rotation_ms: i64,
     pub deadline: Deadline,
@@ -74,12 +86,12 @@ pub(super) struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    /// Whether a login at rest changes in time; counted where something holds it up, and `why` says what.
-    pub fn judge(&self, ledger: Option<&Ledger>, why: Option<&str>, figures: &Figures) -> Rotation {
-        match self.is_overdue(ledger, figures) {
+    /// Whether an idle login rotates in time, counted if it is held up by `why`.
+    pub fn judge(&self, state: Option<&RotationState>, why: Option<&str>, metrics: &Metrics) -> Rotation {
+        match self.is_overdue(state, metrics) {
             false => Rotation::OnTime,
             true => Rotation::Overdue(format!(
-                "the change of its login is overdue: {}. Shorten the life of pooled connections, end these sessions, or set \
+                "the rotation of its login is overdue: {}. Shorten the life of pooled connections, end these sessions, or set \
                  spec.databases.rotationDeadlinePolicy of {} {} to EndSessions",
                 why.unwrap_or("it is held up"),
                 self.server.kind.word(),
@@ -88,23 +100,27 @@ impl Changing<'_> {
         }
     }
 
-    /// The same where something fails on the way to it. Nothing is known where every login is revoked: the request for that
-    /// says how far it came.
-    pub fn judge_failed(&self, ledger: Option<&Ledger>, why: &str, figures: &Figures) -> Option<Rotation> {
-        ledger.and_then(|ledger| ledger.rotated_at)?;
-        Some(match self.is_overdue(ledger, figures) {
+    /// The same after an error. Unknown where every login is revoked: the request for that reports its progress.
+    pub fn judge_failed(
+        &self,
+        state: Option<&RotationState>,
+        why: &str,
+        metrics: &Metrics,
+    ) -> Option<Rotation> {
+        state.and_then(|state| state.rotated_at)?;
+        Some(match self.is_overdue(state, metrics) {
             false => Rotation::OnTime,
-            true => Rotation::Overdue(format!("the change of its login is overdue: {why}")),
+            true => Rotation::Overdue(format!("the rotation of its login is overdue: {why}")),
         })
     }
 
-    /// Whether the change is overdue; counted where it is due.
-    fn is_overdue(&self, ledger: Option<&Ledger>, figures: &Figures) -> bool {
+    /// Whether the rotation is overdue; counted if it is due.
+    fn is_overdue(&self, state: Option<&RotationState>, metrics: &Metrics) -> bool {
         let Changing { dialect, id, rotation_ms, deadline, server: _ } = self;
         let now = clock::now();
-        let is_overdue = is_overdue((*rotation_ms, *deadline), ledger, now);
-        let is_blocked = is_due(*rotation_ms, ledger, now);
-        figures.rotation_blocked(*dialect, id, is_blocked.then_some(is_overdue));
+        let is_overdue = is_overdue((*rotation_ms, *deadline), state, now);
+        let is_blocked = is_due(*rotation_ms, state, now);
+        metrics.rotation_blocked(*dialect, id, is_blocked.then_some(is_overdue));
         is_overdue
     }
 }

@@ -1,6 +1,6 @@
-//! Passwords: made here from the system's randomness, shown to nobody, and turned into what servers keep instead.
+//! Passwords: generated from the system's randomness, never printed, and turned into the verifiers that servers store.
 
-use super::crypt;
+use super::mysql_password;
 use conductor_sql_plan::sql::Dialect;
 use rand::RngExt;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -10,7 +10,7 @@ use sha1::{Digest, Sha1};
 const LOWER: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const DIGIT: &[u8] = b"0123456789";
-/// Those that mean nothing in an address, a shell or a connection string.
+/// Characters without a meaning in an address, a shell or a connection string.
 const OTHER: &[u8] = b"-_.~";
 
 /// A password. It neither prints nor serialises.
@@ -18,12 +18,12 @@ const OTHER: &[u8] = b"-_.~";
 pub struct Password(SecretString);
 
 impl Password {
-    /// Takes over a password that is known.
+    /// Wraps a known password.
     pub fn new(text: String) -> Password {
         Password(SecretString::from(text))
     }
 
-    /// Makes one with every kind of character in it.
+    /// Generates one with every kind of character.
     pub fn make(length: usize) -> Password {
         let (kinds, mut rng) = ([LOWER, UPPER, DIGIT, OTHER], rand::rng());
         let any = kinds.concat();
@@ -35,13 +35,13 @@ impl Password {
         Password::new(bytes.into_iter().map(char::from).collect())
     }
 
-    /// The text, for the one call that needs it.
+    /// The text.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 }
 
-/// What a server keeps instead of a password, so that no statement and no log ever holds one.
+/// The verifier that a server stores instead of a password, so that no statement and no log contains one.
 pub fn verifier(dialect: Dialect, password: &Password) -> String {
     match dialect {
         Dialect::Postgresql => postgres_protocol::password::scram_sha_256(password.expose().as_bytes()),
@@ -54,7 +54,7 @@ pub fn verifier(dialect: Dialect, password: &Password) -> String {
             let (letters, mut rng) = ([LOWER, UPPER, DIGIT].concat(), rand::rng());
             let salt: String =
                 (0..20).map(|_| char::from(letters[rng.random_range(0..letters.len())])).collect();
-            let digest = crypt::sha256(password.expose().as_bytes(), salt.as_bytes());
+            let digest = mysql_password::sha256(password.expose().as_bytes(), salt.as_bytes());
             format!("$A$005${salt}{digest}")
         }
     }
@@ -79,11 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_given_what_they_keep_and_never_the_password() {
+    fn servers_get_the_verifier_and_never_the_password() {
         let password = Password::new("secret".to_owned());
         let scram = verifier(Dialect::Postgresql, &password);
         assert!(scram.starts_with("SCRAM-SHA-256$4096:") && !scram.contains("secret"), "{scram}");
-        // As MariaDB's own PASSWORD('secret') has it.
+        // The result of MariaDB's own PASSWORD('secret').
         assert_eq!(verifier(Dialect::Mariadb, &password), "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7");
     }
 }

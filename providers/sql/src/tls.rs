@@ -1,7 +1,7 @@
-//! TLS to database servers: `require` takes any certificate, as drivers understand the word; `verify-full` wants one
-//! for the server's name that this machine trusts.
+//! TLS to database servers: `require` takes any certificate, as in database drivers; `verify-full` requires one for the
+//! server's name that this machine trusts.
 
-use super::trouble::Trouble;
+use super::error::Error;
 use conductor::api::database::server::SslMode;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -9,13 +9,13 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// The settings for a mode; nothing where connections are not protected.
+/// The settings for a mode; none without TLS.
 ///
 /// # Errors
-/// The settings cannot be made: this machine has no certificates that it trusts.
-pub(super) fn client_config(mode: SslMode) -> Result<Option<ClientConfig>, Trouble> {
+/// This machine trusts no certificates.
+pub(super) fn client_config(mode: SslMode) -> Result<Option<ClientConfig>, Error> {
     let provider = Arc::new(ring::default_provider());
-    let failed = |error: rustls::Error| Trouble::Invalid(format!("TLS cannot be set up: {error}"));
+    let failed = |error: rustls::Error| Error::Invalid(format!("TLS cannot be set up: {error}"));
     let builder =
         ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     let builder = builder.map_err(failed)?;
@@ -30,7 +30,7 @@ pub(super) fn client_config(mode: SslMode) -> Result<Option<ClientConfig>, Troub
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 let why = "sslMode verify-full: this machine trusts no certificates; install ca-certificates";
-                return Err(Trouble::Invalid(why.to_owned()));
+                return Err(Error::Invalid(why.to_owned()));
             }
             Some(builder.with_root_certificates(roots).with_no_client_auth())
         }

@@ -1,10 +1,10 @@
-//! A new login is tried before an application gets it. Where the server refuses it, what an application chose that
-//! sessions in its database begin with ends, and it is tried once more. What is refused then is not published: the
-//! message names what an administrator chose that may be in the way.
+//! Tries a new login before an application gets it. Where the server refuses it, the session settings that the application
+//! chose for its database are reset, and it is tried once more. A login that is refused then is not published: the message
+//! names the administrator's settings that may prevent it.
 
 use super::access::Access;
+use super::error::Error;
 use super::pool::{Session, run_as};
-use super::trouble::Trouble;
 use conductor_sql_plan::names::Identifier;
 use conductor_sql_plan::sql::{Dialect, remaining_settings, reset_settings};
 
@@ -19,7 +19,7 @@ pub(super) async fn require_login(
     session: &mut Session,
     access: &Access,
     (database, user): (&Identifier, &Identifier),
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let first = try_login(access).await;
     if !is_refused(&first) {
         return first;
@@ -32,41 +32,39 @@ pub(super) async fn require_login(
         }
     }
     let settings = match remaining_settings(session.dialect(), database, user) {
-        Some(question) => session.ask(&question).await?,
+        Some(query) => session.query(&query).await?,
         None => Vec::new(),
     };
     let settings: Vec<String> = settings.into_iter().filter_map(|[first, ..]| first).collect();
-    let said = first.err().map(|trouble| trouble.to_string()).unwrap_or_default();
-    Err(Trouble::LoginRefused(message(session.dialect(), user, &said, &settings)))
+    let said = first.err().map(|error| error.to_string()).unwrap_or_default();
+    Err(Error::LoginRefused(message(session.dialect(), user, &said, &settings)))
 }
 
-/// Logs in as an application would, and asks for nothing but an answer. One that is told that all its connections are
-/// taken has been let in by its password: whoever takes them shall not keep a leaked login alive.
+/// Logs in as an application would. A login whose connections are all taken has passed the password check: their holder
+/// must not keep a leaked login alive.
 ///
 /// # Errors
 /// The login does not work.
-pub(super) async fn try_login(access: &Access) -> Result<(), Trouble> {
+pub(super) async fn try_login(access: &Access) -> Result<(), Error> {
     match run_as(access, "SELECT 1").await {
-        Ok(_) | Err(Trouble::Crowded(_)) => Ok(()),
-        Err(trouble) => Err(trouble),
+        Ok(_) | Err(Error::Crowded(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
-/// A server that does not answer refuses nobody.
-fn is_refused(tried: &Result<(), Trouble>) -> bool {
-    matches!(tried, Err(Trouble::Refused(_) | Trouble::Credentials(_)))
+/// A server that does not answer refuses no login.
+fn is_refused(tried: &Result<(), Error>) -> bool {
+    matches!(tried, Err(Error::Refused(_) | Error::Credentials(_)))
 }
 
-/// What happened, and what an administrator can do. `settings` are the statements that end what sessions begin with.
+/// What happened, and what an administrator can do. `settings` are the statements that reset session settings.
 fn message(dialect: Dialect, user: &Identifier, said: &str, settings: &[String]) -> String {
     let fix = match (dialect, settings) {
         (Dialect::Mariadb | Dialect::Mysql, _) => {
-            format!("look at SHOW CREATE USER and SHOW GRANTS FOR '{user}'@'%', and end what keeps it out")
+            format!("check SHOW CREATE USER and SHOW GRANTS FOR '{user}'@'%', and remove what keeps it out")
         }
         (Dialect::Postgresql, []) => {
-            format!(
-                "no setting of the database or of {user} is left; look at pg_hba.conf and at the server's log"
-            )
+            format!("no setting of the database or of {user} is left; check pg_hba.conf and the server's log")
         }
         (Dialect::Postgresql, settings) => {
             let named = settings.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -74,7 +72,7 @@ fn message(dialect: Dialect, user: &Identifier, said: &str, settings: &[String])
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            format!("settings may keep it out, and a superuser can end them: {named}{more}")
+            format!("settings may keep it out, and a superuser can reset them: {named}{more}")
         }
     };
     format!("the new login {user} is not published, because it cannot be used: {said}; {fix}")
@@ -85,30 +83,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_login_is_told_with_what_may_end_the_refusal() {
+    fn a_refused_login_is_reported_with_its_fix() {
         let user = Identifier::read("u").expect("plain");
         let settings =
             |count: usize| (0..count).map(|at| format!("ALTER DATABASE d RESET s{at}")).collect::<Vec<_>>();
-        let told = message(Dialect::Postgresql, &user, "server h:1: no", &settings(2));
+        let text = message(Dialect::Postgresql, &user, "server h:1: no", &settings(2));
         assert_eq!(
-            told,
+            text,
             "the new login u is not published, because it cannot be used: server h:1: no; settings may keep it out, and a \
-             superuser can end them: ALTER DATABASE d RESET s0; ALTER DATABASE d RESET s1"
+             superuser can reset them: ALTER DATABASE d RESET s0; ALTER DATABASE d RESET s1"
         );
-        let told = message(Dialect::Postgresql, &user, "no", &settings(12));
-        assert!(told.ends_with("RESET s9 and 2 more"), "{told}");
+        let text = message(Dialect::Postgresql, &user, "no", &settings(12));
+        assert!(text.ends_with("RESET s9 and 2 more"), "{text}");
         assert!(message(Dialect::Postgresql, &user, "no", &[]).contains("pg_hba.conf"));
         assert!(message(Dialect::Mariadb, &user, "no", &[]).contains("SHOW CREATE USER"));
     }
 
     #[test]
-    fn a_server_that_does_not_answer_refuses_nobody() {
+    fn a_silent_server_refuses_no_login() {
         for (tried, refused) in [
             (Ok(()), false),
-            (Err(Trouble::Unreachable(String::new())), false),
-            (Err(Trouble::Invalid(String::new())), false),
-            (Err(Trouble::Refused(String::new())), true),
-            (Err(Trouble::Credentials(String::new())), true),
+            (Err(Error::Unreachable(String::new())), false),
+            (Err(Error::Invalid(String::new())), false),
+            (Err(Error::Refused(String::new())), true),
+            (Err(Error::Credentials(String::new())), true),
         ] {
             assert_eq!(is_refused(&tried), refused, "{tried:?}");
         }

@@ -1,8 +1,8 @@
 //! Works on the objects of the provider: databases, roles and DatabaseClaims, each by the shared work queue, a few at a
 //! time on each server.
 
-use super::pass::{Next, Provider};
-use super::trouble::Trouble;
+use super::error::Error;
+use super::reconcile::{Next, Provider};
 use conductor::api::database::logical::ServerRef;
 use conductor_runtime::backoff::Backoff;
 use conductor_runtime::work_queue::{Limits, Outcome, WorkQueue, Worker};
@@ -34,7 +34,7 @@ pub(super) trait Round: Clone + Send + Sync + 'static {
     /// Whether our own write may have caused it.
     fn is_echo(wake: &Self::Wake) -> bool;
     /// One pass over one of them.
-    fn pass(&self, id: &str) -> impl Future<Output = Result<Next, Trouble>> + Send;
+    fn pass(&self, id: &str) -> impl Future<Output = Result<Next, Error>> + Send;
     /// The server that it is on, if any.
     fn server_of(&self, id: &str) -> Option<ServerRef>;
     /// What everything is done with.
@@ -75,15 +75,15 @@ impl<R: Round> Worker for Rounds<R> {
 
     async fn work(&self, key: String) -> Outcome {
         let provider = self.0.provider();
-        provider.world.wait_until_listed().await;
+        provider.informers.wait_until_listed().await;
         match self.0.pass(&key).await {
             Ok(Next::Rest) => Outcome::Done,
             Ok(Next::After(pause)) => Outcome::After(pause),
-            Err(Trouble::Conflict) => Outcome::Retry(PAUSE_CONFLICT),
-            Err(Trouble::NotLeading) => Outcome::Retry(STAND_BY),
-            Err(trouble) => {
-                provider.figures.failed(trouble.reason());
-                Outcome::Failed(trouble.to_string())
+            Err(Error::Conflict) => Outcome::Retry(PAUSE_CONFLICT),
+            Err(Error::NotLeading) => Outcome::Retry(STAND_BY),
+            Err(error) => {
+                provider.metrics.failed(error.reason());
+                Outcome::Failed(error.to_string())
             }
         }
     }

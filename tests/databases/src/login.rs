@@ -48,7 +48,7 @@ impl Login {
         self.keys.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    /// Runs statements in a connection of their own; gives the first column of what came back.
+    /// Runs statements in a connection of their own; returns the first column of the rows.
     ///
     /// # Errors
     /// What the server said.

@@ -4,7 +4,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-/// In the words of PgBouncer.
+/// As PgBouncer words it.
 const REFUSAL: &[u8] = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0";
 
 /// The pooler. Dropped, it closes.

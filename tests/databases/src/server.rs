@@ -76,7 +76,7 @@ impl RealServer {
             Dialect::Postgresql => &["log_statement=all", "fsync=off", "full_page_writes=off"],
             Dialect::Mariadb | Dialect::Mysql => &["--general-log=1", "--innodb-flush-log-at-trx-commit=0"],
         };
-        let more: Vec<String> = logging.iter().chain(more).map(|word| (*word).to_owned()).collect();
+        let more: Vec<String> = logging.iter().chain(more).map(|setting| (*setting).to_owned()).collect();
         let plan = Plan {
             dialect,
             folder: folder.clone(),
@@ -143,13 +143,13 @@ impl RealServer {
     }
 }
 
-/// A folder that nobody else uses; not made yet.
+/// A path for a folder of its own, which does not exist yet.
 pub fn new_folder() -> PathBuf {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("conductor-db-{}-{count}", std::process::id()))
 }
 
-/// A process and everybody who comes from it: a session is a process of its own on PostgreSQL.
+/// A process and its descendants: on PostgreSQL each session is a process.
 fn family(id: u32) -> Vec<u32> {
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());

@@ -26,7 +26,7 @@ pub enum Cut {
     Never,
     /// The server never hears this message.
     Before(Said),
-    /// The server has carried it out, and nobody hears the answer.
+    /// The server has carried it out, and its answer is lost.
     After(Said),
 }
 
@@ -39,7 +39,7 @@ struct State {
     is_cut: bool,
 }
 
-/// How long a server may take to answer what nobody hears. Generous: the machine is shared.
+/// How long a server may take to answer a lost message. Generous: the machine is shared.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
 /// The tap. Dropped, it closes.
@@ -66,17 +66,17 @@ impl Tap {
             is_struck: false,
             is_cut: false,
         }));
-        let (tell, told) = watch::channel(false);
-        let (shared, tell) = (Arc::clone(&state), Arc::new(tell));
+        let (signal, reported) = watch::channel(false);
+        let (shared, signal) = (Arc::clone(&state), Arc::new(signal));
         let task = tokio::spawn(async move {
             let mut lines = tokio::task::JoinSet::new();
             while let Ok((ours, _)) = listener.accept().await {
                 let Ok(theirs) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
-                let (shared, tell) = (Arc::clone(&shared), Arc::clone(&tell));
-                lines.spawn(line(dialect, ours, theirs, shared, tell));
+                let (shared, signal) = (Arc::clone(&shared), Arc::clone(&signal));
+                lines.spawn(line(dialect, ours, theirs, shared, signal));
             }
         });
-        Tap { port, state, cut: told, task }
+        Tap { port, state, cut: reported, task }
     }
 
     /// Forgets what was said so far; from now on the line is cut there.
@@ -101,8 +101,8 @@ impl Tap {
         lock(&self.state).is_struck
     }
 
-    /// Mends the line: nothing is cut any more.
-    pub fn mend(&self) {
+    /// Repairs the line: nothing is cut any more.
+    pub fn repair(&self) {
         let mut state = lock(&self.state);
         (state.cut, state.is_struck, state.is_cut) = (Cut::Never, false, false);
     }
@@ -123,14 +123,14 @@ async fn line(
     ours: TcpStream,
     theirs: TcpStream,
     state: Arc<Mutex<State>>,
-    tell: Arc<watch::Sender<bool>>,
+    signal: Arc<watch::Sender<bool>>,
 ) {
     let (from_us, to_us) = ours.into_split();
     let (from_them, to_them) = theirs.into_split();
-    // An answer that nobody may hear is swallowed.
+    // A lost answer is dropped.
     let (mute, muted) = watch::channel(Voice::Heard);
     let back = tokio::spawn(pour(from_them, to_us, mute.clone()));
-    let _ = forth(dialect, from_us, to_them, &state, &tell, (&mute, muted)).await;
+    let _ = forth(dialect, from_us, to_them, &state, &signal, (&mute, muted)).await;
     back.abort();
 }
 
@@ -164,7 +164,7 @@ async fn forth(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     state: &Mutex<State>,
-    tell: &watch::Sender<bool>,
+    signal: &watch::Sender<bool>,
     (mute, mut muted): (&watch::Sender<Voice>, watch::Receiver<Voice>),
 ) -> std::io::Result<()> {
     let mut is_first = true;
@@ -191,7 +191,7 @@ async fn forth(
         match cut {
             Cut::Before(at) if at == said => {
                 lock(state).is_cut = true;
-                let _ = tell.send(true);
+                let _ = signal.send(true);
                 return Ok(());
             }
             Cut::After(at) if at == said => {
@@ -201,7 +201,7 @@ async fn forth(
                 let answered = muted.wait_for(|voice| *voice == Voice::Answered);
                 let _ = tokio::time::timeout(ANSWER_WITHIN, answered).await;
                 lock(state).is_cut = true;
-                let _ = tell.send(true);
+                let _ = signal.send(true);
                 return Ok(());
             }
             Cut::Never | Cut::Before(_) | Cut::After(_) => to.write_all(&message).await?,
@@ -250,24 +250,24 @@ fn statement(dialect: Dialect, message: &[u8]) -> Option<String> {
 /// A statement without what differs from run to run: runs of hexadecimal digits, and what stands for a password.
 pub fn plain(statement: &str) -> String {
     let mut text = String::new();
-    for word in statement.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && !"_-$+/=:".contains(c)) {
-        let (word, end) = match word.char_indices().last() {
+    for token in statement.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && !"_-$+/=:".contains(c)) {
+        let (token, end) = match token.char_indices().last() {
             Some((at, last)) if !last.is_ascii_alphanumeric() && !"_-$+/=:".contains(last) => {
-                word.split_at(at)
+                token.split_at(at)
             }
-            _ => (word, ""),
+            _ => (token, ""),
         };
         let is_uid =
-            word.len() >= 26 && word.chars().filter(char::is_ascii_hexdigit).count() + 8 >= word.len();
+            token.len() >= 26 && token.chars().filter(char::is_ascii_hexdigit).count() + 8 >= token.len();
         text.push_str(match () {
-            () if word.starts_with("SCRAM-SHA-256") => "VERIFIER",
-            () if word.starts_with("conductor:") => "MARK",
-            () if word.starts_with("c_") && word.ends_with("_a") => "C_a",
-            () if word.starts_with("c_") && word.ends_with("_b") => "C_b",
-            () if word.starts_with("c_") && word.ends_with("_q") => "C_q",
-            () if word.starts_with("c_") => "C",
+            () if token.starts_with("SCRAM-SHA-256") => "VERIFIER",
+            () if token.starts_with("conductor:") => "MARK",
+            () if token.starts_with("c_") && token.ends_with("_a") => "C_a",
+            () if token.starts_with("c_") && token.ends_with("_b") => "C_b",
+            () if token.starts_with("c_") && token.ends_with("_q") => "C_q",
+            () if token.starts_with("c_") => "C",
             () if is_uid => "HEX",
-            () => word,
+            () => token,
         });
         text.push_str(end);
     }

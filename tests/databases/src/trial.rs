@@ -2,7 +2,7 @@
 //! write to the API that it was seen to make, with the process dead right there. What a workflow is, how it ends and
 //! what must hold afterwards is the test's to say.
 
-use crate::{Cut, House, Login, RealServer, Said, Tap};
+use crate::{Cluster, Cut, Login, RealServer, Said, Tap};
 use conductor::api::database::ADMIN_HOSTS;
 use conductor_controller::Options;
 use conductor_live::fault::{Call, Fault, Wire};
@@ -124,20 +124,20 @@ pub struct Place {
 
 impl Place {
     /// In namespaces of its own.
-    pub fn new(house: &House, namespace: String) -> Place {
-        Place { api: house.client.clone(), system: format!("{namespace}-system"), namespace }
+    pub fn new(cluster: &Cluster, namespace: String) -> Place {
+        Place { api: cluster.client.clone(), system: format!("{namespace}-system"), namespace }
     }
 
     /// Its namespaces, the server behind `port`, and its administrator. `databases` are the server's rules.
-    pub async fn furnish(&self, house: &House, server: &RealServer, port: u16, databases: Value) {
+    pub async fn set_up(&self, cluster: &Cluster, server: &RealServer, port: u16, databases: Value) {
         let access = server.access();
         let engine = match server.plan.dialect {
             Dialect::Postgresql => "postgresql",
             Dialect::Mariadb => "mariadb",
             Dialect::Mysql => "mysql",
         };
-        house.turn.namespace(&self.namespace).await;
-        house.turn.namespace(&self.system).await;
+        cluster.turn.namespace(&self.namespace).await;
+        cluster.turn.namespace(&self.system).await;
         let objects = [
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "admin", "namespace": self.system,
                     "annotations": {ADMIN_HOSTS: format!("127.0.0.1:{port}")}},
@@ -148,7 +148,7 @@ impl Place {
                     "databases": databases, "offer": {}}}),
         ];
         for object in objects {
-            house.turn.put(object).await;
+            cluster.turn.put(object).await;
         }
     }
 
@@ -202,7 +202,7 @@ impl Boundary {
     }
 }
 
-/// Waits for the crash or, where chance spares the process, for the end of its work. Tells what it did until then.
+/// Waits for the crash or, where chance spares the process, for the end of its work. Returns what it did until then.
 ///
 /// # Errors
 /// What the end was waited for in vain by.
@@ -228,10 +228,10 @@ pub async fn until_struck(
 ///
 /// # Errors
 /// What was waited for in vain.
-pub async fn wait<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> Result<T, String> {
+pub async fn wait<T>(what: &str, mut find: impl AsyncFnMut() -> Option<T>) -> Result<T, String> {
     let end = Instant::now() + PATIENCE * 2;
     loop {
-        if let Some(answer) = ask().await {
+        if let Some(answer) = find().await {
             return Ok(answer);
         }
         if Instant::now() > end {

@@ -2,7 +2,7 @@
 //! is never the administrator's. A server of the attacker's listens, and hears no password.
 
 use conductor::api::database::ADMIN_HOSTS;
-use conductor_databases::{House, RealServer, SYSTEM};
+use conductor_databases::{Cluster, RealServer, SYSTEM};
 use conductor_live::until;
 use conductor_sql_plan::sql::Dialect;
 use kube::api::{Patch, PatchParams};
@@ -13,8 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 const PASSWORD: &str = "the-administrators-own";
 
-/// The answer to whoever connects: a PostgreSQL server that asks for the password in clear text.
-const ASK: [u8; 9] = [b'R', 0, 0, 0, 8, 0, 0, 0, 3];
+/// The answer to every client: a PostgreSQL server that requests the password in clear text.
+const REQUEST: [u8; 9] = [b'R', 0, 0, 0, 8, 0, 0, 0, 3];
 
 /// A server of an attacker's.
 struct Rogue {
@@ -52,7 +52,7 @@ async fn listen(mut client: TcpStream, all: Arc<Mutex<Vec<u8>>>) -> std::io::Res
         }
         all.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..count]);
         if !is_asked {
-            client.write_all(&ASK).await?;
+            client.write_all(&REQUEST).await?;
             is_asked = true;
         }
     }
@@ -60,58 +60,61 @@ async fn listen(mut client: TcpStream, all: Arc<Mutex<Vec<u8>>>) -> std::io::Res
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_host_gets_a_password_that_is_not_bound_to_it() {
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let rogue = Rogue::start().await;
-    let controller = house.controller();
-    put_secret(&house, json!({})).await;
-    put_server(&house, &rogue, json!({"secretName": "master"})).await;
+    let controller = cluster.controller();
+    put_secret(&cluster, json!({})).await;
+    put_server(&cluster, &rogue, json!({"secretName": "master"})).await;
     let own = format!("127.0.0.1:{}", rogue.port);
-    let told = house.server_tells("main", "does not say that it belongs to").await;
-    assert!(told.contains("Secret master") && told.contains(&format!("{ADMIN_HOSTS}: \"{own}\"")), "{told}");
-    put_secret(&house, json!({ADMIN_HOSTS: "db.example.com"})).await;
-    house.server_tells("main", "belongs to db.example.com, and its password is not sent to").await;
+    let message = cluster.server_reports("main", "does not say that it belongs to").await;
+    assert!(
+        message.contains("Secret master") && message.contains(&format!("{ADMIN_HOSTS}: \"{own}\"")),
+        "{message}"
+    );
+    put_secret(&cluster, json!({ADMIN_HOSTS: "db.example.com"})).await;
+    cluster.server_reports("main", "belongs to db.example.com, and its password is not sent to").await;
     assert_eq!(rogue.heard(), "", "not even a connection is made");
     // Bound to it by an administrator's mistake, the password still does not go out in clear text.
-    put_secret(&house, json!({ADMIN_HOSTS: own})).await;
-    let told = house.server_tells("main", "asks for the password in clear text").await;
-    assert!(told.contains("verify-full") && told.contains("scram-sha-256"), "{told}");
-    put_server(&house, &rogue, json!({"secretName": "master", "passwordKey": "uri"})).await;
-    house.server_tells("main", "is not asked for its key uri").await;
+    put_secret(&cluster, json!({ADMIN_HOSTS: own})).await;
+    let message = cluster.server_reports("main", "requests the password in clear text").await;
+    assert!(message.contains("verify-full") && message.contains("scram-sha-256"), "{message}");
+    put_server(&cluster, &rogue, json!({"secretName": "master", "passwordKey": "uri"})).await;
+    cluster.server_reports("main", "has a key uri whose name is not that of a password").await;
     let heard = rogue.heard();
     assert!(heard.contains("conductor") && !heard.contains(PASSWORD), "it heard a password");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_of_a_tenant_is_never_an_administrators() {
     let server = RealServer::start(Dialect::Postgresql).await;
-    let house = House::enter().await;
-    house.register("main", &server, json!({})).await;
-    let controller = house.controller();
-    let id = house.claim("app", "orders", "main", json!({})).await;
-    house.login(Dialect::Postgresql, "app", "orders").await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, json!({})).await;
+    let controller = cluster.controller();
+    let id = cluster.claim("app", "orders", "main", json!({})).await;
+    cluster.login(Dialect::Postgresql, "app", "orders").await;
     let rogue = Rogue::start().await;
     let own = format!("127.0.0.1:{}", rogue.port);
-    // The login and the ledger of its database lie in the system namespace; so may a claim that an administrator made.
-    house.claim(SYSTEM, "internal", "main", json!({})).await;
-    house.login(Dialect::Postgresql, SYSTEM, "internal").await;
+    // The login and the rotation state of its database lie in the system namespace; so may a claim that an administrator created.
+    cluster.claim(SYSTEM, "internal", "main", json!({})).await;
+    cluster.login(Dialect::Postgresql, SYSTEM, "internal").await;
     for name in [format!("login-{id}"), format!("ledger-{id}"), "internal".to_owned()] {
         let note = Patch::Merge(json!({"metadata": {"annotations": {ADMIN_HOSTS: own.as_str()}}}));
-        let noted = house.secrets(SYSTEM).patch(&name, &PatchParams::default(), &note).await;
+        let noted = cluster.secrets(SYSTEM).patch(&name, &PatchParams::default(), &note).await;
         noted.unwrap_or_else(|error| panic!("{name}: {error}"));
-        put_server_named(&house, "rogue", &rogue, json!({"secretName": name, "username": "x"})).await;
+        put_server_named(&cluster, "rogue", &rogue, json!({"secretName": name, "username": "x"})).await;
         until(&format!("{name} is refused"), async || {
-            let told = house.server_tells("rogue", "is the login of an application").await;
-            told.contains(&format!("Secret {name} ")).then_some(())
+            let message = cluster.server_reports("rogue", "is the login of an application").await;
+            message.contains(&format!("Secret {name} ")).then_some(())
         })
         .await;
     }
     assert_eq!(rogue.heard(), "", "not even a connection is made");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
-async fn put_secret(house: &House, annotations: Value) {
-    house
+async fn put_secret(cluster: &Cluster, annotations: Value) {
+    cluster
         .turn
         .put(json!({"apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": "master", "namespace": SYSTEM, "annotations": annotations},
@@ -119,12 +122,12 @@ async fn put_secret(house: &House, annotations: Value) {
         .await;
 }
 
-async fn put_server(house: &House, rogue: &Rogue, admin: Value) {
-    put_server_named(house, "main", rogue, admin).await;
+async fn put_server(cluster: &Cluster, rogue: &Rogue, admin: Value) {
+    put_server_named(cluster, "main", rogue, admin).await;
 }
 
-async fn put_server_named(house: &House, name: &str, rogue: &Rogue, admin: Value) {
-    house
+async fn put_server_named(cluster: &Cluster, name: &str, rogue: &Rogue, admin: Value) {
+    cluster
         .turn
         .put(json!({"apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseServer",
             "metadata": {"name": name, "namespace": SYSTEM},

@@ -8,7 +8,7 @@
 
 use conductor::api::database::ROTATE;
 use conductor_databases::trial::{Boundaries, Boundary, Place, Trace, enumerate, until_struck, wait};
-use conductor_databases::{House, Login, RealServer, Said, Tap};
+use conductor_databases::{Cluster, Login, RealServer, Said, Tap};
 use conductor_live::Controller;
 use conductor_live::fault::{Call, Wire};
 use conductor_sql_plan::names::Names;
@@ -46,22 +46,22 @@ async fn every_statement_and_every_write_may_be_the_last_mariadb() {
 
 async fn every_boundary(dialect: Dialect) {
     let server = RealServer::start_with(dialect, 400, &[]).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let neighbour = neighbour(&server).await;
     let boundaries = Boundaries { is_said: is_of_workflow, is_called: is_write };
-    let (house, server) = (&house, &server);
+    let (cluster, server) = (&cluster, &server);
     enumerate(&format!("{dialect:?}"), &ALL, boundaries, |workflow, boundary| {
-        trial(house, server, workflow, boundary)
+        trial(cluster, server, workflow, boundary)
     })
     .await;
-    no_orphans(house, server).await;
-    assert_eq!(neighbour.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "I3: somebody else's");
+    no_orphans(cluster, server).await;
+    assert_eq!(neighbour.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "I3: another claim's");
 }
 
-/// A database and a user of somebody else's, under a name as ours are, without our mark.
+/// A foreign database and user, under names as ours, without our mark.
 async fn neighbour(server: &RealServer) -> Login {
     let admin = Login::admin(&server.access());
-    let name = Names::new("somebody else", None).owner.to_string();
+    let name = Names::new("another owner", None).owner.to_string();
     let make = match server.plan.dialect {
         Dialect::Postgresql => {
             admin.run(&format!("CREATE DATABASE \"n{name}\"")).await.expect("a database");
@@ -77,7 +77,7 @@ async fn neighbour(server: &RealServer) -> Login {
     theirs
 }
 
-/// Looks at servers come at their own time and change nothing.
+/// Health checks come at their own time and change nothing.
 fn is_of_workflow(said: &Said) -> bool {
     let aside = [
         "SELECT pg_catalog.current_setting",
@@ -109,19 +109,19 @@ async fn login(place: &Place, dialect: Dialect) -> Option<Login> {
 }
 
 async fn trial(
-    house: &House,
+    cluster: &Cluster,
     server: &RealServer,
     workflow: Workflow,
     boundary: Boundary,
 ) -> Result<Trace, String> {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let place = Place::new(house, format!("trial-{count}"));
+    let place = Place::new(cluster, format!("trial-{count}"));
     let dialect = server.plan.dialect;
     let mut tap = Tap::open(dialect, server.plan.port).await;
     let wire = Wire::default();
     let policy = if workflow == Workflow::Keep { "Retain" } else { "Delete" };
     let rules = json!({"reclaimPolicy": policy, "quarantineMinutes": 0});
-    place.furnish(house, server, tap.port, rules).await;
+    place.set_up(cluster, server, tap.port, rules).await;
     let controller = Controller::start(wire.client(&place.api, place.scope()), place.options());
     let id = begin(&place, dialect, workflow).await?;
     let names = Names::new(&id, None);
@@ -134,7 +134,7 @@ async fn trial(
     // The process is dead, and everything that it held with it.
     controller.kill().await;
     wire.cut();
-    tap.mend();
+    tap.repair();
     let published = place.published(dialect, "app").await;
     let is_being_revoked = workflow == Workflow::Revoke && published == before;
     if let (Workflow::Rotate | Workflow::Revoke, Some(login), false) = (workflow, published, is_being_revoked)
@@ -149,7 +149,7 @@ async fn trial(
     controller.kill().await;
     second.cut();
     if workflow != Workflow::Reclaim {
-        // What is left is cleared away, so that orphans can be told from leftovers.
+        // What is left is cleared away, so that orphans can be distinguished from leftovers.
         clear(&place, server, &names).await;
     }
     Ok(trace)
@@ -186,7 +186,7 @@ async fn make_claim(place: &Place) -> Result<String, String> {
     Ok(made.uid().unwrap_or_default())
 }
 
-/// The value of the annotation that asks for another login.
+/// The value of the annotation that requests a rotation.
 fn request(workflow: Workflow) -> &'static str {
     if workflow == Workflow::Revoke { "hard-1" } else { "1" }
 }
@@ -221,8 +221,8 @@ async fn finished(
             let claim = place.claims().get_opt("app").await.ok()??;
             let name = format!("db-{}", claim.uid()?);
             let record = place.records().get_opt(&name).await.ok()??;
-            let is_told = record.data["status"]["phase"] == "Ready";
-            (is_told && login.run("SELECT 1").await.is_ok()).then_some(())
+            let is_reported = record.data["status"]["phase"] == "Ready";
+            (is_reported && login.run("SELECT 1").await.is_ok()).then_some(())
         }
         Workflow::Rotate | Workflow::Revoke => {
             let record = place.records().get_opt(&format!("db-{id}")).await.ok()??;
@@ -275,10 +275,10 @@ async fn laws(place: &Place, server: &RealServer, names: &Names, workflow: Workf
 
 /// What ends with a workflow, and what must not: over both lives, for the tap has heard both.
 async fn ends(workflow: Workflow, tap: &Tap, before: Option<&Login>) -> Result<(), String> {
-    // To be given a right by that name is nobody's end.
+    // A grant under that name ends nothing.
     let plain = |said: &&Said| said.text.replace("DELETE HISTORY", "");
     let destructive =
-        |said: &&Said| ["DROP ", "DELETE ", "TRUNCATE "].iter().any(|word| plain(said).contains(word));
+        |said: &&Said| ["DROP ", "DELETE ", "TRUNCATE "].iter().any(|verb| plain(said).contains(verb));
     let said = tap.said();
     let heard = said.iter().find(destructive);
     match (workflow, heard) {
@@ -344,11 +344,11 @@ async fn drop_all(admin: &Login, names: &Names) {
     }
 }
 
-/// I5: whatever is left on the server belongs to somebody.
-async fn no_orphans(house: &House, server: &RealServer) {
+/// I5: whatever is left on the server has an owner.
+async fn no_orphans(cluster: &Cluster, server: &RealServer) {
     let gvk = GroupVersionKind::gvk("database.conductor.io", "v1alpha1", "LogicalDatabase");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "logicaldatabases");
-    let all: Api<DynamicObject> = Api::all_with(house.client.clone(), &resource);
+    let all: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
     let records = all.list(&Default::default()).await.expect("the API lists");
     let known: BTreeSet<String> = records
         .iter()
@@ -365,7 +365,7 @@ async fn no_orphans(house: &House, server: &RealServer) {
              UNION SELECT CAST(user AS CHAR) FROM mysql.user WHERE user LIKE 'c\\_%'"
         }
     };
-    let found = Login::admin(&server.access()).run(text).await.expect("the administrator asks");
+    let found = Login::admin(&server.access()).run(text).await.expect("the administrator queries");
     let orphans: Vec<&String> =
         found.iter().filter(|name| !known.iter().any(|stem| name.starts_with(stem.as_str()))).collect();
     assert!(orphans.is_empty(), "I5: {orphans:?}");

@@ -1,9 +1,9 @@
 //! Servers that are there and not well: they hang, have no connection left, may not be written to, lack a right, have no
-//! room, move. Each is told on its own object or on the claim with what to do, everybody else goes on, and it goes on by
+//! room, move. Each is reported on its own object or on the claim with a fix, everything else goes on, and it goes on by
 //! itself when it can.
 
 use conductor_databases::server::new_folder;
-use conductor_databases::{House, Login, RealServer, Tap};
+use conductor_databases::{Cluster, Login, RealServer, Tap};
 use conductor_live::until;
 use conductor_sql_plan::sql::Dialect;
 use kube::api::{Patch, PatchParams};
@@ -15,31 +15,31 @@ use tokio_postgres::NoTls;
 const BOTH: [Dialect; 2] = [Dialect::Postgresql, Dialect::Mariadb];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_hangs_is_told_of_and_holds_up_nobody_else() {
+async fn a_server_that_hangs_is_reported_and_delays_no_other() {
     for dialect in BOTH {
         let (hung, well) = (RealServer::start(dialect).await, RealServer::start(dialect).await);
-        let house = House::enter().await;
-        house.register("hung", &hung, json!({})).await;
-        house.register("well", &well, json!({})).await;
-        let controller = house.controller();
-        house.claim("app", "first", "hung", json!({})).await;
-        house.login(dialect, "app", "first").await;
+        let cluster = Cluster::enter().await;
+        cluster.register("hung", &hung, json!({})).await;
+        cluster.register("well", &well, json!({})).await;
+        let controller = cluster.controller();
+        cluster.claim("app", "first", "hung", json!({})).await;
+        cluster.login(dialect, "app", "first").await;
         hung.signal("STOP");
         for name in ["a", "b", "c", "d", "e", "f"] {
-            house.claim("app", name, "hung", json!({})).await;
+            cluster.claim("app", name, "hung", json!({})).await;
         }
-        house.claim("app", "other", "well", json!({})).await;
-        house.login(dialect, "app", "other").await.run("SELECT 1").await.expect("others go on");
-        house.claim_tells("a", "did not answer within").await;
+        cluster.claim("app", "other", "well", json!({})).await;
+        cluster.login(dialect, "app", "other").await.run("SELECT 1").await.expect("others go on");
+        cluster.claim_reports("a", "did not answer within").await;
         hung.signal("CONT");
         for name in ["a", "f"] {
-            house.login(dialect, "app", name).await.run("SELECT 1").await.expect("it goes on by itself");
+            cluster.login(dialect, "app", name).await.run("SELECT 1").await.expect("it goes on by itself");
         }
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
-/// A connection that somebody holds, until it is dropped.
+/// A connection that is held until it is dropped.
 type Held = Box<dyn std::any::Any + Send>;
 
 async fn hold(login: &Login) -> Result<Held, String> {
@@ -68,35 +68,35 @@ async fn hold(login: &Login) -> Result<Held, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_a_free_connection_is_told_of_and_waited_for() {
+async fn a_server_without_a_free_connection_is_reported_and_awaited() {
     for dialect in BOTH {
         let server = RealServer::start_with(dialect, 16, &[]).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({})).await;
-        let controller = house.controller();
-        house.claim("app", "first", "main", json!({})).await;
-        let first = house.login(dialect, "app", "first").await;
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({})).await;
+        let controller = cluster.controller();
+        cluster.claim("app", "first", "main", json!({})).await;
+        let first = cluster.login(dialect, "app", "first").await;
         let mut held = Vec::new();
         while let Ok(connection) = hold(&first).await {
             held.push(connection);
         }
         assert!(held.len() > 3, "{} connections were to be had", held.len());
-        house.claim("app", "second", "main", json!({})).await;
-        house.claim_tells("second", "raise max_connections").await;
+        cluster.claim("app", "second", "main", json!({})).await;
+        cluster.claim_reports("second", "raise max_connections").await;
         held.clear();
-        house.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it goes on by itself");
-        controller.stop().await.expect("it stops when asked to");
+        cluster.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it goes on by itself");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_read_only_is_told_of_with_what_to_do() {
+async fn a_read_only_server_is_reported_with_a_fix() {
     for dialect in BOTH {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({})).await;
-        let controller = house.controller();
-        house.server_tells("main", "can be made on it").await;
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({})).await;
+        let controller = cluster.controller();
+        cluster.server_reports("main", "can be created on it").await;
         let admin = Login::admin(&server.access());
         let (on, off): (&[&str], &[&str]) = match dialect {
             Dialect::Postgresql => (
@@ -110,56 +110,61 @@ async fn a_server_that_is_read_only_is_told_of_with_what_to_do() {
         for statement in on {
             admin.run(statement).await.expect("the administrator may");
         }
-        // Any change of the object makes the controller look at once.
+        // Any change of the object makes the controller check at once.
         let look = |note: &str| Patch::Merge(json!({"spec": {"databases": {"passwordLength": note.len()}}}));
-        let api = house.api("DatabaseServer");
-        api.patch("main", &PatchParams::default(), &look(&"x".repeat(20))).await.expect("it is there");
-        let told = house.server_tells("main", "read-only").await;
+        let api = cluster.api("DatabaseServer");
+        api.patch("main", &PatchParams::default(), &look(&"x".repeat(20))).await.expect("it exists");
+        let message = cluster.server_reports("main", "read-only").await;
         assert!(
-            told.contains("default_transaction_read_only = off") || told.contains("read_only = 0"),
-            "{told}"
+            message.contains("default_transaction_read_only = off") || message.contains("read_only = 0"),
+            "{message}"
         );
         if dialect == Dialect::Postgresql {
             // On MariaDB this administrator may write all the same.
-            house.claim("app", "orders", "main", json!({})).await;
-            house.claim_tells("orders", "read-only transaction").await;
+            cluster.claim("app", "orders", "main", json!({})).await;
+            cluster.claim_reports("orders", "read-only transaction").await;
         }
         for statement in off {
             admin.run(statement).await.expect("the administrator may");
         }
-        house.server_tells("main", "can be made on it").await;
+        cluster.server_reports("main", "can be created on it").await;
         if dialect == Dialect::Postgresql {
-            house.login(dialect, "app", "orders").await.run("SELECT 1").await.expect("it goes on by itself");
+            cluster
+                .login(dialect, "app", "orders")
+                .await
+                .run("SELECT 1")
+                .await
+                .expect("it goes on by itself");
         }
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_right_on_mariadb_is_named_with_the_grant_that_gives_it() {
     let server = RealServer::start(Dialect::Mariadb).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let admin = Login::admin(&server.access());
     admin
         .run("CREATE USER 'clerk'@'%' IDENTIFIED BY 'weak-but-mine'; GRANT SELECT ON *.* TO 'clerk'@'%'")
         .await
         .expect("a user");
-    house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-    house.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
-    let controller = house.controller();
-    let told = house.server_tells("main", "lacks CREATE USER").await;
-    assert!(told.contains("GRANT CREATE USER ON *.* TO 'clerk'@'%'"), "{told}");
-    // Without these two it would neither see the sessions of applications nor end them, and nobody would notice.
+    cluster.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
+    cluster.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
+    let controller = cluster.controller();
+    let message = cluster.server_reports("main", "lacks CREATE USER").await;
+    assert!(message.contains("GRANT CREATE USER ON *.* TO 'clerk'@'%'"), "{message}");
+    // Without these two it would neither see the sessions of applications nor end them, without an error.
     for right in ["PROCESS", "CONNECTION ADMIN"] {
-        assert!(told.contains(&format!("GRANT {right} ON *.* TO 'clerk'@'%'")), "{told}");
+        assert!(message.contains(&format!("GRANT {right} ON *.* TO 'clerk'@'%'")), "{message}");
     }
-    // What it is told to give, and no more, is enough.
-    for statement in told.split("; ").filter_map(|part| Some(part.split_once(": run ")?.1)) {
+    // The grants that it names suffice.
+    for statement in message.split("; ").filter_map(|part| Some(part.split_once(": run ")?.1)) {
         admin.run(statement).await.expect(statement);
     }
-    house.server_tells("main", "can be made on it").await;
-    let id = house.claim("app", "orders", "main", json!({})).await;
-    let login = house.login(Dialect::Mariadb, "app", "orders").await;
+    cluster.server_reports("main", "can be created on it").await;
+    let id = cluster.claim("app", "orders", "main", json!({})).await;
+    let login = cluster.login(Dialect::Mariadb, "app", "orders").await;
     login.run("CREATE TABLE t (v INT)").await.expect("it may make tables");
     let session = login.clone();
     let session = tokio::spawn(async move { session.run("SELECT SLEEP(15)").await });
@@ -169,11 +174,11 @@ async fn a_missing_right_on_mariadb_is_named_with_the_grant_that_gives_it() {
         (!admin.run(&sessions).await.unwrap_or_default().is_empty()).then_some(())
     })
     .await;
-    house.rotate(&id, "hard-1").await;
+    cluster.rotate(&id, "hard-1").await;
     assert!(session.await.expect("it runs").is_err(), "the session has outlived a hard change");
-    house.release("app", "orders").await;
-    until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
-    controller.stop().await.expect("it stops when asked to");
+    cluster.release("app", "orders").await;
+    until("its record is gone", async || cluster.record(&id).await.is_none().then_some(())).await;
+    controller.stop().await.expect("it stops on request");
 }
 
 /// A file system of a few megabytes, gone with the test.
@@ -206,26 +211,26 @@ impl Drop for Small {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_of_and_waited_for() {
+async fn a_full_disk_is_reported_and_awaited() {
     let Some(small) = Small::mount(160) else {
         println!("left out: a small file system can only be mounted by root");
         return;
     };
     let dialect = Dialect::Postgresql;
     let server = RealServer::start_in(small.0.join("server"), dialect, 50, &["max_wal_size=32MB"]).await;
-    let house = House::enter().await;
-    house.register("main", &server, json!({})).await;
-    let controller = house.controller();
-    house.claim("app", "first", "main", json!({})).await;
-    let first = house.login(dialect, "app", "first").await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, json!({})).await;
+    let controller = cluster.controller();
+    cluster.claim("app", "first", "main", json!({})).await;
+    let first = cluster.login(dialect, "app", "first").await;
     first.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
     let ballast = small.fill();
-    house.claim("app", "second", "main", json!({})).await;
-    house.claim_tells("second", "its disk is full").await;
+    cluster.claim("app", "second", "main", json!({})).await;
+    cluster.claim_reports("second", "its disk is full").await;
     assert_eq!(first.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "others go on");
     std::fs::remove_file(ballast).expect("room again");
-    house.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it goes on by itself");
-    controller.stop().await.expect("it stops when asked to");
+    cluster.login(dialect, "app", "second").await.run("SELECT 1").await.expect("it goes on by itself");
+    controller.stop().await.expect("it stops on request");
     drop(server);
 }
 
@@ -233,16 +238,16 @@ async fn a_full_disk_is_told_of_and_waited_for() {
 async fn what_is_published_follows_a_server_that_moves() {
     for dialect in BOTH {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
+        let cluster = Cluster::enter().await;
         let before = Tap::open(dialect, server.plan.port).await;
-        house.register_at("main", &server, before.port, json!({})).await;
-        let controller = house.controller();
-        house.claim("app", "orders", "main", json!({})).await;
-        let first = house.login(dialect, "app", "orders").await;
+        cluster.register_at("main", &server, before.port, json!({})).await;
+        let controller = cluster.controller();
+        cluster.claim("app", "orders", "main", json!({})).await;
+        let first = cluster.login(dialect, "app", "orders").await;
         assert_eq!(first.get("port"), before.port.to_string());
-        house.register("main", &server, json!({})).await;
+        cluster.register("main", &server, json!({})).await;
         let moved = until("the new address is published", async || {
-            let keys = house.published("app", "orders").await?;
+            let keys = cluster.published("app", "orders").await?;
             (keys.get("port") == Some(&server.plan.port.to_string())).then_some(keys)
         })
         .await;
@@ -250,6 +255,6 @@ async fn what_is_published_follows_a_server_that_moves() {
         assert_eq!(moved.get("password"), first.get("password"), "the login itself is the same");
         drop(before);
         moved.run("SELECT 1").await.expect("it works");
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }

@@ -1,5 +1,5 @@
 //! Logins that Conductor changes, in an application that follows them with `hotload`: the load of pgbench through pools,
-//! the Secret mounted as a kubelet does it. Graceful changes fail no transaction, and whoever logs in with what is
+//! the Secret mounted as a kubelet does it. Graceful changes fail no transaction, and every client that logs in with what is
 //! mounted gets in; after a hard one the application goes on by itself.
 
 #[path = "../../../hotload/tests/servers/load.rs"]
@@ -10,7 +10,7 @@ mod mount;
 #[path = "../../../hotload/tests/servers/probe.rs"]
 mod probe;
 
-use conductor_databases::{House, Login, RealServer};
+use conductor_databases::{Cluster, Login, RealServer};
 use conductor_live::until;
 use conductor_sql_plan::sql::Dialect;
 use deadpool_postgres::tokio_postgres::{Client, NoTls, connect};
@@ -35,15 +35,15 @@ const BETWEEN: u64 = 500;
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn pools_under_load_follow_every_change_of_their_login() {
     let server = RealServer::start(Dialect::Postgresql).await;
-    let house = Arc::new(House::enter().await);
-    house.register("main", &server, json!({})).await;
-    let controller = house.controller();
+    let cluster = Arc::new(Cluster::enter().await);
+    cluster.register("main", &server, json!({})).await;
+    let controller = cluster.controller();
     for name in ["deadpool", "sqlx"] {
-        let id = house.claim("app", name, "main", json!({})).await;
-        house.login(Dialect::Postgresql, "app", name).await;
-        let mounted = Mounted::start(&house, name).await;
+        let id = cluster.claim("app", name, "main", json!({})).await;
+        cluster.login(Dialect::Postgresql, "app", name).await;
+        let mounted = Mounted::start(&cluster, name).await;
         let source = Source::at(&mounted.folder).open().await.expect("the login works");
-        let claim = Claim { house: Arc::clone(&house), name, id, source, folder: mounted.folder.clone() };
+        let claim = Claim { cluster: Arc::clone(&cluster), name, id, source, folder: mounted.folder.clone() };
         match name {
             "deadpool" => {
                 let pool = hotload::deadpool::pool(&claim.source, CONNECTIONS);
@@ -57,14 +57,14 @@ async fn pools_under_load_follow_every_change_of_their_login() {
             }
         }
         mounted.tail.abort();
-        house.release("app", name).await;
+        cluster.release("app", name).await;
     }
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 /// A claim, and what its application knows.
 struct Claim {
-    house: Arc<House>,
+    cluster: Arc<Cluster>,
     name: &'static str,
     id: String,
     source: Source,
@@ -72,17 +72,17 @@ struct Claim {
 }
 
 impl Claim {
-    /// Asks for a change, and waits until the application has adopted it.
+    /// Requests a rotation, and waits until the application has adopted it.
     async fn change(&mut self, token: &str) {
         let before = self.source.generation();
-        self.house.rotate(&self.id, token).await;
+        self.cluster.rotate(&self.id, token).await;
         until("the login is adopted", async || (self.source.generation() > before).then_some(())).await;
     }
 }
 
 async fn changes_under_load(mut claim: Claim, server: &RealServer, application: impl Application) {
     let (name, login) = (claim.name, claim.source.login());
-    let password = claim.house.published("app", name).await.expect("it is published")["password"].clone();
+    let password = claim.cluster.published("app", name).await.expect("it is published")["password"].clone();
     make_tables(SCALE, login.port(), login.username(), &password, login.database());
     let books_of = admin(server, login.database()).await;
 
@@ -102,14 +102,14 @@ async fn changes_under_load(mut claim: Claim, server: &RealServer, application: 
         count.failed(),
         refused.len()
     );
-    assert_eq!(count.failed(), 0, "{}", count.last_failure.lock().expect("nobody panicked"));
+    assert_eq!(count.failed(), 0, "{}", count.last_failure.lock().expect("no thread panicked"));
     assert!(logins > 0 && refused.is_empty(), "{refused:?}");
     assert_eq!(rows, count.committed());
     assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
 
     let load = Load::start(&application, CLIENTS, SCALE);
     load.run_on(BETWEEN).await;
-    let leaked = claim.house.published("app", name).await.expect("it is published");
+    let leaked = claim.cluster.published("app", name).await.expect("it is published");
     claim.change("hard-1").await;
     let leaked = Login::new(Dialect::Postgresql, leaked);
     leaked.run("SELECT 1").await.expect_err("the login that leaked is refused");
@@ -124,7 +124,7 @@ async fn changes_under_load(mut claim: Claim, server: &RealServer, application: 
         hard.committed(),
         hard.failed()
     );
-    assert_eq!(hard.failed(), failed, "{}", hard.last_failure.lock().expect("nobody panicked"));
+    assert_eq!(hard.failed(), failed, "{}", hard.last_failure.lock().expect("no thread panicked"));
     // A commit whose answer was lost may have happened.
     let range = rows + hard.committed()..=rows + hard.committed() + hard.failed();
     assert!(
@@ -140,15 +140,15 @@ struct Mounted {
 }
 
 impl Mounted {
-    async fn start(house: &Arc<House>, name: &'static str) -> Mounted {
-        let (house, mut mount) = (Arc::clone(house), Mount::new());
+    async fn start(cluster: &Arc<Cluster>, name: &'static str) -> Mounted {
+        let (cluster, mut mount) = (Arc::clone(cluster), Mount::new());
         let folder = mount.folder();
-        let mut known = house.published("app", name).await.expect("it is published");
+        let mut known = cluster.published("app", name).await.expect("it is published");
         mount.publish(&known);
         let tail = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                if let Some(now) = house.published("app", name).await.filter(|now| *now != known) {
+                if let Some(now) = cluster.published("app", name).await.filter(|now| *now != known) {
                     mount.publish(&now);
                     known = now;
                 }

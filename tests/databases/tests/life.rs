@@ -1,8 +1,8 @@
-//! From a claim to a working login and back, on real servers and a real API server, for every engine: made, used,
-//! kept apart, changed under its users, released, kept, dropped, asked back.
+//! From a claim to a working login and its end, on real servers and a real API server, for every engine: created, used,
+//! kept apart, changed under its users, released, retained, dropped, restored.
 
 use conductor::api::database::UNDELETE;
-use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
+use conductor_databases::{Cluster, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use conductor_sql_plan::sql::Dialect;
 use kube::ResourceExt;
@@ -18,16 +18,16 @@ async fn refused(login: &Login) -> String {
 async fn a_claim_ends_in_a_working_login_that_is_its_own_and_ends_with_it() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({})).await;
-        let controller = house.controller();
-        house.claim("one", "orders", "main", json!({})).await;
-        house.claim("two", "orders", "main", json!({})).await;
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({})).await;
+        let controller = cluster.controller();
+        cluster.claim("one", "orders", "main", json!({})).await;
+        cluster.claim("two", "orders", "main", json!({})).await;
         let (one, two) =
-            (house.login(dialect, "one", "orders").await, house.login(dialect, "two", "orders").await);
+            (cluster.login(dialect, "one", "orders").await, cluster.login(dialect, "two", "orders").await);
         one.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
         assert_eq!(one.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]));
-        // Nobody sees another's: neither with one's own login, nor the other's database by it.
+        // No login sees another's database, nor does the other's login work there.
         assert!(two.run("SELECT v FROM t").await.is_err());
         let across = two.at(one.get("database")).run("SELECT v FROM t").await;
         assert!(across.is_err(), "{dialect:?}: {across:?}");
@@ -35,11 +35,11 @@ async fn a_claim_ends_in_a_working_login_that_is_its_own_and_ends_with_it() {
         for key in ["host", "port", "username", "password", "database", "uri", "type", "provider"] {
             assert!(!one.get(key).is_empty(), "{key} is missing");
         }
-        house.release("one", "orders").await;
+        cluster.release("one", "orders").await;
         refused(&one).await;
-        assert_eq!(house.published("one", "orders").await, None);
+        assert_eq!(cluster.published("one", "orders").await, None);
         assert!(two.run("SELECT 1").await.is_ok(), "the other goes on");
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
@@ -47,16 +47,16 @@ async fn a_claim_ends_in_a_working_login_that_is_its_own_and_ends_with_it() {
 async fn what_users_make_belongs_to_both_users_and_a_change_of_the_login_leaves_the_old_one_working() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({})).await;
-        let controller = house.controller();
-        let id = house.claim("app", "orders", "main", json!({})).await;
-        let first = house.login(dialect, "app", "orders").await;
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({})).await;
+        let controller = cluster.controller();
+        let id = cluster.claim("app", "orders", "main", json!({})).await;
+        let first = cluster.login(dialect, "app", "orders").await;
         first.run("CREATE TABLE t (v INT)").await.expect("it may make tables");
         let changed = async |token: &str, before: &Login| {
-            house.rotate(&id, token).await;
+            cluster.rotate(&id, token).await;
             until("another login is published", async || {
-                let now = Login::new(dialect, house.published("app", "orders").await?);
+                let now = Login::new(dialect, cluster.published("app", "orders").await?);
                 (now != *before).then_some(now)
             })
             .await
@@ -77,7 +77,7 @@ async fn what_users_make_belongs_to_both_users_and_a_change_of_the_login_leaves_
         fourth.run("SELECT w FROM t").await.expect("the new one works");
         refused(&third).await;
         refused(&second).await;
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
@@ -95,7 +95,7 @@ async fn there(server: &RealServer, database: &str) -> Vec<String> {
              UNION ALL SELECT name FROM conductor.marks WHERE name LIKE '{database}%' ORDER BY 1"
         ),
     };
-    let found = admin.run(&text).await.expect("the administrator asks");
+    let found = admin.run(&text).await.expect("the administrator queries");
     found.into_iter().map(|name| name.replace(database, "D")).collect()
 }
 
@@ -103,79 +103,80 @@ async fn there(server: &RealServer, database: &str) -> Vec<String> {
 async fn retain_keeps_the_data_and_delete_drops_it_after_its_quarantine() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("kept", &server, json!({"reclaimPolicy": "Retain"})).await;
-        house.register("gone", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-        let controller = house.controller();
+        let cluster = Cluster::enter().await;
+        cluster.register("kept", &server, json!({"reclaimPolicy": "Retain"})).await;
+        cluster.register("gone", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
+        let controller = cluster.controller();
         for name in ["kept", "gone"] {
-            let id = house.claim("app", name, name, json!({})).await;
-            let login = house.login(dialect, "app", name).await;
+            let id = cluster.claim("app", name, name, json!({})).await;
+            let login = cluster.login(dialect, "app", name).await;
             login.run("CREATE TABLE t (v INT)").await.expect("it may make tables");
             let database = login.get("database").to_owned();
-            house.release("app", name).await;
+            cluster.release("app", name).await;
             refused(&login).await;
             if name == "kept" {
-                house.record_in(&id, "Retained").await;
+                cluster.record_in(&id, "Retained").await;
                 let admin = Login::admin(&server.access()).at(&database);
                 admin.run("SELECT v FROM t").await.expect("the data is there");
             } else {
-                until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
+                until("its record is gone", async || cluster.record(&id).await.is_none().then_some(())).await;
                 assert_eq!(there(&server, &database).await, Vec::<String>::new());
             }
             for kind in ["login", "ledger"] {
                 let left =
-                    house.secrets(SYSTEM).get_opt(&format!("{kind}-{id}")).await.expect("the API answers");
+                    cluster.secrets(SYSTEM).get_opt(&format!("{kind}-{id}")).await.expect("the API answers");
                 assert!(left.is_none(), "{kind} of {name} is left");
             }
         }
         // The servers are there for the next claim.
-        house.claim("app", "next", "gone", json!({})).await;
-        house.login(dialect, "app", "next").await.run("SELECT 1").await.expect("it works");
-        controller.stop().await.expect("it stops when asked to");
+        cluster.claim("app", "next", "gone", json!({})).await;
+        cluster.login(dialect, "app", "next").await.run("SELECT 1").await.expect("it works");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_quarantine_can_be_had_back_with_its_data() {
+async fn a_quarantined_database_is_restored_with_its_data() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 60})).await;
-        let controller = house.controller();
-        let id = house.claim("app", "orders", "main", json!({})).await;
-        let first = house.login(dialect, "app", "orders").await;
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 60})).await;
+        let controller = cluster.controller();
+        let id = cluster.claim("app", "orders", "main", json!({})).await;
+        let first = cluster.login(dialect, "app", "orders").await;
         first.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
-        house.release("app", "orders").await;
-        let record = house.record_in(&id, "Quarantined").await;
+        cluster.release("app", "orders").await;
+        let record = cluster.record_in(&id, "Quarantined").await;
         refused(&first).await;
         let message = record.data["status"]["conditions"][0]["message"].to_string();
-        assert!(message.contains("unless it is asked back"), "{message}");
+        assert!(message.contains("unless it is restored"), "{message}");
         let note = Patch::Merge(json!({"metadata": {"annotations": {UNDELETE: "true"}}}));
-        house
+        cluster
             .api("LogicalDatabase")
             .patch(&record.name_any(), &PatchParams::default(), &note)
             .await
             .expect("the record is there");
-        house.record_in(&id, "Retained").await;
+        cluster.record_in(&id, "Retained").await;
         // The same claim again, and it finds what it had.
-        house.claim("app", "orders", "main", json!({})).await;
-        let again = house.login(dialect, "app", "orders").await;
+        cluster.claim("app", "orders", "main", json!({})).await;
+        let again = cluster.login(dialect, "app", "orders").await;
         assert_eq!(again.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]));
         assert_eq!(again.get("database"), first.get("database"));
-        house.record_in(&id, "Ready").await;
-        controller.stop().await.expect("it stops when asked to");
+        cluster.record_in(&id, "Ready").await;
+        controller.stop().await.expect("it stops on request");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn schemas_extensions_and_limits_are_as_asked_and_nothing_else_is_given() {
+async fn schemas_extensions_and_limits_are_exactly_as_requested() {
     let server = RealServer::start(Dialect::Postgresql).await;
-    let house = House::enter().await;
-    house.register("main", &server, json!({"schemas": ["app"], "connectionLimit": 9})).await;
-    let controller = house.controller();
-    let asks = json!({"parameters": {"schemas": ["audit"]}, "resources": {"requests": {"connections": "5"}}});
-    house.claim("app", "orders", "main", asks).await;
-    let login = house.login(Dialect::Postgresql, "app", "orders").await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, json!({"schemas": ["app"], "connectionLimit": 9})).await;
+    let controller = cluster.controller();
+    let requests =
+        json!({"parameters": {"schemas": ["audit"]}, "resources": {"requests": {"connections": "5"}}});
+    cluster.claim("app", "orders", "main", requests).await;
+    let login = cluster.login(Dialect::Postgresql, "app", "orders").await;
     login.run("CREATE TABLE audit.t (v INT); CREATE TABLE app.t (v INT)").await.expect("both are there");
     let limit = "SELECT datconnlimit FROM pg_database WHERE datname = current_database()";
     assert_eq!(login.run(limit).await, Ok(vec!["5".to_owned()]));
@@ -186,11 +187,14 @@ async fn schemas_extensions_and_limits_are_as_asked_and_nothing_else_is_given() 
     {
         assert!(login.run(power).await.is_err(), "{power}");
     }
-    house.claim("app", "greedy", "main", json!({"parameters": {"extensions": ["dblink"]}})).await;
-    let told = until("the claim says why not", async || {
-        Some(house.readiness("app", "greedy").await).filter(|told| told.contains("dblink"))
+    cluster.claim("app", "greedy", "main", json!({"parameters": {"extensions": ["dblink"]}})).await;
+    let reported = until("the claim says why not", async || {
+        Some(cluster.readiness("app", "greedy").await).filter(|reported| reported.contains("dblink"))
     })
     .await;
-    assert!(told.contains("spec.parameters.extensions") && told.contains("allowedExtensions"), "{told}");
-    controller.stop().await.expect("it stops when asked to");
+    assert!(
+        reported.contains("spec.parameters.extensions") && reported.contains("allowedExtensions"),
+        "{reported}"
+    );
+    controller.stop().await.expect("it stops on request");
 }

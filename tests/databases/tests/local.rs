@@ -1,17 +1,17 @@
 //! Servers that the controller runs itself: made from an object, there again after the controller was killed, with
 //! their data; gone with their object, and not before the databases on them are.
 
-use conductor_databases::{House, Login, RealServer, SYSTEM, house};
+use conductor_databases::{Cluster, Login, RealServer, SYSTEM, cluster};
 use conductor_live::{Controller, until};
 use conductor_sql_plan::sql::Dialect;
 use kube::api::DeleteParams;
 use serde_json::json;
 use std::path::Path;
 
-fn start(house: &House, folder: &Path) -> Controller {
+fn start(cluster: &Cluster, folder: &Path) -> Controller {
     let options =
-        conductor_controller::Options { local_servers: Some(folder.to_owned()), ..house::options() };
-    Controller::start(house.turn.controller_client(), options)
+        conductor_controller::Options { local_servers: Some(folder.to_owned()), ..cluster::options() };
+    Controller::start(cluster.turn.controller_client(), options)
 }
 
 /// How many servers have data in a folder.
@@ -23,9 +23,9 @@ fn count(folder: &Path) -> usize {
 async fn a_local_server_serves_claims_outlives_a_crash_and_goes_with_its_object() {
     for (dialect, engine) in [(Dialect::Postgresql, "postgresql"), (Dialect::Mariadb, "mariadb")] {
         let folder = std::env::temp_dir().join(format!("conductor-local-{}-{engine}", std::process::id()));
-        let house = House::enter().await;
+        let cluster = Cluster::enter().await;
         let rules = json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0});
-        house
+        cluster
             .turn
             .put(json!({
                 "apiVersion": "database.conductor.io/v1alpha1", "kind": "LocalServer",
@@ -33,30 +33,31 @@ async fn a_local_server_serves_claims_outlives_a_crash_and_goes_with_its_object(
                 "spec": {"engine": engine, "databases": rules, "offer": {"labels": {"server": "local"}}},
             }))
             .await;
-        let controller = start(&house, &folder);
-        let id = house.claim("app", "orders", "local", json!({})).await;
-        let login = house.login(dialect, "app", "orders").await;
+        let controller = start(&cluster, &folder);
+        let id = cluster.claim("app", "orders", "local", json!({})).await;
+        let login = cluster.login(dialect, "app", "orders").await;
         login.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it may make tables");
         controller.kill().await;
-        let controller = start(&house, &folder);
-        until("the server is back with its data", async || {
+        let controller = start(&cluster, &folder);
+        until("the server runs again with its data", async || {
             (login.run("SELECT v FROM t").await == Ok(vec!["7".to_owned()])).then_some(())
         })
         .await;
         // Its object is deleted while a database is on it: it waits.
-        let api = house.api("LocalServer");
-        api.delete("local", &DeleteParams::default()).await.expect("it is there");
+        let api = cluster.api("LocalServer");
+        api.delete("local", &DeleteParams::default()).await.expect("it exists");
         until("it says what it waits for", async || {
-            let told = api.get("local").await.ok()?.data.pointer("/status/conditions/0/message")?.to_string();
-            told.contains("still on record").then_some(())
+            let message =
+                api.get("local").await.ok()?.data.pointer("/status/conditions/0/message")?.to_string();
+            message.contains("still recorded").then_some(())
         })
         .await;
         login.run("SELECT 1").await.expect("it still serves");
-        house.release("app", "orders").await;
-        until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
+        cluster.release("app", "orders").await;
+        until("its record is gone", async || cluster.record(&id).await.is_none().then_some(())).await;
         until("the server is gone", async || api.get_opt("local").await.ok()?.is_none().then_some(())).await;
         assert_eq!(count(&folder), 0, "its data is gone");
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
         let _ = std::fs::remove_dir_all(&folder);
     }
 }

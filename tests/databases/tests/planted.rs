@@ -1,7 +1,7 @@
 //! What an application can do inside its own database, where it may do everything, and to the roles that others have on
 //! the same server: none of it is run with our rights, none of it keeps a login alive or a database from its end.
 
-use conductor_databases::{House, Login, Pooler, RealServer, SYSTEM};
+use conductor_databases::{Cluster, Login, Pooler, RealServer, SYSTEM};
 use conductor_live::until;
 use conductor_sql::command::{rotate_role, undelete};
 use conductor_sql_plan::names::Names;
@@ -13,8 +13,8 @@ use tokio_postgres::NoTls;
 const ENGINE: Dialect = Dialect::Postgresql;
 
 /// Makes an extra login on claim `app/name` and waits until it is ready.
-async fn role(house: &House, name: &str, claim: &str, access: &str) -> Login {
-    house
+async fn role(cluster: &Cluster, name: &str, claim: &str, access: &str) -> Login {
+    cluster
         .turn
         .put(json!({
             "apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseRole",
@@ -22,36 +22,36 @@ async fn role(house: &House, name: &str, claim: &str, access: &str) -> Login {
             "spec": {"claimRef": {"name": claim}, "access": access},
         }))
         .await;
-    let mut told = Value::Null;
+    let mut message = Value::Null;
     until(&format!("role {name} is ready"), async || {
-        let role = house.api_in("DatabaseRole", "app").get(name).await.ok()?;
+        let role = cluster.api_in("DatabaseRole", "app").get(name).await.ok()?;
         let condition = role.data["status"]["conditions"][0].clone();
-        if condition != told {
+        if condition != message {
             println!("role {name}: {}", condition["message"]);
-            told = condition;
+            message = condition;
         }
-        let keys = house.published("app", name).await?;
-        (told["status"] == "True").then(|| Login::new(ENGINE, keys))
+        let keys = cluster.published("app", name).await?;
+        (message["status"] == "True").then(|| Login::new(ENGINE, keys))
     })
     .await
 }
 
 /// An administrator with what the page says that it needs, and no more.
-async fn make_clerk(house: &House, admin: &Login, (server, port): (&str, u16)) {
+async fn make_clerk(cluster: &Cluster, admin: &Login, (server, port): (&str, u16)) {
     admin.run("CREATE ROLE clerk LOGIN CREATEROLE CREATEDB PASSWORD 'weak-but-mine'").await.expect("a role");
-    house.administrator(server, port, ("clerk", "weak-but-mine")).await;
+    cluster.administrator(server, port, ("clerk", "weak-but-mine")).await;
 }
 
 /// Functions, an operator and a type in the way of the server's, each of which makes its owner a member of the victim and
-/// a superuser as far as whoever runs it may; and settings that put them, and the owner, first.
+/// a superuser as far as its caller may; and settings that put them, and the owner, first.
 fn plant(own: &str, victim: &str) -> String {
     let seize = format!(
         "BEGIN EXECUTE 'SET ROLE NONE'; \
          BEGIN EXECUTE 'GRANT \"{victim}\" TO \"{own}\"'; EXCEPTION WHEN OTHERS THEN NULL; END; \
          BEGIN EXECUTE 'ALTER ROLE \"{own}\" SUPERUSER'; EXCEPTION WHEN OTHERS THEN NULL; END; "
     );
-    let function = |head: &str, back: &str| {
-        format!("CREATE FUNCTION evil.{head} LANGUAGE plpgsql AS $f$ {seize} RETURN {back}; END $f$")
+    let function = |head: &str, result: &str| {
+        format!("CREATE FUNCTION evil.{head} LANGUAGE plpgsql AS $f$ {seize} RETURN {result}; END $f$")
     };
     [
         "CREATE SCHEMA evil".to_owned(),
@@ -78,33 +78,33 @@ async fn nothing_is_seized(admin: &Login, own: &str, victim: &str) {
 async fn try_to_seize(is_superuser: bool, is_pooled: bool) {
     let server = RealServer::start(ENGINE).await;
     let pooler = Pooler::open(server.plan.port).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let port = if is_pooled { pooler.port } else { server.plan.port };
     let admin = Login::admin(&server.access());
-    house.register_at("main", &server, port, json!({"allowedExtensions": ["hstore"]})).await;
+    cluster.register_at("main", &server, port, json!({"allowedExtensions": ["hstore"]})).await;
     if !is_superuser {
-        make_clerk(&house, &admin, ("main", port)).await;
+        make_clerk(&cluster, &admin, ("main", port)).await;
     }
-    let controller = house.controller();
+    let controller = cluster.controller();
     let mut owners = Vec::new();
     for name in ["victim", "tenant"] {
-        owners.push(Names::new(&house.claim("app", name, "main", json!({})).await, None).owner.to_string());
+        owners.push(Names::new(&cluster.claim("app", name, "main", json!({})).await, None).owner.to_string());
     }
     let (victim, own) = (&owners[0], &owners[1]);
-    house.login(ENGINE, "app", "victim").await;
-    let tenant = house.login(ENGINE, "app", "tenant").await;
+    cluster.login(ENGINE, "app", "victim").await;
+    let tenant = cluster.login(ENGINE, "app", "tenant").await;
     tenant.run("CREATE TABLE public.t (v INT)").await.expect("it is its own");
     tenant.run(&plant(own, victim)).await.expect("all of this an owner may do");
     // Everything that we ever do inside: groups set up, users dropped, the inside set up anew.
     for access in ["ReadOnly", "ReadWrite"] {
         let name = access.to_lowercase();
-        let login = role(&house, &name, "tenant", access).await;
+        let login = role(&cluster, &name, "tenant", access).await;
         login.run("SELECT v FROM public.t").await.expect("its rights are there");
-        house
+        cluster
             .api_in("DatabaseRole", "app")
             .delete(&name, &DeleteParams::default())
             .await
-            .expect("it is there");
+            .expect("it exists");
     }
     until("the roles are gone", async || {
         admin
@@ -115,15 +115,15 @@ async fn try_to_seize(is_superuser: bool, is_pooled: bool) {
             .then_some(())
     })
     .await;
-    house.claim("app", "tenant", "main", json!({"parameters": {"extensions": ["hstore"]}})).await;
+    cluster.claim("app", "tenant", "main", json!({"parameters": {"extensions": ["hstore"]}})).await;
     let inside = admin.at(own);
     until("the extension is where it belongs", async || {
-        let asked = "SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'hstore'";
-        (inside.run(asked).await == Ok(vec!["public".to_owned()])).then_some(())
+        let request = "SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'hstore'";
+        (inside.run(request).await == Ok(vec!["public".to_owned()])).then_some(())
     })
     .await;
     nothing_is_seized(&admin, own, victim).await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,7 +134,7 @@ async fn what_a_tenant_plants_in_its_database_is_never_run_with_our_rights() {
     }
 }
 
-/// Connections that somebody holds, until they are dropped.
+/// Connections that are held until they are dropped.
 async fn hold_all(login: &Login) -> Vec<tokio_postgres::Client> {
     let mut held = Vec::new();
     let mut config = tokio_postgres::Config::new();
@@ -148,60 +148,63 @@ async fn hold_all(login: &Login) -> Vec<tokio_postgres::Client> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_holds_every_connection_keeps_no_leaked_login_alive() {
+async fn holding_every_connection_keeps_no_leaked_login_alive() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, json!({"connectionLimit": 4})).await;
-    let controller = house.controller();
-    let id = house.claim("app", "orders", "main", json!({})).await;
-    let leaked = house.login(ENGINE, "app", "orders").await;
-    let reader = role(&house, "reader", "orders", "ReadOnly").await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, json!({"connectionLimit": 4})).await;
+    let controller = cluster.controller();
+    let id = cluster.claim("app", "orders", "main", json!({})).await;
+    let leaked = cluster.login(ENGINE, "app", "orders").await;
+    let reader = role(&cluster, "reader", "orders", "ReadOnly").await;
     let held = hold_all(&leaked).await;
     assert!(held.len() > 1, "{} connections were to be had", held.len());
-    let told = leaked.run("SELECT 1").await.expect_err("every connection is taken");
-    assert!(told.contains("too many connections for database"), "{told}");
-    // The other login on it first: its own change ends nobody else's sessions.
+    let message = leaked.run("SELECT 1").await.expect_err("every connection is taken");
+    assert!(message.contains("too many connections for database"), "{message}");
+    // The other login on it first: its own rotation ends no other user's sessions.
     let role = ("app", "reader");
-    let note = rotate_role(&house.client, SYSTEM, role, true).await;
+    let note = rotate_role(&cluster.client, SYSTEM, role, true).await;
     let note = note.expect("it has a login");
     until("the reader's login is another", async || {
-        let found = house.api_in("DatabaseRole", "app").get("reader").await.ok()?;
+        let found = cluster.api_in("DatabaseRole", "app").get("reader").await.ok()?;
         (found.data["status"]["rotationDone"] == note.value).then_some(())
     })
     .await;
-    house.rotate(&id, "hard-1").await;
-    let told = leaked.run("SELECT 1").await.expect_err("it is over");
-    assert!(told.contains("not permitted to log in") || told.contains("authentication failed"), "{told}");
-    let now = Login::new(ENGINE, house.published("app", "orders").await.expect("it is published"));
+    cluster.rotate(&id, "hard-1").await;
+    let message = leaked.run("SELECT 1").await.expect_err("it is over");
+    assert!(
+        message.contains("not permitted to log in") || message.contains("authentication failed"),
+        "{message}"
+    );
+    let now = Login::new(ENGINE, cluster.published("app", "orders").await.expect("it is published"));
     now.run("SELECT 1").await.expect("the sessions of the one before are over");
     reader.run("SELECT 1").await.expect_err("it is over too");
     // A password that is wrong is not taken for one that finds no room.
     let mut wrong = now.clone();
     wrong.keys.insert("password".to_owned(), "wrong".to_owned());
     let held = hold_all(&now).await;
-    let told = wrong.run("SELECT 1").await.expect_err("it is wrong");
-    assert!(told.contains("authentication failed"), "{told}");
+    let message = wrong.run("SELECT 1").await.expect_err("it is wrong");
+    assert!(message.contains("authentication failed"), "{message}");
     drop(held);
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_comment_on_its_database_changes_nothing_for_its_application() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-    let controller = house.controller();
-    let id = house.claim("app", "orders", "main", json!({})).await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
+    let controller = cluster.controller();
+    let id = cluster.claim("app", "orders", "main", json!({})).await;
     let names = Names::new(&id, None);
-    let login = house.login(ENGINE, "app", "orders").await;
+    let login = cluster.login(ENGINE, "app", "orders").await;
     let admin = Login::admin(&server.access());
-    // A schema that is not there any more is not asked for by what is set up again.
+    // The new set-up does not require a schema that no longer exists.
     login.run("DROP SCHEMA public").await.expect("it is its own");
-    for (count, comment) in ["our main database", "conductor:somebody-else 1", ""].iter().enumerate() {
+    for (count, comment) in ["our main database", "conductor:another 1", ""].iter().enumerate() {
         let comment = format!("COMMENT ON DATABASE \"{}\" IS '{comment}'", names.database);
-        let now = Login::new(ENGINE, house.published("app", "orders").await.expect("it is published"));
+        let now = Login::new(ENGINE, cluster.published("app", "orders").await.expect("it is published"));
         now.run(&comment).await.expect("it may");
-        house.rotate(&id, &format!("soft-{count}")).await;
+        cluster.rotate(&id, &format!("soft-{count}")).await;
         let mark = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = ";
         let mark = format!("{mark}'{}'", names.database);
         until("the mark is there again", async || {
@@ -209,43 +212,45 @@ async fn a_comment_on_its_database_changes_nothing_for_its_application() {
         })
         .await;
     }
-    let now = Login::new(ENGINE, house.published("app", "orders").await.expect("it is published"));
+    let now = Login::new(ENGINE, cluster.published("app", "orders").await.expect("it is published"));
     now.run(&format!("COMMENT ON DATABASE \"{}\" IS 'mine'", names.database)).await.expect("it may");
     // A template cannot be dropped.
     let template = format!("ALTER DATABASE \"{}\" WITH IS_TEMPLATE true", names.database);
     now.run(&template).await.expect("it may make it a template");
-    house.release("app", "orders").await;
-    until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
+    cluster.release("app", "orders").await;
+    until("its record is gone", async || cluster.record(&id).await.is_none().then_some(())).await;
     let left = format!("SELECT datname FROM pg_database WHERE datname LIKE '{}%'", names.owner);
     assert_eq!(admin.run(&left).await, Ok(Vec::new()), "it is dropped like any other");
-    // What somebody else owns is not ours by the comment that they write.
-    let id = house.claim("app", "next", "main", json!({"parameters": {"databaseName": "theirs"}})).await;
-    house.login(ENGINE, "app", "next").await;
+    // A foreign database does not become ours by its comment.
+    let id = cluster.claim("app", "next", "main", json!({"parameters": {"databaseName": "theirs"}})).await;
+    cluster.login(ENGINE, "app", "next").await;
     admin.run("ALTER DATABASE theirs OWNER TO CURRENT_USER").await.expect("the administrator may");
     let look = Patch::Merge(json!({"metadata": {"annotations": {"look": "again"}}}));
-    let api = house.api("LogicalDatabase");
-    api.patch(&format!("db-{id}"), &PatchParams::default(), &look).await.expect("it is there");
-    house.record_tells(&id, "database theirs exists on the server and does not carry Conductor's mark").await;
-    controller.stop().await.expect("it stops when asked to");
+    let api = cluster.api("LogicalDatabase");
+    api.patch(&format!("db-{id}"), &PatchParams::default(), &look).await.expect("it exists");
+    cluster
+        .record_reports(&id, "database theirs exists on the server and does not carry Conductor's mark")
+        .await;
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_neighbours_give_a_role_does_not_keep_it_for_ever_and_what_does_is_told() {
+async fn foreign_grants_keep_no_role_alive_or_are_reported() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let admin = Login::admin(&server.access());
-    house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-    make_clerk(&house, &admin, ("main", server.plan.port)).await;
-    let controller = house.controller();
-    let id = house.claim("app", "orders", "main", json!({})).await;
+    cluster.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
+    make_clerk(&cluster, &admin, ("main", server.plan.port)).await;
+    let controller = cluster.controller();
+    let id = cluster.claim("app", "orders", "main", json!({})).await;
     let names = Names::new(&id, None);
-    let login = house.login(ENGINE, "app", "orders").await;
-    let reader = role(&house, "reader", "orders", "ReadOnly").await;
-    house.claim("app", "neighbour", "main", json!({})).await;
-    let neighbour = house.login(ENGINE, "app", "neighbour").await;
+    let login = cluster.login(ENGINE, "app", "orders").await;
+    let reader = role(&cluster, "reader", "orders", "ReadOnly").await;
+    cluster.claim("app", "neighbour", "main", json!({})).await;
+    let neighbour = cluster.login(ENGINE, "app", "neighbour").await;
     let database = neighbour.get("database");
     neighbour.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("it is its own");
-    // To anybody whose name it knows: no login is asked.
+    // To every user whose name it knows: no login is needed.
     for role in [names.owner.as_str(), login.get("username"), reader.get("username")] {
         let gifts = format!(
             "GRANT SELECT ON t TO \"{role}\"; GRANT CONNECT ON DATABASE \"{database}\" TO \"{role}\"; \
@@ -254,48 +259,48 @@ async fn what_neighbours_give_a_role_does_not_keep_it_for_ever_and_what_does_is_
         );
         neighbour.run(&gifts).await.expect("it may give what is its own");
     }
-    // And a database that is nobody's that we know: it is not entered, and named.
+    // And a foreign database: it is not entered, and named.
     admin.run("CREATE DATABASE elsewhere").await.expect("the administrator may");
     let theirs = admin.at("elsewhere");
     let gift = format!("CREATE TABLE t (v INT); GRANT SELECT ON t TO \"{}\"", names.owner);
     theirs.run(&gift).await.expect("the administrator may");
-    house.release("app", "orders").await;
-    let told = house.record_tells(&id, "in database elsewhere").await;
-    assert!(!told.contains("undelete") && !told.contains("server is back"), "{told}");
-    let record = house.record(&id).await.expect("it is there");
+    cluster.release("app", "orders").await;
+    let message = cluster.record_reports(&id, "in database elsewhere").await;
+    assert!(!message.contains("undelete") && !message.contains("server is reachable"), "{message}");
+    let record = cluster.record(&id).await.expect("it exists");
     assert_eq!(record.data["status"]["phase"], "Dropping");
-    let refused = undelete(&house.client, SYSTEM, ("app", "orders")).await.expect_err("it is dropped");
-    assert!(refused.to_string().contains("is being dropped: it cannot be had back"), "{refused}");
+    let refused = undelete(&cluster.client, SYSTEM, ("app", "orders")).await.expect_err("it is dropped");
+    assert!(refused.to_string().contains("is being dropped: it cannot be restored"), "{refused}");
     theirs.run(&format!("REVOKE ALL ON t FROM \"{}\"", names.owner)).await.expect("the administrator may");
-    until("its record is gone", async || house.record(&id).await.is_none().then_some(())).await;
+    until("its record is gone", async || cluster.record(&id).await.is_none().then_some(())).await;
     let left =
         format!("SELECT rolname FROM pg_roles WHERE rolname LIKE '{}%' OR rolname LIKE 'r\\_%'", names.owner);
     until("no role is left", async || admin.run(&left).await.ok()?.is_empty().then_some(())).await;
     assert_eq!(neighbour.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]), "its data is its own");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_database_that_is_gone_is_told_of_and_not_promised_back() {
+async fn a_lost_retained_database_is_reported_as_lost() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let admin = Login::admin(&server.access());
-    house.register("kept", &server, json!({"reclaimPolicy": "Retain"})).await;
-    house.register("left", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 60})).await;
-    let controller = house.controller();
+    cluster.register("kept", &server, json!({"reclaimPolicy": "Retain"})).await;
+    cluster.register("left", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 60})).await;
+    let controller = cluster.controller();
     for (name, phase, suffix) in [("kept", "Retained", ""), ("left", "Quarantined", "_q")] {
-        let id = house.claim("app", name, name, json!({})).await;
-        let login = house.login(ENGINE, "app", name).await;
-        house.release("app", name).await;
-        house.record_in(&id, phase).await;
+        let id = cluster.claim("app", name, name, json!({})).await;
+        let login = cluster.login(ENGINE, "app", name).await;
+        cluster.release("app", name).await;
+        cluster.record_in(&id, phase).await;
         let drop = format!("DROP DATABASE \"{}{suffix}\"", login.get("database"));
-        admin.run(&drop).await.expect("somebody drops it");
+        admin.run(&drop).await.expect("another client drops it");
         let look = Patch::Merge(json!({"metadata": {"annotations": {"look": "again"}}}));
-        let records = house.api("LogicalDatabase");
-        records.patch(&format!("db-{id}"), &PatchParams::default(), &look).await.expect("it is there");
-        house.record_tells(&id, "the database is gone from the server").await;
-        let refused = undelete(&house.client, SYSTEM, ("app", name)).await.expect_err("it is gone");
-        assert!(refused.to_string().contains("is gone from the server"), "{refused}");
+        let records = cluster.api("LogicalDatabase");
+        records.patch(&format!("db-{id}"), &PatchParams::default(), &look).await.expect("it exists");
+        cluster.record_reports(&id, "the database no longer exists on the server").await;
+        let refused = undelete(&cluster.client, SYSTEM, ("app", name)).await.expect_err("it is gone");
+        assert!(refused.to_string().contains("no longer exists on the server"), "{refused}");
     }
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }

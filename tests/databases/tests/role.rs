@@ -1,7 +1,7 @@
 //! Extra logins on a claim's database, on real servers and a real API server, for every engine: what they may and may
 //! not do, also with what comes later; and that another namespace gets one by the owner's grant and no longer than that.
 
-use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
+use conductor_databases::{Cluster, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use conductor_sql::command;
 use conductor_sql_plan::sql::Dialect;
@@ -15,9 +15,9 @@ async fn refused(login: &Login) -> String {
 }
 
 /// Makes a role on `shop/orders`; gives its UID.
-async fn role(house: &House, namespace: &str, name: &str, access: &str) -> String {
-    house.turn.namespace(namespace).await;
-    let made = house
+async fn role(cluster: &Cluster, namespace: &str, name: &str, access: &str) -> String {
+    cluster.turn.namespace(namespace).await;
+    let made = cluster
         .turn
         .put(json!({
             "apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseRole",
@@ -28,8 +28,8 @@ async fn role(house: &House, namespace: &str, name: &str, access: &str) -> Strin
     made.uid().expect("it has a UID")
 }
 
-async fn grant(house: &House, access: &str) {
-    house
+async fn grant(cluster: &Cluster, access: &str) {
+    cluster
         .turn
         .put(json!({
             "apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseGrant",
@@ -40,15 +40,15 @@ async fn grant(house: &House, access: &str) {
 }
 
 /// The `Ready` condition of a role.
-async fn readiness(house: &House, namespace: &str, name: &str) -> Value {
-    let role = house.api_in("DatabaseRole", namespace).get_opt(name).await.expect("the API answers");
+async fn readiness(cluster: &Cluster, namespace: &str, name: &str) -> Value {
+    let role = cluster.api_in("DatabaseRole", namespace).get_opt(name).await.expect("the API answers");
     role.map(|role| role.data["status"]["conditions"][0].clone()).unwrap_or_default()
 }
 
 /// Waits until a role stands like this, and gives the message.
-async fn stands(house: &House, (namespace, name): (&str, &str), status: &str, reason: &str) -> String {
+async fn stands(cluster: &Cluster, (namespace, name): (&str, &str), status: &str, reason: &str) -> String {
     until(&format!("role {name} is {status} {reason}"), async || {
-        let ready = readiness(house, namespace, name).await;
+        let ready = readiness(cluster, namespace, name).await;
         let is_so = ready["status"] == status && ready["reason"] == reason;
         is_so.then(|| ready["message"].as_str().unwrap_or_default().to_owned())
     })
@@ -56,26 +56,26 @@ async fn stands(house: &House, (namespace, name): (&str, &str), status: &str, re
 }
 
 /// Waits until a role is ready, and gives its login.
-async fn login(house: &House, dialect: Dialect, namespace: &str, name: &str) -> Login {
-    stands(house, (namespace, name), "True", "Ready").await;
+async fn login(cluster: &Cluster, dialect: Dialect, namespace: &str, name: &str) -> Login {
+    stands(cluster, (namespace, name), "True", "Ready").await;
     until(&format!("the login of role {name} is published"), async || {
-        house.published(namespace, name).await.map(|keys| Login::new(dialect, keys))
+        cluster.published(namespace, name).await.map(|keys| Login::new(dialect, keys))
     })
     .await
 }
 
 /// Has the login of role `analytics/reports` changed as `conductor rotate role` does, and gives the new one.
-async fn rotate(house: &House, dialect: Dialect, is_hard: bool) -> Login {
+async fn rotate(cluster: &Cluster, dialect: Dialect, is_hard: bool) -> Login {
     let role = ("analytics", "reports");
-    let note = command::rotate_role(&house.client, SYSTEM, role, is_hard).await.expect("it has a login");
+    let note = command::rotate_role(&cluster.client, SYSTEM, role, is_hard).await.expect("it has a login");
     assert_eq!((note.kind.as_str(), note.waits_for), ("DatabaseRole", None));
-    let roles = house.api_in("DatabaseRole", role.0);
+    let roles = cluster.api_in("DatabaseRole", role.0);
     until("the change is done", async || {
         let role = roles.get_opt(role.1).await.ok()??;
         (role.data["status"]["rotationDone"] == note.value).then_some(())
     })
     .await;
-    login(house, dialect, role.0, role.1).await
+    login(cluster, dialect, role.0, role.1).await
 }
 
 /// Users of roles that the server has, and marks of them.
@@ -87,23 +87,23 @@ async fn left(server: &RealServer) -> Vec<String> {
              UNION ALL SELECT name FROM conductor.marks WHERE name LIKE 'r\\_%'"
         }
     };
-    Login::admin(&server.access()).run(text).await.expect("the administrator asks")
+    Login::admin(&server.access()).run(text).await.expect("the administrator queries")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_writes_rows() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
-        let controller = house.controller();
-        house.claim("shop", "orders", "main", json!({})).await;
-        let owner = house.login(dialect, "shop", "orders").await;
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({"reclaimPolicy": "Delete", "quarantineMinutes": 0})).await;
+        let controller = cluster.controller();
+        cluster.claim("shop", "orders", "main", json!({})).await;
+        let owner = cluster.login(dialect, "shop", "orders").await;
         owner.run("CREATE TABLE earlier (v INT); INSERT INTO earlier VALUES (1)").await.expect("it owns it");
-        role(&house, "shop", "reader", "ReadOnly").await;
-        role(&house, "shop", "writer", "ReadWrite").await;
-        let reader = login(&house, dialect, "shop", "reader").await;
-        let writer = login(&house, dialect, "shop", "writer").await;
+        role(&cluster, "shop", "reader", "ReadOnly").await;
+        role(&cluster, "shop", "writer", "ReadWrite").await;
+        let reader = login(&cluster, dialect, "shop", "reader").await;
+        let writer = login(&cluster, dialect, "shop", "writer").await;
         owner.run("CREATE TABLE later (v INT); INSERT INTO later VALUES (2)").await.expect("it owns it");
         if dialect == Dialect::Postgresql {
             owner.run("CREATE SCHEMA audit; CREATE TABLE audit.t (v SERIAL, w INT)").await.expect("it may");
@@ -138,23 +138,25 @@ async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_wri
         }
         // Less is more: a writer becomes a reader, and keeps its login.
         let less = Patch::Merge(json!({"spec": {"access": "ReadOnly"}}));
-        let roles = house.api_in("DatabaseRole", "shop");
-        roles.patch("writer", &PatchParams::default(), &less).await.expect("it is there");
+        let roles = cluster.api_in("DatabaseRole", "shop");
+        roles.patch("writer", &PatchParams::default(), &less).await.expect("it exists");
         until("the writer writes no more", async || writer.run("INSERT INTO later VALUES (5)").await.err())
             .await;
         writer.run("SELECT v FROM later").await.expect("it reads with the same login");
         // One goes with its object, the other with the claim.
-        roles.delete("writer", &DeleteParams::default()).await.expect("it is there");
+        roles.delete("writer", &DeleteParams::default()).await.expect("it exists");
         refused(&writer).await;
         until("the role is gone", async || roles.get_opt("writer").await.ok()?.is_none().then_some(())).await;
         reader.run("SELECT 1").await.expect("the other goes on");
-        house.release("shop", "orders").await;
+        cluster.release("shop", "orders").await;
         refused(&reader).await;
-        stands(&house, ("shop", "reader"), "False", "ClaimNotFound").await;
-        until("its Secret is gone", async || house.published("shop", "reader").await.is_none().then_some(()))
-            .await;
+        stands(&cluster, ("shop", "reader"), "False", "ClaimNotFound").await;
+        until("its Secret is gone", async || {
+            cluster.published("shop", "reader").await.is_none().then_some(())
+        })
+        .await;
         until("no user is left", async || left(&server).await.is_empty().then_some(())).await;
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
@@ -162,57 +164,57 @@ async fn a_reader_reads_what_comes_later_too_and_writes_nothing_and_a_writer_wri
 async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_that() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({})).await;
-        let controller = house.controller();
-        role(&house, "analytics", "reports", "ReadWrite").await;
-        let told = stands(&house, ("analytics", "reports"), "False", "NotGranted").await;
-        assert!(told.contains("make a DatabaseGrant in shop"), "{told}");
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({})).await;
+        let controller = cluster.controller();
+        role(&cluster, "analytics", "reports", "ReadWrite").await;
+        let message = stands(&cluster, ("analytics", "reports"), "False", "NotGranted").await;
+        assert!(message.contains("make a DatabaseGrant in shop"), "{message}");
         for (role, why) in
             [("reports", "has no login to change: no grant"), ("absent", "there is no DatabaseRole")]
         {
-            let refused = command::rotate_role(&house.client, SYSTEM, ("analytics", role), true).await;
+            let refused = command::rotate_role(&cluster.client, SYSTEM, ("analytics", role), true).await;
             let refused = refused.expect_err("there is no login").to_string();
             assert!(refused.contains(why), "{refused}");
         }
-        house.turn.namespace("shop").await;
-        grant(&house, "ReadOnly").await;
-        house.claim("shop", "orders", "main", json!({})).await;
-        let owner = house.login(dialect, "shop", "orders").await;
-        // Granted, and less than is asked for.
-        let told = stands(&house, ("analytics", "reports"), "False", "NotGranted").await;
-        assert!(told.contains("access: ReadWrite"), "{told}");
-        assert_eq!(house.published("analytics", "reports").await, None);
-        grant(&house, "ReadWrite").await;
-        let granted = login(&house, dialect, "analytics", "reports").await;
+        cluster.turn.namespace("shop").await;
+        grant(&cluster, "ReadOnly").await;
+        cluster.claim("shop", "orders", "main", json!({})).await;
+        let owner = cluster.login(dialect, "shop", "orders").await;
+        // Granted, and less than requested.
+        let message = stands(&cluster, ("analytics", "reports"), "False", "NotGranted").await;
+        assert!(message.contains("access: ReadWrite"), "{message}");
+        assert_eq!(cluster.published("analytics", "reports").await, None);
+        grant(&cluster, "ReadWrite").await;
+        let granted = login(&cluster, dialect, "analytics", "reports").await;
         owner.run("CREATE TABLE t (v INT)").await.expect("it owns it");
         granted.run("INSERT INTO t VALUES (1)").await.expect("it is granted");
         // Its login changes as every other does: first so that the one before stays, then so that nothing does.
-        let softly = rotate(&house, dialect, false).await;
+        let softly = rotate(&cluster, dialect, false).await;
         assert_ne!(softly.get("username"), granted.get("username"));
         softly.run("SELECT v FROM t").await.expect("the new one works");
         granted.run("SELECT v FROM t").await.expect("who has not heard yet still gets in");
-        let changed = rotate(&house, dialect, true).await;
+        let changed = rotate(&cluster, dialect, true).await;
         assert_eq!(changed.get("username"), granted.get("username"));
         changed.run("SELECT v FROM t").await.expect("the new one works");
         granted.run("SELECT 1").await.expect_err("its password is another");
         refused(&softly).await;
         // Withdrawn: the login ends, the Secret and the users go, and the role says why.
-        let grants = house.api_in("DatabaseGrant", "shop");
-        grants.delete("analytics", &DeleteParams::default()).await.expect("it is there");
+        let grants = cluster.api_in("DatabaseGrant", "shop");
+        grants.delete("analytics", &DeleteParams::default()).await.expect("it exists");
         refused(&changed).await;
-        stands(&house, ("analytics", "reports"), "False", "NotGranted").await;
+        stands(&cluster, ("analytics", "reports"), "False", "NotGranted").await;
         until("its Secret is gone", async || {
-            house.published("analytics", "reports").await.is_none().then_some(())
+            cluster.published("analytics", "reports").await.is_none().then_some(())
         })
         .await;
         until("no user is left", async || left(&server).await.is_empty().then_some(())).await;
         owner.run("SELECT v FROM t").await.expect("the owner goes on");
         // And given again.
-        grant(&house, "ReadWrite").await;
-        let again = login(&house, dialect, "analytics", "reports").await;
+        grant(&cluster, "ReadWrite").await;
+        let again = login(&cluster, dialect, "analytics", "reports").await;
         again.run("SELECT v FROM t").await.expect("it works again");
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }
 
@@ -220,42 +222,42 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
 async fn what_is_not_conductors_is_never_touched_for_a_role() {
     for dialect in engines() {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, json!({})).await;
-        let controller = house.controller();
-        house.claim("shop", "orders", "main", json!({})).await;
-        house.login(dialect, "shop", "orders").await;
-        // A Secret of somebody's where the connection would go.
-        house
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, json!({})).await;
+        let controller = cluster.controller();
+        cluster.claim("shop", "orders", "main", json!({})).await;
+        cluster.login(dialect, "shop", "orders").await;
+        // A foreign Secret where the connection would go.
+        cluster
             .turn
             .put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": "shop"},
                 "stringData": {"password": "keep me"}}))
             .await;
-        role(&house, "shop", "mine", "ReadOnly").await;
-        let told = stands(&house, ("shop", "mine"), "False", "Invalid").await;
-        assert!(told.contains("Secret mine exists and is not Conductor's"), "{told}");
-        let roles = house.api_in("DatabaseRole", "shop");
-        roles.delete("mine", &DeleteParams::default()).await.expect("it is there");
+        role(&cluster, "shop", "mine", "ReadOnly").await;
+        let message = stands(&cluster, ("shop", "mine"), "False", "Invalid").await;
+        assert!(message.contains("Secret mine exists and does not belong to Conductor"), "{message}");
+        let roles = cluster.api_in("DatabaseRole", "shop");
+        roles.delete("mine", &DeleteParams::default()).await.expect("it exists");
         until("the role is gone", async || roles.get_opt("mine").await.ok()?.is_none().then_some(())).await;
-        let kept = house.published("shop", "mine").await.expect("it is still there");
+        let kept = cluster.published("shop", "mine").await.expect("it is still there");
         assert_eq!(kept["password"], "keep me");
-        controller.stop().await.expect("it stops when asked to");
-        // A user of somebody's by the very name that the role's would have: made while nobody is looking.
-        let uid = role(&house, "shop", "reader", "ReadOnly").await;
+        controller.stop().await.expect("it stops on request");
+        // A foreign user with the very name of the role's: created while no controller runs.
+        let uid = role(&cluster, "shop", "reader", "ReadOnly").await;
         let names = conductor_sql_plan::names::Names::new("any", None);
         let access = conductor::api::database::role::RoleAccess::ReadOnly;
-        let wanted = conductor_sql_plan::role::WantedRole::new(&uid, access, names, dialect, 0);
-        let user = wanted.user(conductor_sql_plan::names::User::A).to_string();
+        let desired = conductor_sql_plan::role::DesiredRole::new(&uid, access, names, dialect, 0);
+        let user = desired.user(conductor_sql_plan::names::User::A).to_string();
         let admin = Login::admin(&server.access());
         let theirs = match dialect {
             Dialect::Postgresql => format!("CREATE ROLE {user} LOGIN PASSWORD 'theirs'"),
             Dialect::Mariadb | Dialect::Mysql => format!("CREATE USER {user}@'%' IDENTIFIED BY 'theirs'"),
         };
         admin.run(&theirs).await.expect("the administrator makes it");
-        let controller = house.controller();
-        let told = stands(&house, ("shop", "reader"), "False", "ServerRefuses").await;
-        assert!(told.contains(&user) && told.contains("does not carry Conductor's mark"), "{told}");
-        roles.delete("reader", &DeleteParams::default()).await.expect("it is there");
+        let controller = cluster.controller();
+        let message = stands(&cluster, ("shop", "reader"), "False", "ServerRefuses").await;
+        assert!(message.contains(&user) && message.contains("does not carry Conductor's mark"), "{message}");
+        roles.delete("reader", &DeleteParams::default()).await.expect("it exists");
         until("the role is gone", async || roles.get_opt("reader").await.ok()?.is_none().then_some(())).await;
         let still = match dialect {
             Dialect::Postgresql => {
@@ -266,6 +268,6 @@ async fn what_is_not_conductors_is_never_touched_for_a_role() {
             }
         };
         assert_eq!(admin.run(&still).await, Ok(vec![user]));
-        controller.stop().await.expect("it stops when asked to");
+        controller.stop().await.expect("it stops on request");
     }
 }

@@ -4,7 +4,7 @@
 
 use conductor::api::database::ROTATE;
 use conductor_databases::trial::{Boundaries, Boundary, Place, Trace, enumerate, until_struck, wait};
-use conductor_databases::{House, Login, RealServer, Said, Tap};
+use conductor_databases::{Cluster, Login, RealServer, Said, Tap};
 use conductor_live::Controller;
 use conductor_live::fault::{Call, Wire};
 use conductor_sql_plan::sql::Dialect;
@@ -36,17 +36,17 @@ async fn every_statement_and_every_write_of_a_role_may_be_the_last_mariadb() {
 
 async fn every_boundary(dialect: Dialect) {
     let server = RealServer::start_with(dialect, 400, &[]).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let workflows = [Workflow::Give, Workflow::Rotate, Workflow::Revoke, Workflow::TakeAway];
     let boundaries = Boundaries { is_said: is_of_workflow, is_called: is_write };
-    let (house, server) = (&house, &server);
+    let (cluster, server) = (&cluster, &server);
     enumerate(&format!("{dialect:?}"), &workflows, boundaries, |workflow, boundary| {
-        trial(house, server, workflow, boundary)
+        trial(cluster, server, workflow, boundary)
     })
     .await;
 }
 
-/// Looks at servers come at their own time, and a crash at a read leaves what the write before it left. What is said
+/// Health checks come at their own time, and a crash at a read leaves what the write before it left. What is reported
 /// more often than there are users is said until sessions have ended, as often as that takes.
 fn is_of_workflow(said: &Said) -> bool {
     let aside = [
@@ -75,18 +75,18 @@ fn roles(place: &Place) -> Api<DynamicObject> {
 }
 
 async fn trial(
-    house: &House,
+    cluster: &Cluster,
     server: &RealServer,
     workflow: Workflow,
     boundary: Boundary,
 ) -> Result<Trace, String> {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let namespace = format!("role-trial-{}-{count}", dialect_word(server));
-    let place = Place::new(house, namespace);
+    let place = Place::new(cluster, namespace);
     let dialect = server.plan.dialect;
     let mut tap = Tap::open(dialect, server.plan.port).await;
     let wire = Wire::default();
-    place.furnish(house, server, tap.port, json!({})).await;
+    place.set_up(cluster, server, tap.port, json!({})).await;
     let controller = Controller::start(wire.client(&place.api, place.scope()), place.options());
     let uid = begin(&place, dialect, workflow).await?;
     let before = place.published(dialect, "reader").await;
@@ -97,7 +97,7 @@ async fn trial(
     // The process is dead, and everything that it held with it.
     controller.kill().await;
     wire.cut();
-    tap.mend();
+    tap.repair();
     let published = place.published(dialect, "reader").await;
     let is_being_revoked = workflow == Workflow::Revoke && published == before;
     if let (Workflow::Rotate | Workflow::Revoke, Some(login), false) = (workflow, published, is_being_revoked)
@@ -158,7 +158,7 @@ async fn make_role(place: &Place) -> Result<String, String> {
     Ok(made.uid().unwrap_or_default())
 }
 
-/// The value of the annotation that asks for another login.
+/// The value of the annotation that requests a rotation.
 fn request(workflow: Workflow) -> &'static str {
     if workflow == Workflow::Revoke { "hard-1" } else { "1" }
 }
@@ -223,10 +223,10 @@ async fn laws(place: &Place, server: &RealServer, uid: &str, workflow: Workflow)
         return Err(format!("the server has {found:?}, not {expected} users"));
     }
     let published = place.published(dialect, "reader").await;
-    let ledgers: Api<Secret> = Api::namespaced(place.api.clone(), &place.system);
-    let ledger = ledgers.get_opt(&format!("ledger-{uid}")).await.map_err(|error| error.to_string())?;
+    let states: Api<Secret> = Api::namespaced(place.api.clone(), &place.system);
+    let state = states.get_opt(&format!("ledger-{uid}")).await.map_err(|error| error.to_string())?;
     match (workflow, published) {
-        (Workflow::TakeAway, None) if ledger.is_none() => Ok(()),
+        (Workflow::TakeAway, None) if state.is_none() => Ok(()),
         (Workflow::TakeAway, _) => Err("a Secret is left".to_owned()),
         (_, None) => Err("nothing is published".to_owned()),
         (_, Some(login)) => {

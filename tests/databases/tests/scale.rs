@@ -1,7 +1,7 @@
 //! Many claims on few servers: what it takes until each has a login that works. A measurement, not a promise, so it is
-//! run when asked for: `make bench-databases`.
+//! run on request: `make bench-databases`.
 
-use conductor_databases::{House, RealServer, house};
+use conductor_databases::{Cluster, RealServer, cluster};
 use conductor_live::Controller;
 use conductor_sql_plan::sql::Dialect;
 use futures::StreamExt;
@@ -20,22 +20,22 @@ async fn three_hundred_claims_over_three_shared_servers() {
     for _ in 0..SERVERS {
         servers.push(RealServer::start(Dialect::Postgresql).await);
     }
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     for (at, server) in servers.iter().enumerate() {
-        house.register(&format!("server-{at}"), server, json!({})).await;
+        cluster.register(&format!("server-{at}"), server, json!({})).await;
     }
-    let controller = Controller::start(house.turn.controller_client(), house::options());
+    let controller = Controller::start(cluster.turn.controller_client(), cluster::options());
     for at in 0..SERVERS {
-        house.server_tells(&format!("server-{at}"), "can be made on it").await;
+        cluster.server_reports(&format!("server-{at}"), "can be created on it").await;
     }
     let resting = resident_kib();
     let said_before = said(&servers);
     let begun = Instant::now();
     let make = (0..CLAIMS).map(|at| {
-        let house = &house;
+        let cluster = &cluster;
         async move {
             let server = format!("server-{}", at % SERVERS);
-            house.claim("app", &format!("claim-{at}"), &server, json!({})).await
+            cluster.claim("app", &format!("claim-{at}"), &server, json!({})).await
         }
     });
     futures::stream::iter(make).buffer_unordered(16).collect::<Vec<String>>().await;
@@ -45,7 +45,7 @@ async fn three_hundred_claims_over_three_shared_servers() {
         assert!(begun.elapsed() < PATIENCE, "{} claims have no login yet", waiting.len());
         let mut left = Vec::new();
         for name in waiting {
-            if !house.readiness("app", &name).await.starts_with("True") {
+            if !cluster.readiness("app", &name).await.starts_with("True") {
                 left.push(name);
             }
         }
@@ -56,7 +56,7 @@ async fn three_hundred_claims_over_three_shared_servers() {
     let statements = said(&servers) - said_before;
     println!(
         "{CLAIMS} claims over {SERVERS} PostgreSQL servers: made in {:.1} s, all with a login after {:.1} s \
-         ({:.1} a second); {:.1} messages with statements a claim, looks at servers included; \
+         ({:.1} a second); {:.1} messages with statements a claim, health checks included; \
          resident memory {} MiB at rest, {} MiB at the end",
         made.as_secs_f32(),
         ready.as_secs_f32(),
@@ -66,10 +66,10 @@ async fn three_hundred_claims_over_three_shared_servers() {
         resident_kib() / 1024,
     );
     for at in (0..CLAIMS).step_by(37) {
-        let login = house.login(Dialect::Postgresql, "app", &format!("claim-{at}")).await;
+        let login = cluster.login(Dialect::Postgresql, "app", &format!("claim-{at}")).await;
         login.run("CREATE TABLE t (v INT)").await.expect("it works");
     }
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 /// Messages with statements that the servers have heard.
@@ -77,7 +77,7 @@ fn said(servers: &[RealServer]) -> usize {
     servers.iter().map(|server| server.log().matches("LOG:  statement: ").count()).sum()
 }
 
-/// Of this process: the controller, and the test that asks.
+/// Of this process: the controller, and the test's own load.
 fn resident_kib() -> usize {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();

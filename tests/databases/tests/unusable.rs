@@ -1,8 +1,8 @@
 //! What the holder of a login, or an administrator by mistake, can do so that the next login cannot be used: settings,
-//! limits and rights of the database and of its users. What is ours is put back; a login is tried before it is
+//! limits and rights of the database and of its users. What is ours is restored; a login is tried before it is
 //! published, and one that does not work is not published and is reported.
 
-use conductor_databases::{House, Login, RealServer, SYSTEM, engines};
+use conductor_databases::{Cluster, Login, RealServer, SYSTEM, engines};
 use conductor_live::until;
 use conductor_sql::command;
 use conductor_sql_plan::sql::Dialect;
@@ -57,32 +57,32 @@ async fn works(login: &Login, case: &str) {
 
 async fn survives_sabotage(is_superuser: bool) {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, serde_json::json!({})).await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, serde_json::json!({})).await;
     if !is_superuser {
         let create = "CREATE ROLE clerk LOGIN CREATEROLE CREATEDB PASSWORD 'weak-but-mine'";
         Login::admin(&server.access()).run(create).await.expect("a role");
-        house.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
+        cluster.administrator("main", server.plan.port, ("clerk", "weak-but-mine")).await;
     }
-    let controller = house.controller();
+    let controller = cluster.controller();
     for (case, sabotage) in SABOTAGE {
-        let id = house.claim("app", case, "main", serde_json::json!({})).await;
-        let mut held = house.login(ENGINE, "app", case).await;
-        house.record_in(&id, "Ready").await;
+        let id = cluster.claim("app", case, "main", serde_json::json!({})).await;
+        let mut held = cluster.login(ENGINE, "app", case).await;
+        cluster.record_in(&id, "Ready").await;
         // From outside, where a database can be closed too.
         held.at("postgres").run(&spell(sabotage, &held)).await.expect(case);
         // Twice: the second change gives the login to the user whose holder did it.
         for turn in ["first", "second"] {
-            let asked =
-                command::rotate(&house.client, SYSTEM, ("app", case), true).await.expect("it is asked");
-            command::wait_until_rotated(&house.client, &asked, WITHIN).await.expect(case);
+            let request =
+                command::rotate(&cluster.client, SYSTEM, ("app", case), true).await.expect("it is requested");
+            command::wait_until_rotated(&cluster.client, &request, WITHIN).await.expect(case);
             held.run("SELECT 1").await.expect_err(case);
-            held = house.next_login("app", case, &held).await;
+            held = cluster.next_login("app", case, &held).await;
             works(&held, &format!("{case}, {turn} change")).await;
         }
-        house.release("app", case).await;
+        cluster.release("app", case).await;
     }
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,98 +95,100 @@ async fn nor_where_the_administrator_is_no_superuser() {
     survives_sabotage(false).await;
 }
 
-/// A setting of the database that lets nobody in would hold up every change: it is ended. One that is only unusual is
+/// A setting of the database that lets no user in would hold up every rotation: it is reset. One that is only unusual is
 /// the application's own, and stays.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_soft_change_ends_only_settings_that_let_nobody_in() {
+async fn a_soft_rotation_resets_only_settings_that_let_no_user_in() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, serde_json::json!({})).await;
-    let controller = house.controller();
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, serde_json::json!({})).await;
+    let controller = cluster.controller();
     for (case, setting, shown) in [
         ("kept", "\"TimeZone\" = 'Pacific/Apia'", "Pacific/Apia"),
         ("ended", "local_preload_libraries = 'nope'", ""),
     ] {
-        let id = house.claim("app", case, "main", serde_json::json!({})).await;
-        let held = house.login(ENGINE, "app", case).await;
-        house.record_in(&id, "Ready").await;
+        let id = cluster.claim("app", case, "main", serde_json::json!({})).await;
+        let held = cluster.login(ENGINE, "app", case).await;
+        cluster.record_in(&id, "Ready").await;
         held.run(&spell(&format!("ALTER DATABASE DB SET {setting}"), &held)).await.expect(case);
-        house.rotate(&id, "soft-1").await;
-        let next = house.next_login("app", case, &held).await;
+        cluster.rotate(&id, "soft-1").await;
+        let next = cluster.next_login("app", case, &held).await;
         let name = setting.split(' ').next().unwrap_or_default();
         let found = next.run(&format!("SHOW {name}")).await;
         assert_eq!(found, Ok(vec![shown.to_owned()]), "{case}");
     }
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_that_does_not_work_is_not_published() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, serde_json::json!({})).await;
-    let controller = house.controller();
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, serde_json::json!({})).await;
+    let controller = cluster.controller();
     let admin = Login::admin(&server.access());
-    let id = house.claim("app", "orders", "main", serde_json::json!({})).await;
-    let held = house.login(ENGINE, "app", "orders").await;
-    house.record_in(&id, "Ready").await;
-    let (_, other) = house.role(ENGINE, "app", "reports", "orders").await;
+    let id = cluster.claim("app", "orders", "main", serde_json::json!({})).await;
+    let held = cluster.login(ENGINE, "app", "orders").await;
+    cluster.record_in(&id, "Ready").await;
+    let (_, other) = cluster.role(ENGINE, "app", "reports", "orders").await;
     let set = |setting: &str| spell(&format!("ALTER DATABASE DB {setting}"), &held);
     // A superuser's to set, and to end.
     admin.run(&set("SET session_preload_libraries = 'nope'")).await.expect("a superuser may");
     admin.run(&set("SET log_min_duration_statement = '1h'")).await.expect("a superuser may");
-    let asked = command::rotate(&house.client, SYSTEM, ("app", "orders"), true).await.expect("it is asked");
-    let of_role =
-        command::rotate_role(&house.client, SYSTEM, ("app", "reports"), true).await.expect("it is asked");
-    for asked in [asked, of_role] {
-        let told = command::wait_until_rotated(&house.client, &asked, WITHIN)
+    let request =
+        command::rotate(&cluster.client, SYSTEM, ("app", "orders"), true).await.expect("it is requested");
+    let of_role = command::rotate_role(&cluster.client, SYSTEM, ("app", "reports"), true)
+        .await
+        .expect("it is requested");
+    for request in [request, of_role] {
+        let message = command::wait_until_rotated(&cluster.client, &request, WITHIN)
             .await
             .expect_err("it cannot be published");
-        let told = told.to_string();
-        assert!(told.starts_with("the old login is dead, and no new login is published yet"), "{told}");
+        let message = message.to_string();
+        assert!(message.starts_with("the old login is dead, and no new login is published yet"), "{message}");
         for part in ["session_preload_libraries", "ALTER DATABASE", "superuser"] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(message.contains(part), "{part}: {message}");
         }
     }
-    let told = house.claim_tells("orders", "session_preload_libraries").await;
-    assert!(told.starts_with("False LoginRevoked"), "{told}");
+    let message = cluster.claim_reports("orders", "session_preload_libraries").await;
+    assert!(message.starts_with("False LoginRevoked"), "{message}");
     let name = format!("db-{id}");
     for (kind, of) in [("DatabaseRole", ("app", "reports")), ("LogicalDatabase", (SYSTEM, name.as_str()))] {
-        let ready = house.condition(kind, of, "Ready").await;
+        let ready = cluster.condition(kind, of, "Ready").await;
         assert!(ready["status"] == "False" && ready["reason"] == "LoginRefused", "{kind}: {ready}");
     }
     assert_eq!(
-        house.published("app", "orders").await.as_ref(),
+        cluster.published("app", "orders").await.as_ref(),
         Some(&held.keys),
         "nothing else is published"
     );
     assert_eq!(
-        house.published("app", "reports").await.as_ref(),
+        cluster.published("app", "reports").await.as_ref(),
         Some(&other.keys),
         "nothing else is published"
     );
     admin.run(&set("RESET session_preload_libraries")).await.expect("a superuser may");
     for (name, held) in [("orders", &held), ("reports", &other)] {
-        let next = house.next_login("app", name, held).await;
+        let next = cluster.next_login("app", name, held).await;
         next.run("SELECT 1").await.expect("the new login works");
         let kept = next.run("SHOW log_min_duration_statement").await;
         assert_eq!(kept, Ok(vec!["1h".to_owned()]), "what only a superuser can set stays");
     }
-    house.claim_tells("orders", "published as Secret").await;
-    controller.stop().await.expect("it stops when asked to");
+    cluster.claim_reports("orders", "published as Secret").await;
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_login_of_a_role_is_not_made_unusable_by_its_holder() {
+async fn a_holder_cannot_make_a_roles_login_unusable() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, serde_json::json!({})).await;
-    let controller = house.controller();
-    let id = house.claim("app", "orders", "main", serde_json::json!({})).await;
-    let owner = house.login(ENGINE, "app", "orders").await;
-    house.record_in(&id, "Ready").await;
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, serde_json::json!({})).await;
+    let controller = cluster.controller();
+    let id = cluster.claim("app", "orders", "main", serde_json::json!({})).await;
+    let owner = cluster.login(ENGINE, "app", "orders").await;
+    cluster.record_in(&id, "Ready").await;
     owner.run("CREATE TABLE work (v int)").await.expect("it owns the database");
-    let (_, mut held) = house.role(ENGINE, "app", "reports", "orders").await;
+    let (_, mut held) = cluster.role(ENGINE, "app", "reports", "orders").await;
     let settings = "ALTER ROLE ME SET local_preload_libraries = 'nope'; \
                     ALTER ROLE ME IN DATABASE DB SET default_transaction_read_only = on";
     held.run(&spell(settings, &held)).await.expect("a login may set its own");
@@ -196,32 +198,33 @@ async fn the_login_of_a_role_is_not_made_unusable_by_its_holder() {
                          WHERE m.member = '{}'::regrole",
         held.get("username")
     );
-    let group = owner.run(&group).await.expect("everybody sees groups").remove(0);
+    let group = owner.run(&group).await.expect("every user sees groups").remove(0);
     owner
         .run(&spell(&format!("REVOKE CONNECT ON DATABASE DB FROM {group}"), &owner))
         .await
         .expect("its owner may");
     for turn in ["first", "second"] {
-        let asked =
-            command::rotate_role(&house.client, SYSTEM, ("app", "reports"), true).await.expect("it is asked");
-        command::wait_until_rotated(&house.client, &asked, WITHIN).await.expect(turn);
+        let request = command::rotate_role(&cluster.client, SYSTEM, ("app", "reports"), true)
+            .await
+            .expect("it is requested");
+        command::wait_until_rotated(&cluster.client, &request, WITHIN).await.expect(turn);
         held.run("SELECT 1").await.expect_err("the old login is dead");
-        held = house.next_login("app", "reports", &held).await;
+        held = cluster.next_login("app", "reports", &held).await;
         held.run("INSERT INTO work VALUES (1)").await.expect(turn);
     }
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_that_the_holder_set_are_put_back_at_the_next_check() {
+async fn limits_that_the_holder_set_are_undone_at_the_next_check() {
     let server = RealServer::start(ENGINE).await;
-    let house = House::enter().await;
-    house.register("main", &server, serde_json::json!({"connectionLimit": 7})).await;
-    let controller = house.controller();
+    let cluster = Cluster::enter().await;
+    cluster.register("main", &server, serde_json::json!({"connectionLimit": 7})).await;
+    let controller = cluster.controller();
     let admin = Login::admin(&server.access());
-    let id = house.claim("app", "orders", "main", serde_json::json!({})).await;
-    let held = house.login(ENGINE, "app", "orders").await;
-    house.record_in(&id, "Ready").await;
+    let id = cluster.claim("app", "orders", "main", serde_json::json!({})).await;
+    let held = cluster.login(ENGINE, "app", "orders").await;
+    cluster.record_in(&id, "Ready").await;
     let shown = spell(
         "SELECT concat_ws(' ', datconnlimit, datallowconn, datistemplate, \
          has_database_privilege(datdba, oid, 'CONNECT')) FROM pg_database WHERE datname = 'DB'",
@@ -238,31 +241,31 @@ async fn limits_that_the_holder_set_are_put_back_at_the_next_check() {
             .run(&spell(&format!("ALTER DATABASE DB WITH {sabotage}"), &held))
             .await
             .expect(sabotage);
-        house.touch("app", "orders").await;
-        until(&format!("{sabotage} is put back"), async || {
+        cluster.touch("app", "orders").await;
+        until(&format!("{sabotage} is undone"), async || {
             (admin.run(&shown).await.ok()? == ["7 t f t"]).then_some(())
         })
         .await;
         works(&held, sabotage).await;
     }
     held.run(&spell("REVOKE ALL ON DATABASE DB FROM CURRENT_USER", &held)).await.expect("its owner may");
-    house.touch("app", "orders").await;
-    until("the right to connect is put back", async || held.run("SELECT 1").await.ok()).await;
-    controller.stop().await.expect("it stops when asked to");
+    cluster.touch("app", "orders").await;
+    until("the right to connect is restored", async || held.run("SELECT 1").await.ok()).await;
+    controller.stop().await.expect("it stops on request");
 }
 
 /// No tenant can do this there; an administrator can, by hand or by a policy of the server.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_set_on_accounts_is_put_back_or_reported() {
+async fn settings_of_accounts_are_undone_or_reported() {
     for dialect in engines().into_iter().filter(|dialect| *dialect != ENGINE) {
         let server = RealServer::start(dialect).await;
-        let house = House::enter().await;
-        house.register("main", &server, serde_json::json!({})).await;
-        let controller = house.controller();
+        let cluster = Cluster::enter().await;
+        cluster.register("main", &server, serde_json::json!({})).await;
+        let controller = cluster.controller();
         let admin = Login::admin(&server.access());
-        let id = house.claim("app", "orders", "main", serde_json::json!({})).await;
-        let mut held = house.login(dialect, "app", "orders").await;
-        house.record_in(&id, "Ready").await;
+        let id = cluster.claim("app", "orders", "main", serde_json::json!({})).await;
+        let mut held = cluster.login(dialect, "app", "orders").await;
+        cluster.record_in(&id, "Ready").await;
         let stem = held.get("username").trim_end_matches(['a', 'b']).to_owned();
         let alter = |what: &str| {
             let of = |user: &str| format!("ALTER USER '{stem}{user}'@'%' {what}");
@@ -276,11 +279,11 @@ async fn what_is_set_on_accounts_is_put_back_or_reported() {
             // By both kinds of change.
             for is_hard in [false, true] {
                 admin.run(&alter(what)).await.expect(what);
-                let asked = command::rotate(&house.client, SYSTEM, ("app", "orders"), is_hard).await;
-                command::wait_until_rotated(&house.client, &asked.expect("it is asked"), WITHIN)
+                let request = command::rotate(&cluster.client, SYSTEM, ("app", "orders"), is_hard).await;
+                command::wait_until_rotated(&cluster.client, &request.expect("it is requested"), WITHIN)
                     .await
                     .expect(what);
-                held = house.next_login("app", "orders", &held).await;
+                held = cluster.next_login("app", "orders", &held).await;
                 for _ in 0..3 {
                     held.run("CREATE TABLE IF NOT EXISTS t (v INT); INSERT INTO t VALUES (1)")
                         .await
@@ -289,17 +292,18 @@ async fn what_is_set_on_accounts_is_put_back_or_reported() {
             }
         }
         admin.run(&alter("REQUIRE X509")).await.expect("an administrator may");
-        let asked =
-            command::rotate(&house.client, SYSTEM, ("app", "orders"), true).await.expect("it is asked");
-        let told =
-            command::wait_until_rotated(&house.client, &asked, WITHIN).await.expect_err("nobody can log in");
-        let told = told.to_string();
-        assert!(told.starts_with("the old login is dead, and no new login is published yet"), "{told}");
-        assert!(told.contains("SHOW CREATE USER"), "{told}");
-        let told = house.claim_tells("orders", "SHOW CREATE USER").await;
-        assert!(told.starts_with("False LoginRevoked"), "{told}");
+        let request =
+            command::rotate(&cluster.client, SYSTEM, ("app", "orders"), true).await.expect("it is requested");
+        let message = command::wait_until_rotated(&cluster.client, &request, WITHIN)
+            .await
+            .expect_err("no user can log in");
+        let message = message.to_string();
+        assert!(message.starts_with("the old login is dead, and no new login is published yet"), "{message}");
+        assert!(message.contains("SHOW CREATE USER"), "{message}");
+        let message = cluster.claim_reports("orders", "SHOW CREATE USER").await;
+        assert!(message.starts_with("False LoginRevoked"), "{message}");
         admin.run(&alter("REQUIRE NONE")).await.expect("an administrator may");
-        house.next_login("app", "orders", &held).await.run("SELECT 1").await.expect("the new login works");
-        controller.stop().await.expect("it stops when asked to");
+        cluster.next_login("app", "orders", &held).await.run("SELECT 1").await.expect("the new login works");
+        controller.stop().await.expect("it stops on request");
     }
 }

@@ -1,12 +1,12 @@
-//! Which server it is that answers. A server has an identity that moves with its data: on PostgreSQL the identifier of its
-//! cluster, which physical standbys and restores share; on MariaDB and MySQL a marker that Conductor writes beside its
-//! marks, which replication and dumps carry along. The identity is recorded at first contact; where another server
-//! answers, nothing is written there before an administrator accepts it. Pure: what was found comes in as a value.
+//! Decides whether the server that answers is the recorded one. A server's identity moves with its data: on PostgreSQL the
+//! identifier of its cluster, which physical standbys and restores share; on MariaDB and MySQL a marker that Conductor
+//! writes beside its marks, which replication and dumps carry along. The identity is recorded at first contact; where
+//! another server answers, nothing is written there before an administrator accepts it.
 
 /// The value that accepts a server which has no identity yet.
 pub const UNMARKED: &str = "unmarked";
 
-/// What the server that answers says of itself.
+/// The identity of the server that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Its identity.
@@ -17,21 +17,21 @@ pub enum Found {
     Unreadable,
 }
 
-/// What is known of a server beside its answer.
+/// What is recorded about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
     /// The identity in the status of its object.
     pub recorded: Option<&'a str>,
     /// The identity that an administrator accepts.
     pub accepted: Option<&'a str>,
-    /// Whether databases on it are on record, and none of them is found where the server answers.
+    /// Whether databases on it are recorded, and the server that answers has none of them.
     pub is_strange: bool,
 }
 
 /// What to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the server on record, or there is nothing to tell servers apart by.
+    /// It is the recorded server, or servers cannot be distinguished.
     Same,
     /// Record this identity.
     Record(String),
@@ -46,7 +46,7 @@ pub enum Verdict {
     },
 }
 
-/// Judges who answers.
+/// Compares the server that answers with the recorded one.
 pub fn judge(found: &Found, known: Known<'_>) -> Verdict {
     let is_accepted = known.accepted.is_some_and(|accepted| accepted == accept_value(found));
     let refuse = |why: String| Verdict::Refuse { why, accept: accept_value(found).to_owned() };
@@ -77,7 +77,7 @@ fn accept_value(found: &Found) -> &str {
     match found {
         Found::Identity(identity) => identity,
         Found::Unmarked => UNMARKED,
-        // Nothing accepts what nobody can read.
+        // An unreadable identity cannot be accepted.
         Found::Unreadable => "",
     }
 }

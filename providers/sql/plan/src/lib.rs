@@ -1,47 +1,45 @@
-//! Databases of claims on shared servers: what is to be done next, and the statements that do it. Pure: no connection,
-//! no clock, no randomness and no password; `provider` carries out what is decided here.
+//! Plans the databases of claims on shared servers: the next step, and its statements. Pure: no connection, no clock, no
+//! randomness and no password; `conductor-sql` carries out what is decided here.
 //!
 //! ```text
-//! claim, server        -> Wanted   (rules.rs)  what the claim's database is to be like
-//! record, claim, time  -> Goal     (goal.rs)   serve, retain, quarantine or drop
-//! Goal, Seen, Ledger   -> Step     (plan.rs)   one step: a statement batch, or a write to the API
-//! Step                 -> text     (sql/)      the statements, for each engine
+//! claim, server                  -> DesiredDatabase  (policy.rs)         names, schemas, extensions, limits
+//! LogicalDatabase, claim, time   -> DesiredState     (desired_state.rs)  serve, retain, quarantine or drop
+//! these, Observed, RotationState -> Step             (plan.rs)           a statement batch, or a write to the API
+//! Step                           -> text             (sql/)              the statements, for each engine
 //! ```
 //!
 //! # How a login reaches its application
 //!
-//! Three objects in the system namespace stand for one database. The *record* (`LogicalDatabase`) is written before
-//! anything is made. The *ledger*, a Secret, holds the passwords: the one in use and the one that is on its way, so
-//! that a crash between "thought of" and "published" leaves both known. The *login*, another Secret, holds what the
-//! application may know and changes only when that changes; its name, `login-<UID of the claim>`, stands in the
-//! resource's `connection`, so that the binder publishes it as it publishes everything else. A source of its own
-//! inside the engine was the other road: it would have taught the engine about servers, and it has to know none.
+//! Three objects in the system namespace represent one database. The *LogicalDatabase* is written before anything is
+//! created on the server. The *rotation state*, a Secret, holds the passwords: the active one and the pending one, so that
+//! a crash between generating and publishing a password loses neither. The *login*, another Secret, holds what the
+//! application may know and changes only when that changes; the resource's `connection` names it
+//! (`login-<UID of the claim>`), so that the engine publishes it like any other connection and knows no servers.
 //!
 //! # Rotation
 //!
-//! Two users alternate, both members of an owner that cannot log in. Each change takes the one that is not in use:
-//! password into the ledger -> its verifier onto the server, with the count of the change beside it -> a login is
-//! tried -> the login Secret -> the ledger closes. What is seen on the server and in the Secrets says how far it got,
-//! so the next step after a crash is the same as the next step without one, and at no point does the password that
-//! the application holds stop working.
+//! Two users alternate, both members of an owner that cannot log in. Each rotation takes the spare one: store the
+//! password in the rotation state -> set its verifier on the server, with the rotation's number -> try the login -> write
+//! the login Secret -> close the rotation. The server and the Secrets show how far it got, so the next step after a crash
+//! is the same as without one, and the password that the application holds never stops working.
 
-pub mod fleet;
-pub mod front;
-pub mod goal;
+pub mod database_claim;
+pub mod desired_state;
 pub mod identity;
-pub mod ledger;
 pub mod names;
+pub mod observed;
 pub mod plan;
+pub mod policy;
 pub mod refusal;
 pub mod role;
-pub mod rules;
-pub mod seen;
+pub mod rotation_state;
+pub mod server_config;
 pub mod sql;
 
-pub use goal::{Goal, find_goal};
-pub use ledger::{Ledger, Pending, Request};
+pub use desired_state::{DesiredState, find_desired_state};
 pub use names::{Identifier, Mark, Names, User};
+pub use observed::{ForeignOwner, NameState, Observed, ObservedDatabase, ObservedUser, OpenGrant};
 pub use plan::{Step, next_step};
+pub use policy::{DesiredDatabase, Policy};
 pub use refusal::{Holder, Refusal};
-pub use rules::{Rules, Wanted};
-pub use seen::{OpenGrant, Place, Seen, SeenDatabase, SeenUser, Stranger};
+pub use rotation_state::{Pending, Request, RotationState};

@@ -1,5 +1,5 @@
-//! Names on a server, made here from the UID of a claim and nothing else; and the mark that says that something is
-//! ours. A name that comes from people is checked, never mended.
+//! Names on a server, derived from the UID of a claim and nothing else; and the mark on objects that are ours. A name
+//! from a user is validated, never repaired.
 
 use conductor::api::database::role::RoleAccess;
 use conductor::model::ValueError;
@@ -16,7 +16,7 @@ const PREFIX: &str = "conductor:";
 pub struct Identifier(String);
 
 impl Identifier {
-    /// Reads a name that somebody wrote.
+    /// Reads a name that a user wrote.
     ///
     /// # Errors
     /// It has other characters, or is too long.
@@ -56,7 +56,7 @@ impl Identifier {
         })
     }
 
-    /// Reads a name for a database that somebody chose. Names that are made here begin otherwise.
+    /// Reads a name that a user chose for a database. Generated names have other prefixes.
     ///
     /// # Errors
     /// It has other characters, is too long, or looks like one of ours.
@@ -115,7 +115,7 @@ impl User {
         }
     }
 
-    /// How it is written.
+    /// The letter that stands for it in Secrets.
     pub fn letter(self) -> &'static str {
         match self {
             User::A => "a",
@@ -129,10 +129,10 @@ impl User {
     }
 }
 
-/// Everything that one database is called.
+/// The names of one database and of everything that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// What marks are made of.
+    /// The id in its marks.
     pub id: String,
     /// The role that owns everything and cannot log in.
     pub owner: Identifier,
@@ -145,7 +145,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names for an id, the UID of a claim. `database` is a name that was chosen, where one was.
+    /// The names for an id, the UID of a claim. `database` is the name that the claim chose, if any.
     pub fn new(id: &str, database: Option<Identifier>) -> Names {
         let stem = format!("c_{}", digest(id));
         let name = |suffix: &str| Identifier(format!("{stem}{suffix}"));
@@ -159,13 +159,13 @@ impl Names {
         }
     }
 
-    /// The names as they are on record. What cannot be a name there stands for none: made here, it is safe.
+    /// The names as recorded. An invalid recorded name is replaced by the generated one, which is safe.
     pub fn read(id: &str, database: &str, user: Option<&str>) -> Names {
         let user = user.and_then(|user| Identifier::read_user(user).ok());
         Names::new(id, Identifier::read(database).ok()).with_user(user.as_ref())
     }
 
-    /// The same, with users of a name that was chosen.
+    /// The same, with the user name that the claim chose.
     #[must_use]
     pub fn with_user(mut self, user: Option<&Identifier>) -> Names {
         if let Some(user) = user {
@@ -174,29 +174,23 @@ impl Names {
         self
     }
 
-    /// The group of those who have this access to the database.
+    /// The group with this access to the database.
     pub fn group(&self, access: RoleAccess) -> &Identifier {
-        match access {
-            RoleAccess::ReadOnly => &self.groups[0],
-            RoleAccess::ReadWrite => &self.groups[1],
-        }
+        &self.groups[access as usize]
     }
 
     /// A user's name.
     pub fn user(&self, user: User) -> &Identifier {
-        match user {
-            User::A => &self.users[0],
-            User::B => &self.users[1],
-        }
+        &self.users[user as usize]
     }
 
-    /// The mark on what is ours.
+    /// The mark on an object that is ours.
     pub fn mark(&self, note: &str) -> Mark {
         Mark { id: self.id.clone(), note: note.to_owned() }
     }
 }
 
-/// A name that was made here of nothing but what every engine takes.
+/// A generated name, valid on every engine.
 pub(super) fn plain_name(text: String) -> Identifier {
     Identifier(text)
 }
@@ -207,17 +201,17 @@ pub(super) fn digest(id: &str) -> String {
     Sha256::digest(id.as_bytes()).iter().take(13).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What stands on everything that is ours: whose it is, and one word on how far it has come.
+/// The mark on an object that is ours: the database that it belongs to, and a note on how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The id of the database that it belongs to.
     pub id: String,
-    /// The count of the password on a user; the digest of its set-up on a database.
+    /// On a user, the number of its password; on a database, the digest of its set-up.
     pub note: String,
 }
 
 impl Mark {
-    /// Reads a mark; a comment of anybody else's is none.
+    /// Reads a mark; a comment of another client is none.
     pub fn read(comment: &str) -> Option<Mark> {
         let (id, note) =
             comment.strip_prefix(PREFIX)?.split_once(' ').unwrap_or((&comment[PREFIX.len()..], ""));
@@ -279,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_of_somebody_else_is_no_mark() {
+    fn a_foreign_comment_is_no_mark() {
         for theirs in ["", "our main database", "conductor", "Conductor:x", " conductor:x"] {
             assert_eq!(Mark::read(theirs), None, "{theirs}");
         }

@@ -1,113 +1,113 @@
-//! One step at a time: from what is to become of a database, what the server shows of it and how its logins stand, to
-//! the next thing to do. Nothing is remembered between steps, so a crash after any of them changes nothing.
+//! Decides the next step for a database from its desired state, what the server shows of it, and its rotation state.
+//! Nothing is remembered between steps, so a crash after any of them changes nothing.
 //!
 //! # Guarantees
-//! No step touches what does not carry our mark. No step that changes a user's password or right to log in names the
-//! user that applications hold, unless to restore it, because nobody may use it any more, or because its password
-//! leaked: a hard request revokes every login first, before anything that could fail for what a tenant wrote.
+//! No step touches an object without Conductor's mark. A step changes the password or the login right of the user that
+//! applications hold only to restore it, because no application may use it any more, or because its password leaked: a
+//! hard request revokes every login first, before any step that a tenant's settings could make fail.
 
-use super::goal::Goal;
-use super::ledger::{Ledger, Pending, Request};
+use super::desired_state::DesiredState;
 use super::names::User;
+use super::observed::{NameState, Observed, ObservedDatabase, ObservedLimits, ObservedUser};
+use super::policy::{Deadline, DesiredDatabase};
 use super::refusal::{Refusal, Thing, taken};
-use super::rules::{Deadline, Wanted};
-use super::seen::{Place, Seen, SeenDatabase, SeenLimits, SeenUser};
+use super::rotation_state::{Pending, Request, RotationState};
 use conductor::api::database::role::RoleAccess;
 use conductor::model::Time;
 
-/// How long a user that still has sessions is waited for.
+/// Pause before a user that still has sessions is checked again.
 const SESSIONS_MS: i64 = 60_000;
-/// The same where somebody asked for the change, and waits for it.
+/// The same where a user requested the rotation and waits for it.
 const ASKED_SESSIONS_MS: i64 = 5_000;
-/// How long an application's Secret is waited for before it is looked at again.
+/// Pause before an application's Secret is checked again.
 const DELIVERY_MS: i64 = 300;
-/// The same where the Secret is waited for longer than a publication takes.
+/// The same once the Secret takes longer than a publication takes.
 const LATE_DELIVERY_MS: i64 = 5_000;
-/// Why a change waits for the application's Secret.
+/// Why a rotation waits for the application's Secret.
 pub const UNDELIVERED: &str =
     "the login is not changed yet: the Secret of its application does not hold the present one";
-/// The same after a leak: the old login is dead by then.
+/// The same after a hard request, which has revoked the old login by then.
 pub const UNDELIVERED_HARD: &str =
     "the old login is dead, but the Secret of its application does not hold the new one";
 
-/// What is to be done next.
+/// The next thing to do for a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Make the owner, with its mark.
+    /// Create the owner, with its mark.
     CreateOwner,
-    /// Make a user that cannot log in yet, with its mark.
+    /// Create a user that cannot log in yet, with its mark.
     CreateUser(User),
-    /// Make the database.
+    /// Create the database.
     CreateDatabase,
-    /// Rights, schemas, extensions, limits; the mark says that it was done. For the first time, or again.
+    /// Set rights, schemas, extensions and limits, and record them in the mark.
     SetUp {
-        /// Whether nothing of it was done before.
+        /// Whether this is the first set-up.
         is_first: bool,
     },
-    /// Put back what the owner of the database changed of the database itself: its limit of connections, its right to
-    /// connect, whether it is a template.
+    /// Restore what the database's owner changed of the database itself: its connection limit, its right to connect,
+    /// whether it is a template.
     PutBackLimits,
-    /// Write into the record that the database is there.
+    /// Record in the LogicalDatabase that the database exists.
     RecordMade,
-    /// Give the database its name back and let connections in.
+    /// Restore the database's name and let connections in.
     Restore {
-        /// Whether it has its name in quarantine.
+        /// Whether it has its quarantine name.
         is_renamed: bool,
     },
-    /// Think of a password and write it into the ledger, before anybody else knows it.
+    /// Generate a password and store it in the rotation state before anything else gets it.
     StorePending {
-        /// Whose.
+        /// The user that gets it.
         user: User,
-        /// Which change this is.
+        /// The rotation's number.
         generation: u64,
-        /// The request that it answers.
+        /// The request that this rotation answers.
         answers: Option<String>,
     },
-    /// Give a user the password from the ledger and let it log in.
+    /// Set a user's password from the rotation state and let it log in.
     SetPassword {
-        /// Whose.
+        /// The user that gets it.
         user: User,
-        /// Which change this is.
+        /// The rotation's number.
         generation: u64,
     },
     /// Try the login, then write it into the login Secret.
     Publish {
-        /// Whose.
+        /// The user that gets it.
         user: User,
-        /// Which change this is.
+        /// The rotation's number.
         generation: u64,
     },
-    /// Close the change in the ledger.
+    /// Close the rotation in the rotation state.
     Promote {
-        /// Whose.
+        /// The user that gets it.
         user: User,
-        /// Which change this is.
+        /// The rotation's number.
         generation: u64,
     },
-    /// Take a user's right to log in, and end its sessions.
+    /// Revoke a user's right to log in, and end its sessions.
     Revoke(User),
-    /// Take what the holders of the logins granted to other logins, and write into the ledger that every login was
-    /// revoked for this request. Every password is discarded, also that of a change on its way: it may have leaked too.
+    /// Revoke what the holders of the logins granted to other logins, and record that every login was revoked for this
+    /// request. Every password is discarded, also that of a pending rotation: it may have leaked too.
     EndRights {
-        /// The request.
+        /// The request's token.
         token: String,
     },
-    /// Write into the ledger that a request has been carried out.
+    /// Record that a request was carried out.
     CloseRequest {
-        /// Which.
+        /// The request's token.
         token: String,
     },
-    /// Let no connection in, and end those that are.
+    /// Refuse new connections, and end the open ones.
     Seal,
-    /// Give the database its name in quarantine.
+    /// Give the database its quarantine name.
     Rename,
-    /// Write into the record that the quarantine begins now.
+    /// Record that the quarantine begins now.
     StartQuarantine,
-    /// Remove the login and the ledger.
+    /// Delete the login Secret and the rotation state.
     ForgetLogins,
     /// Drop the database.
     DropDatabase {
-        /// Whether it has its name in quarantine.
+        /// Whether it has its quarantine name.
         is_renamed: bool,
     },
     /// Drop a user.
@@ -116,92 +116,96 @@ pub enum Step {
     DropGroup(RoleAccess),
     /// Drop the owner.
     DropOwner,
-    /// Remove the record.
+    /// Delete the LogicalDatabase.
     Forget,
-    /// Look again then.
+    /// Requeue.
     Wait {
-        /// When.
+        /// The time of the next check.
         until: Time,
-        /// Why, where something is in the way.
+        /// What holds it up, if anything does.
         why: Option<String>,
     },
-    /// It cannot go on by itself.
+    /// Stop until a user changes something.
     Refuse(Refusal),
 }
 
 impl Step {
-    /// Whether it takes logins or rights away.
+    /// Whether it revokes logins or rights.
     pub fn revokes(&self) -> bool {
         matches!(self, Step::Revoke(_) | Step::EndRights { .. })
     }
 }
 
-/// The next step towards a goal.
+/// The next step towards the desired state.
 pub fn next_step(
-    goal: Goal,
-    wanted: &Wanted,
-    seen: &Seen,
-    ledger: Option<&Ledger>,
+    desired_state: DesiredState,
+    desired: &DesiredDatabase,
+    observed: &Observed,
+    state: Option<&RotationState>,
     request: Option<&Request>,
     now: Time,
 ) -> Step {
-    match goal {
-        Goal::Serve => serve(wanted, seen, ledger, request, now),
-        // A claim that was refused, or gone before its database came: there is nothing to keep for anybody.
-        Goal::Retain | Goal::Quarantine(_) if was_never_made(wanted, seen) => drop_all(wanted, seen, ledger),
-        Goal::Retain => retain(wanted, seen, ledger),
-        Goal::Quarantine(ends) => quarantine(wanted, seen, ledger, ends),
-        Goal::Drop => drop_all(wanted, seen, ledger),
+    match desired_state {
+        DesiredState::Serve => serve(desired, observed, state, request, now),
+        // The claim was refused, or was deleted before its database existed: there is no data to keep.
+        DesiredState::Retain | DesiredState::Quarantine(_) if was_never_made(desired, observed) => {
+            drop_all(desired, observed, state)
+        }
+        DesiredState::Retain => retain(desired, observed, state),
+        DesiredState::Quarantine(ends) => quarantine(desired, observed, state, ends),
+        DesiredState::Drop => drop_all(desired, observed, state),
     }
 }
 
-/// Nothing to do until somebody does something.
+/// Nothing to do until something changes.
 const REST: Step = Step::Wait { until: Time(i64::MAX), why: None };
 
 fn serve(
-    wanted: &Wanted,
-    seen: &Seen,
-    ledger: Option<&Ledger>,
+    desired: &DesiredDatabase,
+    observed: &Observed,
+    state: Option<&RotationState>,
     request: Option<&Request>,
     now: Time,
 ) -> Step {
-    let none = Ledger::default();
-    let ledger = ledger.unwrap_or(&none);
-    if let Some(step) = revoke_first(seen, ledger, request) {
+    let none = RotationState::default();
+    let state = state.unwrap_or(&none);
+    if let Some(step) = revoke_first(observed, state, request) {
         return step;
     }
-    if let Some(taken) = find_taken(wanted, seen) {
+    if let Some(taken) = find_taken(desired, observed) {
         return Step::Refuse(taken);
     }
-    // Before anything is made for it: whatever is wrong with the server, roles do not help.
-    if wanted.was_made && !seen.has_database() {
+    // Before anything is created: roles do not bring the data back.
+    if desired.was_made && !observed.has_database() {
         return Step::Refuse(Refusal::Gone);
     }
-    // One that is there goes on: its data would be no safer without its login. The server's status reports the grant.
-    if let Some(grant) = seen.open.clone().filter(|_| !wanted.was_made && seen.database == Place::Free) {
-        return Step::Refuse(Refusal::Open { name: wanted.names.database.clone(), grant });
+    // An existing database stays in use: its data would be no safer without a login. The server's status reports the grant.
+    if let Some(grant) =
+        observed.open.clone().filter(|_| !desired.was_made && observed.database == NameState::Free)
+    {
+        return Step::Refuse(Refusal::Open { name: desired.names.database.clone(), grant });
     }
-    if seen.owner == Place::Free {
+    if observed.owner == NameState::Free {
         return Step::CreateOwner;
     }
-    if let Some(missing) = User::BOTH.into_iter().find(|user| *seen.user(*user) == Place::Free) {
+    if let Some(missing) = User::BOTH.into_iter().find(|user| *observed.user(*user) == NameState::Free) {
         return Step::CreateUser(missing);
     }
-    match (seen.database.ours(), seen.quarantined.ours()) {
+    match (observed.database.ours(), observed.quarantined.ours()) {
         (None, Some(_)) => Step::Restore { is_renamed: true },
-        (Some(SeenDatabase { is_open: false, .. }), _) => Step::Restore { is_renamed: false },
+        (Some(ObservedDatabase { is_open: false, .. }), _) => Step::Restore { is_renamed: false },
         (None, None) => Step::CreateDatabase,
-        (Some(database), _) if !wanted.was_made => {
-            match wanted.unread.is_none() && database.set_up != wanted.set_up() {
+        (Some(database), _) if !desired.was_made => {
+            match desired.unread.is_none() && database.set_up != desired.set_up() {
                 true => Step::SetUp { is_first: database.set_up.is_empty() },
                 false => Step::RecordMade,
             }
         }
-        (Some(database), _) if is_limited(wanted, database) => Step::PutBackLimits,
+        (Some(database), _) if is_limited(desired, database) => Step::PutBackLimits,
         (Some(database), _) => {
-            // Logins first: a set-up can fail for what its owner wrote, and must not keep a login alive.
-            let login = log_in((wanted.rotation_ms, wanted.deadline), seen, ledger, request, now);
-            let is_outdated = wanted.unread.is_none() && database.set_up != wanted.set_up();
+            // Logins first: a set-up can fail because of its owner's settings, and must not keep a login alive.
+            let login = log_in((desired.rotation_ms, desired.deadline), observed, state, request, now);
+            let is_outdated = desired.unread.is_none() && database.set_up != desired.set_up();
             match is_outdated && matches!(login, Step::Wait { .. }) {
                 true => Step::SetUp { is_first: false },
                 false => login,
@@ -210,81 +214,85 @@ fn serve(
     }
 }
 
-/// Whether the owner of a database has changed who may use it. A limit of its own would make every next login unusable.
-fn is_limited(wanted: &Wanted, database: &SeenDatabase) -> bool {
-    database.limits.as_ref().is_some_and(|SeenLimits { connections, is_template, owner_connects }| {
-        *connections != wanted.connection_limit || *is_template || !owner_connects
+/// Whether the owner of a database has changed who may use it. A limit of its own would make every later login unusable.
+fn is_limited(desired: &DesiredDatabase, database: &ObservedDatabase) -> bool {
+    database.limits.as_ref().is_some_and(|ObservedLimits { connections, is_template, owner_connects }| {
+        *connections != desired.connection_limit || *is_template || !owner_connects
     })
 }
 
-/// A hard request ends every login before anything else is looked at: what is published, delivered, set up or in the
-/// way is the tenant's to change, and must not stand between a leak and its end.
-pub(super) fn revoke_first(seen: &Seen, ledger: &Ledger, request: Option<&Request>) -> Option<Step> {
-    let request = ledger.open_request(request).filter(|request| request.is_hard)?;
-    if ledger.revoked.as_deref() == Some(&request.token) {
+/// A hard request revokes every login before any other check: a tenant can change what is published, delivered, set up
+/// or in the way, and none of it may delay the revocation.
+pub(super) fn revoke_first(
+    observed: &Observed,
+    state: &RotationState,
+    request: Option<&Request>,
+) -> Option<Step> {
+    let request = state.open_request(request).filter(|request| request.is_hard)?;
+    if state.revoked.as_deref() == Some(&request.token) {
         return None;
     }
     let end = || Step::EndRights { token: request.token.clone() };
-    Some(find_live(seen).map_or_else(end, Step::Revoke))
+    Some(find_live(observed).map_or_else(end, Step::Revoke))
 }
 
-fn find_taken(wanted: &Wanted, seen: &Seen) -> Option<Refusal> {
-    let names = &wanted.names;
-    let user = |user: User| taken(seen.user(user), Thing::User, names.user(user));
-    let owner = match wanted.dialect.has_owners() {
-        true => taken(&seen.owner, Thing::Role, &names.owner),
-        // There the mark on the database stands for an owner.
-        false => taken(&seen.owner, Thing::Database, &names.database),
+fn find_taken(desired: &DesiredDatabase, observed: &Observed) -> Option<Refusal> {
+    let names = &desired.names;
+    let user = |user: User| taken(observed.user(user), Thing::User, names.user(user));
+    let owner = match desired.dialect.has_owners() {
+        true => taken(&observed.owner, Thing::Role, &names.owner),
+        // Without owners, the mark on the database takes the owner's part.
+        false => taken(&observed.owner, Thing::Database, &names.database),
     };
     owner
         .or_else(|| user(User::A))
         .or_else(|| user(User::B))
-        .or_else(|| taken(&seen.database, Thing::Database, &names.database))
+        .or_else(|| taken(&observed.database, Thing::Database, &names.database))
 }
 
-/// Everything is there: what about the logins?
+/// The next step for the logins of a database that exists.
 pub(super) fn log_in(
     (rotation_ms, deadline): (i64, Deadline),
-    seen: &Seen,
-    ledger: &Ledger,
+    observed: &Observed,
+    state: &RotationState,
     request: Option<&Request>,
     now: Time,
 ) -> Step {
-    if let Some(pending) = &ledger.pending {
-        return finish(seen, ledger, pending);
+    if let Some(pending) = &state.pending {
+        return finish(observed, state, pending);
     }
-    let newest = User::BOTH.map(|user| seen.user(user).ours().map_or(0, |found| found.generation));
-    let generation = newest.into_iter().fold(ledger.generation, u64::max) + 1;
+    let newest = User::BOTH.map(|user| observed.user(user).ours().map_or(0, |found| found.generation));
+    let generation = newest.into_iter().fold(state.generation, u64::max) + 1;
     let store = |user: User, request: Option<&Request>| Step::StorePending {
         user,
         generation,
         answers: request.map(|request| request.token.clone()),
     };
-    let (Some(active), Some(rotated_at)) = (ledger.active, ledger.rotated_at) else {
-        // The first login; or every login was revoked: what applications hold is neither restored nor waited for.
-        return store(ledger.active.map_or(User::A, User::other), ledger.open_request(request));
+    let (Some(active), Some(rotated_at)) = (state.active, state.rotated_at) else {
+        // The first login; or every login was revoked: the login that applications hold is neither restored nor awaited.
+        return store(state.active.map_or(User::A, User::other), state.open_request(request));
     };
-    let (in_use, spare) = (state(seen, active), state(seen, active.other()));
-    let open = ledger.open_request(request);
-    let is_answered = |request: &Request| ledger.answered.as_deref() == Some(&request.token);
-    // Somebody took the password or the right to log in away. It is given back: applications hold it.
-    if !in_use.can_log_in || in_use.generation != ledger.generation {
-        return Step::SetPassword { user: active, generation: ledger.generation };
+    let (in_use, spare) = (observed_user(observed, active), observed_user(observed, active.other()));
+    let open = state.open_request(request);
+    let is_answered = |request: &Request| state.answered.as_deref() == Some(&request.token);
+    // Another client took away the password or the login right. Restore it: applications hold it.
+    if !in_use.can_log_in || in_use.generation != state.generation {
+        return Step::SetPassword { user: active, generation: state.generation };
     }
-    if ledger.published != ledger.generation {
-        return Step::Publish { user: active, generation: ledger.generation };
+    if state.published != state.generation {
+        return Step::Publish { user: active, generation: state.generation };
     }
     let due = rotated_at.plus_ms(rotation_ms);
-    // What the application holds may still be the other user's: nothing happens to that one before it holds this one's.
+    // The application may still hold the other user's login: leave that user alone until it holds this one's.
     let waits_for_delivery = open.map_or(now >= due, |request| !request.is_hard);
-    if ledger.delivered != ledger.generation && waits_for_delivery {
+    if state.delivered != state.generation && waits_for_delivery {
         return Step::Wait { until: now.plus_ms(DELIVERY_MS), why: Some(UNDELIVERED.to_owned()) };
     }
     if let Some(request) = open {
-        let is_delivered = ledger.delivered == ledger.generation;
+        let is_delivered = state.delivered == state.generation;
         return match (is_answered(request), request.is_hard && is_live(&spare)) {
             (_, true) => Step::Revoke(active.other()),
-            // Nobody is served by a login that does not reach its application: whoever asked is told.
+            // A login that does not reach its application serves no one: report what holds it up.
             (true, false) if request.is_hard && !is_delivered => {
                 let pause = match now < rotated_at.plus_ms(SESSIONS_MS) {
                     true => DELIVERY_MS,
@@ -299,7 +307,7 @@ pub(super) fn log_in(
         };
     }
     match now >= due {
-        // Its application holds the other login by now, and was given the time to let go of this one.
+        // Its application holds the other login by now, and had time to close its sessions with this one.
         true if deadline.ends_sessions && spare.sessions > 0 && now >= due.plus_ms(deadline.after_ms) => {
             Step::Revoke(active.other())
         }
@@ -308,19 +316,23 @@ pub(super) fn log_in(
     }
 }
 
-/// Whether the login is due to change. Where there is nothing to do all the same, something holds the change up.
-pub fn is_due(rotation_ms: i64, ledger: Option<&Ledger>, now: Time) -> bool {
-    ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(rotation_ms))
+/// Whether a rotation is due. Where there is nothing to do all the same, something holds it up.
+pub fn is_due(rotation_ms: i64, state: Option<&RotationState>, now: Time) -> bool {
+    state.and_then(|state| state.rotated_at).is_some_and(|at| now >= at.plus_ms(rotation_ms))
 }
 
-/// Whether the login should have changed so long ago that it is reported.
-pub fn is_overdue((rotation_ms, deadline): (i64, Deadline), ledger: Option<&Ledger>, now: Time) -> bool {
+/// Whether a rotation is past its deadline, and reported.
+pub fn is_overdue(
+    (rotation_ms, deadline): (i64, Deadline),
+    state: Option<&RotationState>,
+    now: Time,
+) -> bool {
     let after = rotation_ms.saturating_add(deadline.after_ms);
-    ledger.and_then(|ledger| ledger.rotated_at).is_some_and(|at| now >= at.plus_ms(after))
+    state.and_then(|state| state.rotated_at).is_some_and(|at| now >= at.plus_ms(after))
 }
 
-/// A user that still has sessions is not given another password: they could not log in again.
-fn guarded(spare: &SeenUser, until: Time, step: impl FnOnce() -> Step) -> Step {
+/// Waits while a user still has sessions: with another password they could not log in again.
+fn guarded(spare: &ObservedUser, until: Time, step: impl FnOnce() -> Step) -> Step {
     match spare.sessions {
         0 => step(),
         sessions => {
@@ -332,83 +344,89 @@ fn guarded(spare: &SeenUser, until: Time, step: impl FnOnce() -> Step) -> Step {
     }
 }
 
-fn finish(seen: &Seen, ledger: &Ledger, pending: &Pending) -> Step {
+fn finish(observed: &Observed, state: &RotationState, pending: &Pending) -> Step {
     let Pending { user, generation } = *pending;
-    let found = state(seen, user);
+    let found = observed_user(observed, user);
     match found.generation == generation && found.can_log_in {
         false => Step::SetPassword { user, generation },
-        true if ledger.published != generation => Step::Publish { user, generation },
+        true if state.published != generation => Step::Publish { user, generation },
         true => Step::Promote { user, generation },
     }
 }
 
-fn state(seen: &Seen, user: User) -> SeenUser {
-    seen.user(user).ours().cloned().unwrap_or_default()
+fn observed_user(observed: &Observed, user: User) -> ObservedUser {
+    observed.user(user).ours().cloned().unwrap_or_default()
 }
 
-/// Whether somebody is, or could be, logged in as this user.
-fn is_live(user: &SeenUser) -> bool {
+/// Whether a client is, or could be, logged in as this user.
+fn is_live(user: &ObservedUser) -> bool {
     user.can_log_in || user.sessions > 0
 }
 
-fn find_live(seen: &Seen) -> Option<User> {
-    User::BOTH.into_iter().find(|user| seen.user(*user).ours().is_some_and(is_live))
+fn find_live(observed: &Observed) -> Option<User> {
+    User::BOTH.into_iter().find(|user| observed.user(*user).ours().is_some_and(is_live))
 }
 
-/// Neither on record nor on the server: a record that lost its status is no reason to drop what is there.
-fn was_never_made(wanted: &Wanted, seen: &Seen) -> bool {
-    !wanted.was_made && seen.database.ours().is_none() && seen.quarantined.ours().is_none()
+/// Neither recorded nor on the server: a LogicalDatabase that lost its status is no reason to drop a database.
+fn was_never_made(desired: &DesiredDatabase, observed: &Observed) -> bool {
+    !desired.was_made && observed.database.ours().is_none() && observed.quarantined.ours().is_none()
 }
 
-fn retain(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>) -> Step {
-    match (find_live(seen), seen.database.ours(), seen.quarantined.ours()) {
+fn retain(desired: &DesiredDatabase, observed: &Observed, state: Option<&RotationState>) -> Step {
+    match (find_live(observed), observed.database.ours(), observed.quarantined.ours()) {
         (Some(user), _, _) => Step::Revoke(user),
-        (None, None, Some(_)) if seen.database == Place::Free => Step::Restore { is_renamed: true },
-        (None, Some(database), _) if !database.is_open && wanted.dialect.renames() => {
+        (None, None, Some(_)) if observed.database == NameState::Free => Step::Restore { is_renamed: true },
+        (None, Some(database), _) if !database.is_open && desired.dialect.renames() => {
             Step::Restore { is_renamed: false }
         }
-        (None, _, _) if ledger.is_some() => Step::ForgetLogins,
+        (None, _, _) if state.is_some() => Step::ForgetLogins,
         (None, _, _) => REST,
     }
 }
 
-fn quarantine(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>, ends: Option<Time>) -> Step {
-    if let Some(user) = find_live(seen) {
+fn quarantine(
+    desired: &DesiredDatabase,
+    observed: &Observed,
+    state: Option<&RotationState>,
+    ends: Option<Time>,
+) -> Step {
+    if let Some(user) = find_live(observed) {
         return Step::Revoke(user);
     }
-    if wanted.dialect.renames() {
-        match seen.database.ours() {
+    if desired.dialect.renames() {
+        match observed.database.ours() {
             Some(database) if database.is_open || database.sessions > 0 => return Step::Seal,
-            Some(_) if seen.quarantined == Place::Free => return Step::Rename,
+            Some(_) if observed.quarantined == NameState::Free => return Step::Rename,
             Some(_) | None => {}
         }
     }
-    match (ledger, ends) {
+    match (state, ends) {
         (Some(_), _) => Step::ForgetLogins,
         (None, None) => Step::StartQuarantine,
         (None, Some(until)) => Step::Wait { until, why: None },
     }
 }
 
-fn drop_all(wanted: &Wanted, seen: &Seen, ledger: Option<&Ledger>) -> Step {
-    if let Some(user) = find_live(seen) {
+fn drop_all(desired: &DesiredDatabase, observed: &Observed, state: Option<&RotationState>) -> Step {
+    if let Some(user) = find_live(observed) {
         return Step::Revoke(user);
     }
-    match (seen.database.ours(), seen.quarantined.ours()) {
-        (Some(database), _) if wanted.dialect.renames() && (database.is_open || database.sessions > 0) => {
+    match (observed.database.ours(), observed.quarantined.ours()) {
+        (Some(database), _) if desired.dialect.renames() && (database.is_open || database.sessions > 0) => {
             return Step::Seal;
         }
         (_, Some(_)) => return Step::DropDatabase { is_renamed: true },
         (Some(_), None) => return Step::DropDatabase { is_renamed: false },
         (None, None) => {}
     }
-    if let Some(user) = User::BOTH.into_iter().find(|user| seen.user(*user).ours().is_some()) {
+    if let Some(user) = User::BOTH.into_iter().find(|user| observed.user(*user).ours().is_some()) {
         return Step::DropUser(user);
     }
-    if let Some(access) = RoleAccess::BOTH.into_iter().find(|access| seen.group(*access).ours().is_some()) {
+    if let Some(access) = RoleAccess::BOTH.into_iter().find(|access| observed.group(*access).ours().is_some())
+    {
         return Step::DropGroup(access);
     }
-    match (seen.owner.ours(), ledger) {
+    match (observed.owner.ours(), state) {
         (Some(()), _) => Step::DropOwner,
         (None, Some(_)) => Step::ForgetLogins,
         (None, None) => Step::Forget,

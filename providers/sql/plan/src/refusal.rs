@@ -1,51 +1,51 @@
-//! Why a database cannot be made or served, in words for whoever claims it: what is in the way, whose it is as far as
-//! they may know, and what they can choose instead. Nobody is ever advised to remove what is another claim's.
+//! Why a database cannot be created or served, worded for the claim's user: what is in the way, its owner as far as the
+//! user may know it, and what to choose instead. A user is never advised to remove another claim's object.
 
 use super::names::Identifier;
-use super::seen::{OpenGrant, Place, Stranger};
+use super::observed::{ForeignOwner, NameState, OpenGrant};
 use std::fmt;
 
-/// Why it cannot go on by itself.
+/// Why a database cannot proceed until a user changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Something of that name is not ours.
+    /// A foreign object has the name.
     Taken {
-        /// What it is.
+        /// The kind of object.
         what: Thing,
-        /// What it is called.
+        /// Its name.
         name: Identifier,
-        /// Whose it is.
-        by: Stranger,
+        /// Its owner.
+        by: ForeignOwner,
     },
-    /// A grant of the server would let others into a database of that name.
+    /// A grant of the server would let other logins into a database of that name.
     Open {
-        /// What the database would be called.
+        /// The name of the database.
         name: Identifier,
         /// The grant.
         grant: OpenGrant,
     },
-    /// The database was there and is gone.
+    /// The database existed and is lost.
     Gone,
-    /// The claim's database was asked back, and is on another server.
+    /// The claim's restored database is on another server.
     Elsewhere {
-        /// Which one.
+        /// That server, by kind and name.
         server: String,
     },
 }
 
-/// Something on a server that has a name.
+/// The kinds of objects on a server that have names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
     /// A database.
     Database,
-    /// A user that logs in.
+    /// A user, which can log in.
     User,
-    /// An owner or a group, which does not.
+    /// An owner or a group, which cannot log in.
     Role,
 }
 
 impl Thing {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Thing::Database => "database",
             Thing::User => "user",
@@ -53,7 +53,7 @@ impl Thing {
         }
     }
 
-    /// What a claim can say to have another name, where the name was a claim's choice.
+    /// How a claim can choose another name, if it chose this one.
     fn choice(self, name: &Identifier) -> Option<&'static str> {
         let field = match self {
             Thing::Database => "choose another parameters.databaseName",
@@ -64,54 +64,55 @@ impl Thing {
     }
 }
 
-/// The refusal where a place is not ours.
-pub(super) fn taken<T>(place: &Place<T>, what: Thing, name: &Identifier) -> Option<Refusal> {
-    place.stranger().map(|by| Refusal::Taken { what, name: name.clone(), by: by.clone() })
+/// The refusal where the object is not ours.
+pub(super) fn taken<T>(place: &NameState<T>, what: Thing, name: &Identifier) -> Option<Refusal> {
+    place.foreign_owner().map(|by| Refusal::Taken { what, name: name.clone(), by: by.clone() })
 }
 
-/// The claim that what is in the way belongs to, as its record says.
+/// The claim that owns the object in the way, from its LogicalDatabase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder<'a> {
     /// The claim, by namespace and name.
     pub claim: (&'a str, &'a str),
-    /// Whether the claim is gone, and its database kept or in quarantine.
+    /// Whether the claim was deleted, and its database is retained or in quarantine.
     pub is_left: bool,
 }
 
 impl Refusal {
-    /// The name of a database is reserved for another one, by its id.
+    /// The refusal where the name is reserved for the database with this id.
     pub fn reserved(name: Identifier, id: String) -> Refusal {
-        Refusal::Taken { what: Thing::Database, name, by: Stranger::Another(id) }
+        Refusal::Taken { what: Thing::Database, name, by: ForeignOwner::Another(id) }
     }
 
     /// The id of the database or role whose mark is in the way.
     pub fn marked_by(&self) -> Option<&str> {
         match self {
-            Refusal::Taken { by: Stranger::Another(id), .. } => Some(id),
-            Refusal::Taken { by: Stranger::Unmarked, .. }
+            Refusal::Taken { by: ForeignOwner::Another(id), .. } => Some(id),
+            Refusal::Taken { by: ForeignOwner::Unmarked, .. }
             | Refusal::Open { .. }
             | Refusal::Gone
             | Refusal::Elsewhere { .. } => None,
         }
     }
 
-    /// The refusal as this claim may hear it. Who holds what in another namespace is not its business.
-    pub fn told_to(&self, claim: (&str, &str), holder: Option<Holder<'_>>) -> String {
-        let (Refusal::Taken { what, name, by: Stranger::Another(_) }, Some(holder)) = (self, holder) else {
+    /// The message for this claim. It does not reveal the owners in other namespaces.
+    pub fn message_for(&self, claim: (&str, &str), holder: Option<Holder<'_>>) -> String {
+        let (Refusal::Taken { what, name, by: ForeignOwner::Another(_) }, Some(holder)) = (self, holder)
+        else {
             return self.to_string();
         };
-        let (thing, (namespace, owner)) = (what.word(), holder.claim);
+        let (thing, (namespace, owner)) = (what.as_str(), holder.claim);
         let choice = what.choice(name).unwrap_or("ask an administrator");
         match (holder.claim == claim, namespace == claim.0, holder.is_left) {
             (true, _, _) => format!(
                 "{thing} {name} on the server was left by an earlier claim of this name: run conductor undelete \
-                 {namespace}/{owner} to have its database back, or {choice} to begin anew"
+                 {namespace}/{owner} to restore its database, or {choice} to start with an empty one"
             ),
             (false, true, true) => format!(
-                "{thing} {name} on the server was left by claim {owner}, which is gone and can be asked back: {choice}"
+                "{thing} {name} on the server was left by claim {owner}, which was deleted and can be restored: {choice}"
             ),
             (false, true, false) => {
-                format!("{thing} {name} on the server is that of claim {owner}: {choice}")
+                format!("{thing} {name} on the server belongs to claim {owner}: {choice}")
             }
             (false, false, _) => self.to_string(),
         }
@@ -121,17 +122,17 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Taken { what, name, by: Stranger::Unmarked } => {
+            Refusal::Taken { what, name, by: ForeignOwner::Unmarked } => {
                 let choice = what.choice(name).map(|choice| format!("{choice}, or ")).unwrap_or_default();
-                let what = what.word();
+                let what = what.as_str();
                 write!(
                     f,
                     "{what} {name} exists on the server and does not carry Conductor's mark: {choice}rename or remove it there"
                 )
             }
-            Refusal::Taken { what, name, by: Stranger::Another(_) } => {
+            Refusal::Taken { what, name, by: ForeignOwner::Another(_) } => {
                 let choice = what.choice(name).unwrap_or("ask an administrator");
-                write!(f, "{} {name} on the server is another claim's: {choice}", what.word())
+                write!(f, "{} {name} on the server belongs to another claim: {choice}", what.as_str())
             }
             Refusal::Elsewhere { server } => write!(
                 f,
@@ -140,7 +141,7 @@ impl fmt::Display for Refusal {
             ),
             Refusal::Open { name, grant } => {
                 let choice = Thing::Database.choice(name).map(|choice| format!("{choice}, or ")).unwrap_or_default();
-                // Which accounts an administrator has is none of a claim's business.
+                // Do not reveal an administrator's accounts to a claim.
                 let (whom, fix) = match grant.is_for_all() {
                     true => ("every login of the server", grant.remedy()),
                     false => ("another account", "revoke that grant".to_owned()),
@@ -153,7 +154,7 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::Gone => f.write_str(
-                "the database was there and is gone; it is not replaced by an empty one: restore it on the server, or make a new claim",
+                "the database no longer exists on the server and is not replaced by an empty one: restore it there, or create a new claim",
             ),
         }
     }
@@ -163,10 +164,10 @@ impl fmt::Display for Refusal {
 mod tests {
     use super::*;
 
-    fn told(what: Thing, name: &str, by: Option<&str>, holder: Option<Holder<'_>>) -> String {
-        let by = by.map_or(Stranger::Unmarked, |id| Stranger::Another(id.to_owned()));
+    fn message(what: Thing, name: &str, by: Option<&str>, holder: Option<Holder<'_>>) -> String {
+        let by = by.map_or(ForeignOwner::Unmarked, |id| ForeignOwner::Another(id.to_owned()));
         let name = Identifier::read(name).expect("plain");
-        Refusal::Taken { what, name, by }.told_to(("shop", "orders"), holder)
+        Refusal::Taken { what, name, by }.message_for(("shop", "orders"), holder)
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
         let open = |user: &str| {
             let grant =
                 OpenGrant { pattern: "test\\_%".to_owned(), user: user.to_owned(), host: "%".to_owned() };
-            Refusal::Open { name: name.clone(), grant }.told_to(("shop", "orders"), None)
+            Refusal::Open { name: name.clone(), grant }.message_for(("shop", "orders"), None)
         };
         assert_eq!(
             open("PUBLIC"),
@@ -187,25 +188,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_anothers_is_said_to_be_and_nobody_is_told_to_remove_it() {
+    fn an_object_of_another_claim_is_named_and_never_to_be_removed() {
         let holder = |namespace, name, is_left| Some(Holder { claim: (namespace, name), is_left });
         let lines = [
-            told(Thing::Database, "main", None, None),
-            told(Thing::Role, "c_1", None, None),
-            told(Thing::Database, "main", Some("u"), None),
-            told(Thing::User, "app_a", Some("u"), holder("bank", "ledger", false)),
-            told(Thing::Database, "main", Some("u"), holder("shop", "bills", false)),
-            told(Thing::Database, "main", Some("u"), holder("shop", "bills", true)),
-            told(Thing::Database, "main", Some("u"), holder("shop", "orders", true)),
+            message(Thing::Database, "main", None, None),
+            message(Thing::Role, "c_1", None, None),
+            message(Thing::Database, "main", Some("u"), None),
+            message(Thing::User, "app_a", Some("u"), holder("bank", "ledger", false)),
+            message(Thing::Database, "main", Some("u"), holder("shop", "bills", false)),
+            message(Thing::Database, "main", Some("u"), holder("shop", "bills", true)),
+            message(Thing::Database, "main", Some("u"), holder("shop", "orders", true)),
         ];
         expect_test::expect![[r#"
             database main exists on the server and does not carry Conductor's mark: choose another parameters.databaseName, or rename or remove it there
             role c_1 exists on the server and does not carry Conductor's mark: rename or remove it there
-            database main on the server is another claim's: choose another parameters.databaseName
-            user app_a on the server is another claim's: choose another parameters.userName
-            database main on the server is that of claim bills: choose another parameters.databaseName
-            database main on the server was left by claim bills, which is gone and can be asked back: choose another parameters.databaseName
-            database main on the server was left by an earlier claim of this name: run conductor undelete shop/orders to have its database back, or choose another parameters.databaseName to begin anew"#]]
+            database main on the server belongs to another claim: choose another parameters.databaseName
+            user app_a on the server belongs to another claim: choose another parameters.userName
+            database main on the server belongs to claim bills: choose another parameters.databaseName
+            database main on the server was left by claim bills, which was deleted and can be restored: choose another parameters.databaseName
+            database main on the server was left by an earlier claim of this name: run conductor undelete shop/orders to restore its database, or choose another parameters.databaseName to start with an empty one"#]]
         .assert_eq(&lines.join("\n"));
         for line in &lines[2..] {
             assert!(!line.contains("remove"), "{line}");

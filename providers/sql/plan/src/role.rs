@@ -1,48 +1,48 @@
-//! Extra logins on a claim's database: who may have one, what they are called, and the next step towards one. The two
-//! users of a role are members of a group that the database has for each kind of access; the group holds the rights,
-//! so that a role comes and goes without touching what is inside the database. How logins change is `plan`'s.
+//! Extra logins on a claim's database: who may have one, their names, and the next step towards one. The two users of a
+//! role are members of a group that the database has for each kind of access; the group holds the rights, so that a role
+//! comes and goes without touching what is inside the database. `plan` decides the rotation of logins.
 //!
 //! # Guarantees
-//! As those of `plan`: nothing without our mark is touched, and the user that applications hold keeps its login until
-//! nobody may use it any more.
+//! As those of `plan`: nothing without our mark is touched, and the user that applications hold keeps its login until the
+//! role loses its access.
 
-use super::ledger::{Ledger, Request};
 use super::names::{Identifier, Mark, Names, User, digest, plain_name};
+use super::observed::{NameState, Observed, ObservedUser};
 use super::plan::{Step, log_in, revoke_first};
+use super::policy::Deadline;
 use super::refusal::{Refusal, Thing, taken};
-use super::rules::Deadline;
-use super::seen::{Place, Seen, SeenUser};
+use super::rotation_state::{Request, RotationState};
 use super::sql::Dialect;
 use conductor::api::database::logical::DatabasePhase;
 use conductor::api::database::role::{DatabaseGrantSpec, RoleAccess};
 use conductor::model::Time;
 
-/// Counted up whenever the rights of groups change, so that those that exist are set up anew.
+/// Incremented whenever the rights of groups change, so that existing groups are set up again.
 const GROUP_FORM: &str = "1";
 
-/// Who asks for a login on whose database.
+/// A role's request for a login on a claim's database.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RoleRequest<'a> {
     /// The role, by namespace and name.
     pub role: (&'a str, &'a str),
     /// The claim, by namespace and name.
     pub claim: (&'a str, &'a str),
-    /// What it wants to do.
+    /// The access that it requests.
     pub access: RoleAccess,
 }
 
-/// Whether a role gets its login, and if not, why, and whether the one that it has ends.
+/// Whether a role gets a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It gets it.
+    /// It gets one.
     Served,
-    /// It does not, or not yet.
+    /// It gets none, or not yet.
     Waits {
-        /// One word.
+        /// The condition's reason.
         reason: &'static str,
-        /// A sentence.
+        /// The condition's message.
         message: String,
-        /// Whether a login that it had ends.
+        /// Whether an existing login is revoked.
         ends: bool,
     },
 }
@@ -51,17 +51,17 @@ fn waits(reason: &'static str, message: String, ends: bool) -> Standing {
     Standing::Waits { reason, message, ends }
 }
 
-/// Whether a role gets its login: from the grants in the claim's namespace, whether the claim is there, and the phase
-/// of its database where there is one. Without a grant nothing is told about what is in the other namespace.
+/// Decides whether a role gets a login: from the grants in the claim's namespace, whether the claim exists, and the phase
+/// of its database. Without a grant, the message reveals nothing about the other namespace.
 pub fn judge(
-    asked: Asked<'_>,
+    role_request: RoleRequest<'_>,
     grants: &[DatabaseGrantSpec],
     is_claimed: bool,
     phase: Option<DatabasePhase>,
 ) -> Standing {
-    let ((namespace, name), (claim_namespace, claim_name)) = (asked.role, asked.claim);
-    if namespace != claim_namespace && !grants.iter().any(|grant| allows(grant, asked)) {
-        let access = asked.access.word();
+    let ((namespace, name), (claim_namespace, claim_name)) = (role_request.role, role_request.claim);
+    if namespace != claim_namespace && !grants.iter().any(|grant| allows(grant, role_request)) {
+        let access = role_request.access.word();
         let fix = format!(
             "make a DatabaseGrant in {claim_namespace} with from: [{{namespace: {namespace}, name: {name}}}] and access: {access}"
         );
@@ -72,49 +72,48 @@ pub fn judge(
     }
     let claim = format!("claim {claim_namespace}/{claim_name}");
     match (is_claimed, phase) {
-        (false, _) => waits("ClaimNotFound", format!("{claim} is not there"), true),
-        (true, None) => {
-            waits("ClaimNotBound", format!("{claim} has no database on a server of Conductor's yet"), true)
-        }
+        (false, _) => waits("ClaimNotFound", format!("{claim} does not exist"), true),
+        (true, None) => waits("ClaimNotBound", format!("{claim} has no database on a server yet"), true),
         (true, Some(DatabasePhase::Pending)) => {
-            waits("DatabaseNotReady", format!("the database of {claim} is being made"), false)
+            waits("DatabaseNotReady", format!("the database of {claim} is being created"), false)
         }
         (true, Some(DatabasePhase::Ready)) => Standing::Served,
         (true, Some(DatabasePhase::Retained | DatabasePhase::Quarantined | DatabasePhase::Dropping)) => {
-            waits("DatabaseNotReady", format!("nobody uses the database of {claim} any more"), true)
+            waits("DatabaseNotReady", format!("the database of {claim} is no longer in use"), true)
         }
     }
 }
 
-fn allows(grant: &DatabaseGrantSpec, asked: Asked<'_>) -> bool {
+fn allows(grant: &DatabaseGrantSpec, role_request: RoleRequest<'_>) -> bool {
     let DatabaseGrantSpec { from, claims, access } = grant;
-    let (namespace, name) = asked.role;
+    let (namespace, name) = role_request.role;
     let is_named = |one: &conductor::api::database::role::GrantFrom| {
         one.namespace == namespace && one.name.as_deref().is_none_or(|only| only == name)
     };
-    let is_meant = claims.as_ref().is_none_or(|claims| claims.iter().any(|claim| claim == asked.claim.1));
-    from.iter().any(is_named) && is_meant && asked.access <= *access
+    let is_meant =
+        claims.as_ref().is_none_or(|claims| claims.iter().any(|claim| claim == role_request.claim.1));
+    from.iter().any(is_named) && is_meant && role_request.access <= *access
 }
 
-/// What a role's login is to be like.
+/// A role's desired login.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedRole {
-    /// What its marks are made of: the UID of the role.
+pub struct DesiredRole {
+    /// The id in its marks: the UID of the role.
     pub id: String,
     users: [Identifier; 2],
-    /// What it may do.
+    /// Its access.
     pub access: RoleAccess,
     /// The database that it is on.
     pub database: Names,
-    /// What the server speaks.
+    /// The server's dialect.
     pub dialect: Dialect,
-    /// Between changes of its login.
+    /// The time between rotations.
     pub rotation_ms: i64,
-    /// When a change is overdue.
+    /// When a rotation is overdue.
     pub deadline: Deadline,
 }
 
-impl WantedRole {
+impl DesiredRole {
     /// The role of this UID on a database.
     pub fn new(
         id: &str,
@@ -122,9 +121,9 @@ impl WantedRole {
         database: Names,
         dialect: Dialect,
         rotation_ms: i64,
-    ) -> WantedRole {
+    ) -> DesiredRole {
         let name = |suffix: &str| plain_name(format!("r_{}{suffix}", digest(id)));
-        WantedRole {
+        DesiredRole {
             id: id.to_owned(),
             users: [name("_a"), name("_b")],
             access,
@@ -137,10 +136,7 @@ impl WantedRole {
 
     /// A user's name.
     pub fn user(&self, user: User) -> &Identifier {
-        match user {
-            User::A => &self.users[0],
-            User::B => &self.users[1],
-        }
+        &self.users[user as usize]
     }
 
     /// The group that holds the rights, where the engine has groups.
@@ -148,7 +144,7 @@ impl WantedRole {
         self.database.group(self.access)
     }
 
-    /// The mark on one of its users: the count of its password, what it may do and where.
+    /// The mark on one of its users: the number of its password, its access and its database.
     pub fn mark(&self, generation: u64) -> Mark {
         let note = format!("{generation} {} {}", self.access.word(), self.database.id);
         Mark { id: self.id.clone(), note }
@@ -162,136 +158,136 @@ impl WantedRole {
 
 /// A user of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SeenMember {
-    /// As every user.
-    pub user: SeenUser,
-    /// What it may do.
+pub struct ObservedMember {
+    /// What every user has.
+    pub user: ObservedUser,
+    /// Its access.
     pub access: String,
     /// The id of the database that it is for.
     pub database: String,
 }
 
-impl SeenMember {
+impl ObservedMember {
     /// Reads the note on a user's mark.
-    pub fn read(note: &str, can_log_in: bool, sessions: u64) -> SeenMember {
-        let mut words = note.splitn(3, ' ');
-        let generation = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-        let mut word = || words.next().unwrap_or_default().to_owned();
-        SeenMember { user: SeenUser { generation, can_log_in, sessions }, access: word(), database: word() }
+    pub fn read(note: &str, can_log_in: bool, sessions: u64) -> ObservedMember {
+        let mut fields = note.splitn(3, ' ');
+        let generation = fields.next().and_then(|field| field.parse().ok()).unwrap_or(0);
+        let mut field = || fields.next().unwrap_or_default().to_owned();
+        ObservedMember {
+            user: ObservedUser { generation, can_log_in, sessions },
+            access: field(),
+            database: field(),
+        }
     }
 }
 
-/// Everything of one role that a server shows.
+/// Everything that a server shows of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SeenRole {
-    /// The group, and what it was last set up as; free where the engine has none.
-    pub group: Place<String>,
+pub struct ObservedRole {
+    /// The group, and the digest of its last set-up; free where the engine has none.
+    pub group: NameState<String>,
     /// User A, user B.
-    pub users: [Place<SeenMember>; 2],
-    /// Marks of users that are not there, where marks can outlive them.
+    pub users: [NameState<ObservedMember>; 2],
+    /// Marks of users that do not exist, where marks can outlive them.
     pub left_over: [bool; 2],
-    /// Whether the database is there under its name and takes connections.
+    /// Whether the database exists under its name and takes connections.
     pub is_open: bool,
 }
 
-impl SeenRole {
-    fn user(&self, user: User) -> &Place<SeenMember> {
-        match user {
-            User::A => &self.users[0],
-            User::B => &self.users[1],
-        }
+impl ObservedRole {
+    fn user(&self, user: User) -> &NameState<ObservedMember> {
+        &self.users[user as usize]
     }
 
-    fn is_left_over(&self, user: User) -> bool {
-        match user {
-            User::A => self.left_over[0],
-            User::B => self.left_over[1],
-        }
-    }
-
-    fn as_users(&self) -> Seen {
+    fn as_users(&self) -> Observed {
         let users = self.users.clone().map(|place| match place {
-            Place::Free => Place::Free,
-            Place::Foreign(stranger) => Place::Foreign(stranger),
-            Place::Ours(member) => Place::Ours(member.user),
+            NameState::Free => NameState::Free,
+            NameState::Foreign(foreign_owner) => NameState::Foreign(foreign_owner),
+            NameState::Ours(member) => NameState::Ours(member.user),
         });
-        Seen { users, ..Seen::default() }
+        Observed { users, ..Observed::default() }
     }
 }
 
-/// What is to be done next for a role.
+/// The next thing to do for a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoleStep {
-    /// Make the group, with its mark.
+    /// Create the group, with its mark.
     CreateGroup,
-    /// Give the group its rights, on what is there and on what the owner makes later.
+    /// Grant the group its rights, on what exists and on what the owner creates later.
     SetUpGroup,
-    /// Make a user that cannot log in yet, with its mark and its rights.
+    /// Create a user that cannot log in yet, with its mark and its rights.
     CreateUser(User),
-    /// Give a user other rights.
+    /// Change a user's rights.
     SetAccess {
-        /// Whom.
+        /// The user.
         user: User,
-        /// The count of the password that it has and keeps.
+        /// The number of the password that it has and keeps.
         generation: u64,
     },
-    /// Drop a user. What it may have made is given to the owner of the database, where that can be entered.
+    /// Drop a user. The database's owner gets the objects that it created, where the database takes connections.
     DropUser {
-        /// Whom.
+        /// The user.
         user: User,
-        /// Whether the database can be entered.
+        /// Whether the database takes connections.
         is_open: bool,
     },
-    /// A step that every login takes; `Forget` says that nothing is left.
+    /// A step that every login takes; `Forget` means that nothing is left.
     Login(Step),
 }
 
 /// The next step towards a login for a role.
 pub fn serve_role(
-    wanted: &WantedRole,
-    seen: &SeenRole,
-    ledger: Option<&Ledger>,
+    desired: &DesiredRole,
+    observed: &ObservedRole,
+    state: Option<&RotationState>,
     request: Option<&Request>,
     now: Time,
 ) -> RoleStep {
-    let none = Ledger::default();
-    let known = ledger.unwrap_or(&none);
-    if let Some(step) = revoke_first(&seen.as_users(), known, request) {
+    let none = RotationState::default();
+    let known = state.unwrap_or(&none);
+    if let Some(step) = revoke_first(&observed.as_users(), known, request) {
         return RoleStep::Login(step);
     }
-    if let Some(taken) = find_taken(wanted, seen) {
+    if let Some(taken) = find_taken(desired, observed) {
         return RoleStep::Login(Step::Refuse(taken));
     }
-    let is_elsewhere = |member: &SeenMember| member.database != wanted.database.id;
-    if User::BOTH.into_iter().any(|user| seen.user(user).ours().is_some_and(is_elsewhere)) {
-        // Its claim has got another database: the old logins go first.
-        return withdraw_role(seen, ledger.is_some());
+    let is_elsewhere = |member: &ObservedMember| member.database != desired.database.id;
+    if User::BOTH.into_iter().any(|user| observed.user(user).ours().is_some_and(is_elsewhere)) {
+        // Its claim has another database now: remove the old logins first.
+        return withdraw_role(observed, state.is_some());
     }
-    if wanted.dialect == Dialect::Postgresql {
-        match &seen.group {
-            Place::Ours(form) if *form == wanted.group_mark().note => {}
-            Place::Ours(_) => return RoleStep::SetUpGroup,
-            Place::Free | Place::Foreign(_) => return RoleStep::CreateGroup,
+    if desired.dialect == Dialect::Postgresql {
+        match &observed.group {
+            NameState::Ours(form) if *form == desired.group_mark().note => {}
+            NameState::Ours(_) => return RoleStep::SetUpGroup,
+            NameState::Free | NameState::Foreign(_) => return RoleStep::CreateGroup,
         }
     }
     for user in User::BOTH {
-        match seen.user(user).ours() {
+        match observed.user(user).ours() {
             None => return RoleStep::CreateUser(user),
-            Some(member) if member.access != wanted.access.word() => {
+            Some(member) if member.access != desired.access.word() => {
                 return RoleStep::SetAccess { user, generation: member.user.generation };
             }
             Some(_) => {}
         }
     }
-    RoleStep::Login(log_in((wanted.rotation_ms, wanted.deadline), &seen.as_users(), known, request, now))
+    RoleStep::Login(log_in(
+        (desired.rotation_ms, desired.deadline),
+        &observed.as_users(),
+        known,
+        request,
+        now,
+    ))
 }
 
-/// The next step towards no login. `has_secrets` says whether anything of it is still written down.
-pub fn withdraw_role(seen: &SeenRole, has_secrets: bool) -> RoleStep {
+/// The next step towards no login. `has_secrets`: whether its Secrets still exist.
+pub fn withdraw_role(observed: &ObservedRole, has_secrets: bool) -> RoleStep {
     let is_live = |user: User| {
-        seen.user(user).ours().is_some_and(|member| member.user.can_log_in || member.user.sessions > 0)
+        observed.user(user).ours().is_some_and(|member| member.user.can_log_in || member.user.sessions > 0)
     };
-    let is_there = |user: User| seen.user(user).ours().is_some() || seen.is_left_over(user);
+    let is_there = |user: User| observed.user(user).ours().is_some() || observed.left_over[user as usize];
     if let Some(user) = User::BOTH.into_iter().find(|user| is_live(*user)) {
         return RoleStep::Login(Step::Revoke(user));
     }
@@ -299,14 +295,14 @@ pub fn withdraw_role(seen: &SeenRole, has_secrets: bool) -> RoleStep {
         return RoleStep::Login(Step::ForgetLogins);
     }
     match User::BOTH.into_iter().find(|user| is_there(*user)) {
-        Some(user) => RoleStep::DropUser { user, is_open: seen.is_open },
+        Some(user) => RoleStep::DropUser { user, is_open: observed.is_open },
         None => RoleStep::Login(Step::Forget),
     }
 }
 
-fn find_taken(wanted: &WantedRole, seen: &SeenRole) -> Option<Refusal> {
-    let user = |user: User| taken(seen.user(user), Thing::User, wanted.user(user));
-    let group = taken(&seen.group, Thing::Role, wanted.group());
+fn find_taken(desired: &DesiredRole, observed: &ObservedRole) -> Option<Refusal> {
+    let user = |user: User| taken(observed.user(user), Thing::User, desired.user(user));
+    let group = taken(&observed.group, Thing::Role, desired.group());
     group.or_else(|| user(User::A)).or_else(|| user(User::B))
 }
 

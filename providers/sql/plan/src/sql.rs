@@ -1,4 +1,4 @@
-//! Statements: one function that quotes, and for each engine the text of every step. Nothing is sent here.
+//! The statements of every step, for each engine, and the one function that quotes. Nothing is sent here.
 
 pub mod mariadb;
 pub mod postgresql;
@@ -9,21 +9,21 @@ pub use survey::{OPEN_GRANTS, Row, read_open_grants, read_survey, survey};
 
 use super::names::Identifier;
 use super::plan::Step;
-use super::rules::Wanted;
+use super::policy::DesiredDatabase;
 
-/// What a server speaks.
+/// The SQL dialect of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// PostgreSQL.
     Postgresql,
     /// MariaDB.
     Mariadb,
-    /// MySQL, from 8.0 on. It speaks the protocol of MariaDB: which of the two it is, a server tells when it is spoken to.
+    /// MySQL, from 8.0 on. It shares MariaDB's protocol: a server shows which of the two it is in its greeting.
     Mysql,
 }
 
 impl Dialect {
-    /// Whether a database can be sealed and renamed.
+    /// Whether a database can be closed to connections and renamed.
     pub fn renames(self) -> bool {
         match self {
             Dialect::Postgresql => true,
@@ -31,7 +31,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a role owns each database. Elsewhere the mark on the database stands for it.
+    /// Whether a role owns each database. Elsewhere the mark on the database takes its part.
     pub fn has_owners(self) -> bool {
         match self {
             Dialect::Postgresql => true,
@@ -39,7 +39,7 @@ impl Dialect {
         }
     }
 
-    /// The word for it in a connection.
+    /// Its name in connections.
     pub fn word(self) -> &'static str {
         match self {
             Dialect::Postgresql => "postgresql",
@@ -47,7 +47,7 @@ impl Dialect {
         }
     }
 
-    /// A name as it stands in a statement.
+    /// Quotes a name for a statement.
     pub fn name(self, name: &Identifier) -> String {
         match self {
             Dialect::Postgresql => quote(name.as_str(), '"'),
@@ -55,11 +55,11 @@ impl Dialect {
         }
     }
 
-    /// A text as it stands in a statement. Every text that is not a name goes through here or as a parameter.
+    /// Quotes a text for a statement. Every text that is not a name is quoted here or sent as a parameter.
     pub fn text(self, text: &str) -> String {
         let text = text.replace('\0', "");
         match self {
-            // As libpq has it: a backslash means itself whatever the server's settings.
+            // As libpq does: a backslash stands for itself whatever the server's settings.
             Dialect::Postgresql if text.contains('\\') => {
                 format!(" E{}", quote(&text.replace('\\', "\\\\"), '\''))
             }
@@ -69,35 +69,35 @@ impl Dialect {
     }
 }
 
-/// The one function that puts quotes around anything.
+/// The one function that quotes.
 fn quote(text: &str, mark: char) -> String {
     format!("{mark}{}{mark}", text.replace(mark, &format!("{mark}{mark}")))
 }
 
-/// Where statements are sent.
+/// Where a batch is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// The administrator's own database.
     Server,
     /// The claim's database.
     Inside,
-    /// The administrator's own database; what comes back are statements, which are sent one by one.
+    /// The administrator's own database; the rows are statements, which are sent one by one.
     EachRow,
-    /// The administrator's own database; what comes back are databases, and what is sent inside each.
+    /// The administrator's own database; the rows are databases, and the statements to send inside each.
     Elsewhere,
-    /// The administrator's own database. A tenant can keep it waiting; while it does, the batches after this one are sent
-    /// again and again on another connection, for they end what it waits for. They are sent once more after it.
+    /// The administrator's own database. A tenant can block it; meanwhile, the batches after this one are repeated on
+    /// another connection, because they end what blocks it. They are sent once more after it.
     Contested,
-    /// The claim's database, where that is possible now: a failure changes nothing, and a later step tries again.
+    /// The claim's database, if possible now: a failure changes nothing, and a later step retries.
     Attempt,
 }
 
 /// Statements that are sent together: on PostgreSQL all of them happen or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Where.
+    /// Where it is sent.
     pub at: At,
-    /// What.
+    /// The statements.
     pub text: String,
 }
 
@@ -106,15 +106,15 @@ impl Batch {
         Batch { at: At::Server, text: statements.join("; ") }
     }
 
-    /// In the claim's database, if no tenant's lock is in the way for longer than a moment.
+    /// In the claim's database, unless a tenant's lock blocks it for longer than a moment.
     fn attempt(statements: &[String]) -> Batch {
         let moment = "SET LOCAL lock_timeout = '2s'".to_owned();
         let statements: Vec<String> = [moment].into_iter().chain(statements.iter().cloned()).collect();
         Batch { at: At::Attempt, ..Batch::inside(&statements) }
     }
 
-    /// Its owner chooses what sessions in a database begin with: it is put right first, also where a pooler took no
-    /// start-up options, and for this message only.
+    /// The owner of a database chooses the settings of its sessions: pin ours first, also where a pooler took no start-up
+    /// options, and for this message only.
     fn inside(statements: &[String]) -> Batch {
         Batch { at: At::Inside, text: format!("{}; {}", postgresql::PIN, statements.join("; ")) }
     }
@@ -123,21 +123,21 @@ impl Batch {
 /// What a statement needs that the plan does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
-    /// The verifier of a password: what the server keeps instead of it.
+    /// The verifier of a password, which the server stores instead of it.
     pub verifier: &'a str,
-    /// Whether the administrator needs no membership to act for a role.
+    /// Whether the administrator can act for a role without membership.
     pub is_superuser: bool,
 }
 
-/// The statements of a step, in order; none where the step is no business of the server's.
-pub fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
-    match wanted.dialect {
-        Dialect::Postgresql => postgresql::statements(step, wanted, extras),
-        Dialect::Mariadb | Dialect::Mysql => mariadb::statements(step, wanted, extras),
+/// The statements of a step, in order; none where the step does not concern the server.
+pub fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<'_>) -> Vec<Batch> {
+    match desired.dialect {
+        Dialect::Postgresql => postgresql::statements(step, desired, extras),
+        Dialect::Mariadb | Dialect::Mysql => mariadb::statements(step, desired, extras),
     }
 }
 
-/// Ends what an application chose that sessions in its database begin with; nothing where the engine has no such thing.
+/// Resets the session settings that an application chose for its database; none where the engine has no such settings.
 pub fn reset_settings(dialect: Dialect, database: &Identifier) -> Option<Batch> {
     match dialect {
         Dialect::Postgresql => Some(postgresql::reset_settings(postgresql::Holder::Database(database))),
@@ -145,8 +145,8 @@ pub fn reset_settings(dialect: Dialect, database: &Identifier) -> Option<Batch> 
     }
 }
 
-/// The question for what an administrator chose that may keep a user out of a database, each as what ends it; nothing
-/// where the engine has no such thing.
+/// The query for an administrator's settings that may keep a user out of a database, each as the statement that resets it;
+/// none where the engine has no such settings.
 pub fn remaining_settings(dialect: Dialect, database: &Identifier, user: &Identifier) -> Option<String> {
     match dialect {
         Dialect::Postgresql => Some(postgresql::remaining_settings(database, user)),

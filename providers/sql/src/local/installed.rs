@@ -1,7 +1,7 @@
-//! What is installed on this machine for servers of our own, and who runs them. What is not installed is told with the
-//! package that has it; installing is the administrator's.
+//! Finds the installed programs for local servers, and the user that runs them. A missing program is reported with its
+//! package; the administrator installs it.
 
-use crate::trouble::Trouble;
+use crate::error::Error;
 use conductor_sql_plan::sql::Dialect;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -9,17 +9,17 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Says what is missing for servers of an engine, with the package that has it; nothing where nothing is.
+/// What is missing for servers of an engine, with its package.
 pub fn find_missing(dialect: Dialect) -> Option<String> {
     let programs: &[&str] = match dialect {
         Dialect::Postgresql => &["initdb", "postgres"],
         Dialect::Mariadb | Dialect::Mysql => &["mariadb-install-db", "mariadbd"],
     };
     let missing = programs.iter().find_map(|name| binary(name, package(dialect)).err());
-    missing.or_else(|| RunAs::find(dialect).err()).map(|trouble| trouble.to_string())
+    missing.or_else(|| RunAs::find(dialect).err()).map(|error| error.to_string())
 }
 
-/// The version of the servers that an engine would have here; nothing where none is installed or it does not say.
+/// The version of an engine's installed servers, if any.
 pub fn find_version(dialect: Dialect) -> Option<String> {
     let name = match dialect {
         Dialect::Postgresql => "postgres",
@@ -30,16 +30,17 @@ pub fn find_version(dialect: Dialect) -> Option<String> {
     read_version(&String::from_utf8_lossy(&said.stdout))
 }
 
-/// The first word that begins as a version does, without what a packager adds to it.
+/// The first version number in a text, without a packager's suffix.
 fn read_version(said: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_digit() || c == '.';
-    let mut words = said.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    let word = words.next()?;
-    let version = &word[..word.find(|c| !is_part(c)).unwrap_or(word.len())];
+    let mut candidates =
+        said.split_whitespace().filter(|candidate| candidate.starts_with(|c: char| c.is_ascii_digit()));
+    let candidate = candidates.next()?;
+    let version = &candidate[..candidate.find(|c| !is_part(c)).unwrap_or(candidate.len())];
     Some(version.trim_end_matches('.').to_owned())
 }
 
-/// The package of an engine, by the name that Debian has for it.
+/// Debian's package of an engine.
 pub(super) fn package(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgresql => "postgresql",
@@ -47,7 +48,7 @@ pub(super) fn package(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The user that the package makes.
+/// The user that the package creates.
 fn user_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgresql => "postgres",
@@ -55,11 +56,11 @@ fn user_of(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Who runs a server: ourselves, or where we are root, the user of its package.
+/// The user that runs a server: ours, or if we are root, that of its package.
 pub(super) struct RunAs(Option<(u32, u32)>, Dialect);
 
 impl RunAs {
-    pub fn find(dialect: Dialect) -> Result<RunAs, Trouble> {
+    pub fn find(dialect: Dialect) -> Result<RunAs, Error> {
         let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         if !is_root {
             return Ok(RunAs(None, dialect));
@@ -82,13 +83,13 @@ impl RunAs {
         if let Some((user, group)) = self.0 {
             command.uid(user).gid(group);
         }
-        // A signal for us, from a terminal, is not one for the server: it ends when we end it.
+        // A signal from a terminal is for us only: we end the server.
         command.process_group(0).current_dir("/").stdin(Stdio::null());
         command
     }
 
-    /// Says which folder on the way to a server's own it may not enter.
-    pub fn can_enter(&self, folder: &Path) -> Result<(), Trouble> {
+    /// Checks that it may enter every folder above a server's own.
+    pub fn can_enter(&self, folder: &Path) -> Result<(), Error> {
         let Some((user, group)) = self.0 else { return Ok(()) };
         let is_shut = |path: &&Path| {
             fs::metadata(path).is_ok_and(|found| {
@@ -104,7 +105,7 @@ impl RunAs {
             None => Ok(()),
             Some(shut) => {
                 let (shut, user) = (shut.display(), user_of(self.1));
-                Err(Trouble::Invalid(format!(
+                Err(Error::Invalid(format!(
                     "servers run as {user}, who may not enter {shut}: chmod o+x {shut}, or keep data elsewhere"
                 )))
             }
@@ -119,8 +120,8 @@ impl RunAs {
     }
 }
 
-/// A program of a package: on the path, or where Debian keeps those of servers.
-pub(super) fn binary(name: &str, package: &str) -> Result<PathBuf, Trouble> {
+/// A program of a package: on the path, or in Debian's folders for servers.
+pub(super) fn binary(name: &str, package: &str) -> Result<PathBuf, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|found| found.flatten().map(|entry| entry.path().join("bin")).collect())
@@ -134,8 +135,8 @@ pub(super) fn binary(name: &str, package: &str) -> Result<PathBuf, Trouble> {
     found.ok_or_else(|| missing(name, package))
 }
 
-fn missing(what: &str, package: &str) -> Trouble {
-    Trouble::Invalid(format!("{what} is not installed: apt-get install {package}"))
+fn missing(what: &str, package: &str) -> Error {
+    Error::Invalid(format!("{what} is not installed: apt-get install {package}"))
 }
 
 #[cfg(test)]
@@ -157,10 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_installed_is_told_with_its_package() {
-        let told =
-            binary("no-such-server", package(Dialect::Mariadb)).expect_err("nobody has it").to_string();
-        assert_eq!(told, "no-such-server is not installed: apt-get install mariadb-server");
+    fn a_missing_program_is_reported_with_its_package() {
+        let message =
+            binary("no-such-server", package(Dialect::Mariadb)).expect_err("it is not installed").to_string();
+        assert_eq!(message, "no-such-server is not installed: apt-get install mariadb-server");
     }
 
     #[test]
@@ -170,9 +171,9 @@ mod tests {
         fs::create_dir_all(&inner).expect("it can be made");
         fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("it is ours");
         // A user that owns nothing here.
-        let told = RunAs(Some((4_000_001, 4_000_001)), Dialect::Postgresql).can_enter(&inner);
+        let message = RunAs(Some((4_000_001, 4_000_001)), Dialect::Postgresql).can_enter(&inner);
         let _ = fs::remove_dir_all(&own);
-        let told = told.expect_err("it is shut").to_string();
-        assert!(told.contains(&format!("may not enter {}:", own.display())), "{told}");
+        let message = message.expect_err("it is shut").to_string();
+        assert!(message.contains(&format!("may not enter {}:", own.display())), "{message}");
     }
 }

@@ -1,30 +1,31 @@
-//! `LocalServer`: servers that this process runs itself, so that claims end in a working login on a machine where
-//! nothing else is. Nothing here is for machines whose data matters to anybody but their user.
+//! `LocalServer`: servers that this process runs itself, so that claims get a working login on a machine without other
+//! servers. For development only.
 //!
-//! Each has a folder of its own, named by its object's UID, and keeps its port and its administrator's password over
-//! restarts. Its data goes only with its object, and only once no database on it is on record any more.
+//! Each has its own folder, named by its object's UID, and keeps its port and its administrator's password over restarts.
+//! Its data is deleted only with its object, and only once no database on it is recorded.
 
 mod installed;
 pub mod process;
 
 pub use installed::{find_missing, find_version};
 
-use super::book::text;
 use super::desk::Desk;
-use super::pass::Provider;
+use super::error::Error;
+use super::finalizer;
+use super::informers;
+use super::login_secrets::text;
+use super::reconcile::Provider;
 use super::secret::Password;
 use super::server::{dialect, local_secret};
-use super::trouble::Trouble;
-use super::world;
+use conductor::api::database::ADMIN_HOSTS;
 use conductor::api::database::logical::{ServerKind, ServerRef};
 use conductor::api::database::server::{LocalServerSpec, ServerStatus};
-use conductor::api::database::{ADMIN_HOSTS, API_VERSION};
 use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::ResourceExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DynamicObject};
+use kube::{Resource, ResourceExt};
 use process::{Plan, Process};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -32,16 +33,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Kept until the server is stopped and its data is gone.
+/// Kept until the server is stopped and its data is deleted.
 const FINALIZER: &str = "database.conductor.io/local-server";
-/// How often the processes are looked at.
+/// Pause between two checks of the processes.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Runs servers until it is dropped; all of them end with it.
 pub(super) async fn run(provider: Provider, folder: PathBuf, mut changed: watch::Receiver<()>) {
-    let mut keeper = Keeper { provider, folder, running: BTreeMap::new() };
+    let mut servers = LocalServers { provider, folder, running: BTreeMap::new() };
     loop {
-        keeper.look_at_all().await;
+        servers.reconcile_all().await;
         tokio::select! {
             Ok(()) = changed.changed() => {}
             () = tokio::time::sleep(EVERY) => {}
@@ -49,19 +50,19 @@ pub(super) async fn run(provider: Provider, folder: PathBuf, mut changed: watch:
     }
 }
 
-struct Keeper {
+struct LocalServers {
     provider: Provider,
     folder: PathBuf,
     /// By UID of the object.
     running: BTreeMap<String, Process>,
 }
 
-impl Keeper {
-    async fn look_at_all(&mut self) {
+impl LocalServers {
+    async fn reconcile_all(&mut self) {
         if !self.provider.desk.leadership.leads() {
             return;
         }
-        for (reference, object) in self.provider.world.servers() {
+        for (reference, object) in self.provider.informers.servers() {
             if reference.kind != ServerKind::LocalServer {
                 continue;
             }
@@ -69,30 +70,24 @@ impl Keeper {
                 Some(_) => self.end(&reference, &object).await,
                 None => self.keep(&reference, &object).await,
             };
-            if let Err(trouble) = done
-                && let Ok(true) = tell(&self.provider.desk, &reference, &object, &trouble).await
+            if let Err(error) = done
+                && let Ok(true) = report(&self.provider.desk, &reference, &object, &error).await
             {
-                tracing::warn!(server = reference.name, %trouble, "a local server does not run");
+                tracing::warn!(server = reference.name, %error, "a local server does not run");
             }
         }
     }
 
-    /// Sees that a server runs.
-    async fn keep(&mut self, reference: &ServerRef, object: &DynamicObject) -> Result<(), Trouble> {
+    /// Ensures that a server runs.
+    async fn keep(&mut self, reference: &ServerRef, object: &DynamicObject) -> Result<(), Error> {
         let uid = object.uid().unwrap_or_default();
         if self.running.get_mut(&uid).is_some_and(|process| !process.has_ended()) {
             return Ok(());
         }
         let desk = &self.provider.desk;
-        let api = desk.others(&world::servers(ServerKind::LocalServer), &desk.namespace);
-        // Before there is anything that could be left behind.
-        if !object.finalizers().iter().any(|own| own == FINALIZER) {
-            let finalizers: Vec<&str> =
-                object.finalizers().iter().map(String::as_str).chain([FINALIZER]).collect();
-            let patch =
-                json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
-            desk.merge(&api, &reference.name, patch).await?;
-        }
+        let api = desk.others(&informers::servers(ServerKind::LocalServer), &desk.namespace);
+        // Before anything exists that could be left behind.
+        finalizer::add(desk, &api, object, FINALIZER).await?;
         let plan = self.plan(reference, object, &uid).await?;
         let port = plan.port;
         let process = Process::start(plan).await?;
@@ -101,22 +96,18 @@ impl Keeper {
         desk.merge_status(&api, &reference.name, status).await.map(drop)
     }
 
-    async fn plan(&self, reference: &ServerRef, object: &DynamicObject, uid: &str) -> Result<Plan, Trouble> {
+    async fn plan(&self, reference: &ServerRef, object: &DynamicObject, uid: &str) -> Result<Plan, Error> {
         let spec = object.data.get("spec").cloned().unwrap_or_default();
         let spec: LocalServerSpec = serde_json::from_value(spec)
-            .map_err(|error| Trouble::Invalid(format!("LocalServer {}: spec: {error}", reference.name)))?;
-        let status: ServerStatus = object
-            .data
-            .get("status")
-            .and_then(|s| serde_json::from_value(s.clone()).ok())
-            .unwrap_or_default();
+            .map_err(|error| Error::Invalid(format!("LocalServer {}: spec: {error}", reference.name)))?;
+        let status: ServerStatus = informers::read(object, "/status").unwrap_or_default();
         let dialect = dialect(spec.engine);
         let folder = folder_of(&self.folder, uid);
         let left = folder.clone();
-        // Before its port is asked for: applications hold the address with it.
+        // Before its port is chosen: applications hold the address with it.
         let _ = tokio::task::spawn_blocking(move || process::end_predecessor(dialect, &left)).await;
         let kept = status.port.and_then(|port| u16::try_from(port).ok()).filter(|port| is_free(*port));
-        let port = kept.or_else(free_port).ok_or_else(|| Trouble::Refused("no port is free".to_owned()))?;
+        let port = kept.or_else(free_port).ok_or_else(|| Error::Refused("no port is free".to_owned()))?;
         let password = admin(&self.provider.desk, reference, object, (dialect, port)).await?;
         Ok(Plan {
             dialect,
@@ -129,13 +120,13 @@ impl Keeper {
         })
     }
 
-    /// Ends a server and removes its data, once nothing on it is on record any more.
-    async fn end(&mut self, reference: &ServerRef, object: &DynamicObject) -> Result<(), Trouble> {
-        let left = self.provider.world.records_on(reference).len();
+    /// Ends a server and removes its data, once no database on it is recorded.
+    async fn end(&mut self, reference: &ServerRef, object: &DynamicObject) -> Result<(), Error> {
+        let left = self.provider.informers.records_on(reference).len();
         if left > 0 {
             self.keep(reference, object).await?;
-            let why = format!("{left} databases on it are still on record: it goes when they are gone");
-            return Err(Trouble::Refused(why));
+            let why = format!("{left} databases on it are still recorded: it is deleted after them");
+            return Err(Error::Refused(why));
         }
         let desk = &self.provider.desk;
         desk.may_destroy().await?;
@@ -146,33 +137,32 @@ impl Keeper {
         let folder = folder_of(&self.folder, &uid);
         if folder.exists() {
             std::fs::remove_dir_all(&folder)
-                .map_err(|error| Trouble::Refused(format!("folder {}: {error}", folder.display())))?;
+                .map_err(|error| Error::Refused(format!("folder {}: {error}", folder.display())))?;
         }
         let secrets = desk.secrets();
         if let Some(secret) = desk.find(&secrets, &local_secret(&reference.name)).await? {
             desk.delete(&secrets, &secret.name_any(), secret.metadata.uid.clone()).await?;
         }
-        let api: Api<DynamicObject> = desk.others(&world::servers(ServerKind::LocalServer), &desk.namespace);
-        let rest: Vec<&String> = object.finalizers().iter().filter(|own| *own != FINALIZER).collect();
-        let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": rest}});
-        desk.merge(&api, &reference.name, patch).await.map(drop)
+        let api: Api<DynamicObject> =
+            desk.others(&informers::servers(ServerKind::LocalServer), &desk.namespace);
+        finalizer::remove(desk, &api, object, FINALIZER, object.resource_version()).await
     }
 }
 
-/// The administrator's password: made once, kept in a Secret, which says where the server listens now.
+/// The administrator's password: generated once, kept in a Secret with the server's current address.
 async fn admin(
     desk: &Desk,
     reference: &ServerRef,
     object: &DynamicObject,
     (dialect, port): (Dialect, u16),
-) -> Result<Password, Trouble> {
+) -> Result<Password, Error> {
     let (api, name) = (desk.secrets(), local_secret(&reference.name));
     let hosts = (ADMIN_HOSTS.to_owned(), format!("127.0.0.1:{port}"));
     if let Some(mut secret) = desk.find(&api, &name).await? {
         let is_ours = secret.owner_references().iter().any(|owner| Some(&owner.uid) == object.uid().as_ref());
         let Some(password) = text(&secret, "password").filter(|_| is_ours) else {
-            let why = format!("Secret {name} exists and is not this server's: remove it");
-            return Err(Trouble::Invalid(why));
+            let why = format!("Secret {name} exists and belongs to another owner: remove it");
+            return Err(Error::Invalid(why));
         };
         if secret.annotations().get(ADMIN_HOSTS) != Some(&hosts.1) {
             secret.annotations_mut().insert(hosts.0, hosts.1);
@@ -186,17 +176,11 @@ async fn admin(
         Dialect::Mariadb | Dialect::Mysql => "root",
     };
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
-    let owner = OwnerReference {
-        api_version: API_VERSION.to_owned(),
-        kind: reference.kind.word().to_owned(),
-        name: reference.name.clone(),
-        uid: object.uid().unwrap_or_default(),
-        ..OwnerReference::default()
-    };
+    let owner = object.owner_ref(&informers::servers(reference.kind));
     let metadata = ObjectMeta {
         name: Some(name),
         annotations: Some(BTreeMap::from([hosts])),
-        owner_references: Some(vec![owner]),
+        owner_references: owner.map(|owner| vec![owner]),
         ..ObjectMeta::default()
     };
     let data = BTreeMap::from([entry("username", username), entry("password", password.expose())]);
@@ -205,21 +189,21 @@ async fn admin(
     Ok(password)
 }
 
-/// Why it does not run, in its status; written only where it is news, and says whether it was.
-async fn tell(
+/// Writes into its status why it does not run; returns whether that changed.
+async fn report(
     desk: &Desk,
     reference: &ServerRef,
     object: &DynamicObject,
-    trouble: &Trouble,
-) -> Result<bool, Trouble> {
+    error: &Error,
+) -> Result<bool, Error> {
     let was = object.data.pointer("/status/conditions/0/message").and_then(serde_json::Value::as_str);
-    if was == Some(&trouble.to_string()) {
+    if was == Some(&error.to_string()) {
         return Ok(false);
     }
     let now = super::clock::write(super::clock::now());
-    let condition = json!({"type": "Ready", "status": "False", "reason": trouble.reason(),
-        "message": trouble.to_string(), "lastTransitionTime": now});
-    let api = desk.others(&world::servers(ServerKind::LocalServer), &desk.namespace);
+    let condition = json!({"type": "Ready", "status": "False", "reason": error.reason(),
+        "message": error.to_string(), "lastTransitionTime": now});
+    let api = desk.others(&informers::servers(ServerKind::LocalServer), &desk.namespace);
     desk.merge_status(&api, &reference.name, json!({"conditions": [condition]})).await.map(|_| true)
 }
 

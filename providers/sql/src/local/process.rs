@@ -1,11 +1,10 @@
-//! A database server as a process of this machine, from the installed binaries: made, started, stopped. It never
-//! outlives us. Where its programs are found and who runs them is told in `installed`.
+//! A database server as a process of this machine, from the installed programs (see `installed`). It never outlives us.
 
 use super::installed::{RunAs, binary, package};
 use crate::access::Access;
+use crate::error::Error;
 use crate::secret::Password;
 use crate::trial::try_login;
-use crate::trouble::Trouble;
 use conductor_sql_plan::sql::Dialect;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,26 +12,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer after its start, and to end after it was told to.
+/// Time limit for a server's start and end.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// How many lines of a log are looked through for the reason of a failure.
+/// Lines of a log that are searched for the reason of a failure.
 const LOG_LINES: usize = 60;
-/// The kernel's own asynchronous input and output is rationed for the whole machine: a few servers take all of it, and
-/// the next one would not start.
+/// The kernel's native asynchronous I/O is limited for the whole machine: a few servers take all of it, and the next one
+/// would not start.
 const NO_NATIVE_AIO: &str = "--innodb-use-native-aio=0";
-/// Where MariaDB keeps temporary tables. It removes what it finds there when it starts, so that two servers that start
-/// at once in the system's folder take each other's away.
+/// MariaDB's folder for temporary tables. It clears the folder when it starts, so two servers that start at once in the
+/// system's folder delete each other's.
 const OWN_TEMPORARY: &str = "TMPDIR";
 
-/// What to run, and where.
+/// A server to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it speaks.
+    /// Its dialect.
     pub dialect: Dialect,
-    /// Folder of its own, made where it is not there.
+    /// Its own folder, created if missing.
     pub folder: PathBuf,
-    /// Port on this machine's own address.
+    /// Its port on the loopback address.
     pub port: u16,
     /// The administrator's password.
     pub password: Password,
@@ -40,12 +39,12 @@ pub struct Plan {
     pub max_connections: i32,
     /// Memory for pages, in MiB.
     pub cache_mebibytes: i32,
-    /// Settings beyond these, as the server's command line has them.
+    /// Further settings, in the notation of the server's command line.
     pub more: Vec<String>,
 }
 
 impl Plan {
-    /// How the administrator logs in.
+    /// The administrator's login.
     pub fn access(&self) -> Access {
         let (username, database) = match self.dialect {
             Dialect::Postgresql => ("postgres", "postgres"),
@@ -66,14 +65,14 @@ impl Plan {
         data_in(&self.folder)
     }
 
-    /// What the server writes down.
+    /// The server's log.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 }
 
-/// A server runs under a shell that holds a pipe from us: when the pipe closes, be it because we were killed, the shell
-/// ends the server in order. Nobody is left behind on the machine of somebody who pressed the wrong keys.
+/// A server runs under a shell that holds a pipe from us: when the pipe closes, even because we were killed, the shell shuts
+/// the server down, so that none is left behind.
 const GUARD: &str = r#"
 signal=$1; shift
 exec 3<&0
@@ -86,7 +85,7 @@ kill "$guard" 2>/dev/null
 exit "$code"
 "#;
 
-/// A server that runs. Dropped, it ends.
+/// A running server. Dropped, it ends.
 #[derive(Debug)]
 pub struct Process {
     /// The shell that guards it; its standard input is the pipe.
@@ -94,29 +93,29 @@ pub struct Process {
 }
 
 impl Process {
-    /// Makes the server's data where there is none, starts it and waits until it answers.
+    /// Creates the server's data if missing, starts it and waits until it answers.
     ///
     /// # Errors
-    /// What is not installed, with the package that has it; what the server said.
-    pub async fn start(plan: Plan) -> Result<Process, Trouble> {
+    /// What is not installed, with its package; or the server's error.
+    pub async fn start(plan: Plan) -> Result<Process, Error> {
         let (spawned, access) = (plan.clone(), plan.access());
         let started = tokio::task::spawn_blocking(move || spawn(&spawned)).await;
-        let mut process = started.map_err(|_| Trouble::Refused("the start was interrupted".to_owned()))??;
+        let mut process = started.map_err(|_| Error::Refused("the start was interrupted".to_owned()))??;
         let end = Instant::now() + WITHIN;
         loop {
-            let trouble = match try_login(&access).await {
+            let error = match try_login(&access).await {
                 Ok(()) => return Ok(process),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
             if process.has_ended() || Instant::now() > end {
                 let log = reason(&plan.log());
-                return Err(Trouble::Refused(format!("the server does not start: {trouble}: {log}")));
+                return Err(Error::Refused(format!("the server does not start: {error}: {log}")));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// Whether it is gone by itself.
+    /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.guard.try_wait(), Ok(None))
     }
@@ -126,7 +125,7 @@ impl Process {
         self.guard.id()
     }
 
-    /// Ends it in order, and waits until it has.
+    /// Shuts it down, and waits until it has ended.
     pub fn stop(&mut self) {
         drop(self.guard.stdin.take());
         let end = Instant::now() + WITHIN;
@@ -141,7 +140,7 @@ impl Process {
     }
 }
 
-/// What asks a server to end its sessions, then itself.
+/// The signal that makes a server end its sessions, then itself.
 fn ending(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgresql => "-INT",
@@ -155,8 +154,8 @@ impl Drop for Process {
     }
 }
 
-/// Ends the server that a process of ours left running in a folder when it was killed. It is ended, not taken over:
-/// only the one who started a server notices when it ends. Its port is free from then on.
+/// Ends the server that an earlier process of ours left running in a folder when it was killed. It is not taken over: only
+/// the parent of a process notices when it ends. Its port is free from then on.
 pub fn end_predecessor(dialect: Dialect, folder: &Path) {
     let data = data_in(folder);
     let note = match dialect {
@@ -165,7 +164,7 @@ pub fn end_predecessor(dialect: Dialect, folder: &Path) {
     };
     let text = fs::read_to_string(note).unwrap_or_default();
     let Some(id) = text.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return };
-    // The note may be old, and the number somebody else's by now.
+    // The file may be stale, and the id another process's by now.
     let is_ours = || {
         let command = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&command).contains(&data.display().to_string())
@@ -183,10 +182,9 @@ fn data_in(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-fn spawn(plan: &Plan) -> Result<Process, Trouble> {
+fn spawn(plan: &Plan) -> Result<Process, Error> {
     let user = RunAs::find(plan.dialect)?;
-    let failed =
-        |error: std::io::Error| Trouble::Refused(format!("folder {}: {error}", plan.folder.display()));
+    let failed = |error: std::io::Error| Error::Refused(format!("folder {}: {error}", plan.folder.display()));
     make_own(&plan.folder, &user).map_err(failed)?;
     user.can_enter(&plan.folder)?;
     let guard = match plan.dialect {
@@ -196,14 +194,14 @@ fn spawn(plan: &Plan) -> Result<Process, Trouble> {
     Ok(Process { guard })
 }
 
-/// A folder that only the server's user enters: what is in it is other people's data. One from before is shut too.
+/// Creates a folder that only the server's user may enter, or closes an existing one to others: it contains users' data.
 fn make_own(folder: &Path, user: &RunAs) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     user.own(folder)
 }
 
-fn spawn_postgresql(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
+fn spawn_postgresql(plan: &Plan, user: &RunAs) -> Result<Child, Error> {
     let package = package(plan.dialect);
     let (initdb, postgres) = (binary("initdb", package)?, binary("postgres", package)?);
     if !plan.data().join("PG_VERSION").exists() {
@@ -221,7 +219,7 @@ fn spawn_postgresql(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
         let _ = fs::remove_file(&secret);
         made?;
     }
-    // A process that was killed leaves its note behind; the server itself asks whether its writer still lives.
+    // A killed server leaves its pid file behind; the next one checks whether that process still exists.
     let mut command = guarded(plan.dialect, &postgres, user);
     command.arg("-D").arg(plan.data()).arg("-p").arg(plan.port.to_string()).arg("-k").arg(&plan.folder);
     let settings = [
@@ -236,11 +234,11 @@ fn spawn_postgresql(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
     start(&mut command, &plan.log())
 }
 
-fn spawn_mariadb(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
+fn spawn_mariadb(plan: &Plan, user: &RunAs) -> Result<Child, Error> {
     let package = package(plan.dialect);
     let (install, mariadbd) = (binary("mariadb-install-db", package)?, binary("mariadbd", package)?);
     make_own(&plan.data(), user)
-        .map_err(|error| Trouble::Refused(format!("folder {}: {error}", plan.data().display())))?;
+        .map_err(|error| Error::Refused(format!("folder {}: {error}", plan.data().display())))?;
     if !plan.data().join("mysql").exists() {
         let mut made = user.command(&install);
         made.env(OWN_TEMPORARY, &plan.folder);
@@ -252,7 +250,7 @@ fn spawn_mariadb(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
         ]);
         run(&mut made, &plan.log())?;
     }
-    // Its own way to set a password before anybody can log in: statements that are read at the start.
+    // Its way to set a password before any login: statements that it reads at the start.
     let secret = plan.folder.join("admin");
     let hash = crate::secret::verifier(Dialect::Mariadb, &plan.password);
     let text = ["localhost", "127.0.0.1"].map(|host| {
@@ -281,48 +279,48 @@ fn spawn_mariadb(plan: &Plan, user: &RunAs) -> Result<Child, Trouble> {
     start(&mut command, &plan.log())
 }
 
-/// A server's own command, under its guard; arguments that are added are the server's.
+/// A server's command under its guard; further arguments are the server's.
 fn guarded(dialect: Dialect, server: &Path, user: &RunAs) -> Command {
     let mut command = user.command(Path::new("/bin/sh"));
     command.args(["-c", GUARD, "sh", ending(dialect)]).arg(server).stdin(Stdio::piped());
     command
 }
 
-fn write_secret(path: &Path, text: &str, user: &RunAs) -> Result<(), Trouble> {
+fn write_secret(path: &Path, text: &str, user: &RunAs) -> Result<(), Error> {
     let written = fs::write(path, "")
         .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o600)))
         .and_then(|()| fs::write(path, text))
         .and_then(|()| user.own(path));
-    written.map_err(|error| Trouble::Refused(format!("file {}: {error}", path.display())))
+    written.map_err(|error| Error::Refused(format!("file {}: {error}", path.display())))
 }
 
-fn run(command: &mut Command, log: &Path) -> Result<(), Trouble> {
+fn run(command: &mut Command, log: &Path) -> Result<(), Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = start(command, log)?;
     match child.wait() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Trouble::Refused(format!("{name} failed: {}", reason(log)))),
-        Err(error) => Err(Trouble::Refused(format!("{name}: {error}"))),
+        Ok(_) => Err(Error::Refused(format!("{name} failed: {}", reason(log)))),
+        Err(error) => Err(Error::Refused(format!("{name}: {error}"))),
     }
 }
 
-fn start(command: &mut Command, log: &Path) -> Result<Child, Trouble> {
+fn start(command: &mut Command, log: &Path) -> Result<Child, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let failed = |error: std::io::Error| Trouble::Refused(format!("{name} cannot be started: {error}"));
+    let failed = |error: std::io::Error| Error::Refused(format!("{name} cannot be started: {error}"));
     let open = || fs::OpenOptions::new().create(true).append(true).open(log);
     command.stdout(open().map_err(failed)?).stderr(open().map_err(failed)?);
     command.spawn().map_err(failed)
 }
 
-/// What a log says of the reason: its first error, else its last words.
+/// The reason in a log: its first error, else its last lines.
 fn reason(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let is_error =
-        |line: &&&str| ["ERROR", "FATAL", "PANIC", "error:"].iter().any(|word| line.contains(word));
+        |line: &&&str| ["ERROR", "FATAL", "PANIC", "error:"].iter().any(|label| line.contains(label));
     let last = &lines[lines.len().saturating_sub(5)..];
-    // Of the last start: the log is kept over starts.
+    // Of the last start: the log spans several.
     match lines.iter().rev().take(LOG_LINES).rev().find(is_error) {
         Some(error) => (*error).to_owned(),
         None => last.join(" / "),
@@ -335,7 +333,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_servers_folder_is_shut_to_others_also_one_from_before() {
+    fn a_servers_folder_is_closed_to_others_even_an_existing_one() {
         let folder = std::env::temp_dir().join(format!("conductor-own-folder-{}", std::process::id()));
         let Ok(user) = RunAs::find(Dialect::Mariadb) else { return };
         fs::create_dir_all(&folder).expect("it can be made");

@@ -1,15 +1,15 @@
-//! Extra logins on databases of claims: roles and grants followed, and one worker a role. Kinds that are not installed
-//! hold up no database: they are waited for here and nowhere else.
+//! Extra logins on the databases of claims: watches DatabaseRoles and DatabaseGrants, and reconciles each role. Kinds that
+//! are not installed hold up no database: only this module waits for them.
 
-mod pass;
+mod reconcile;
 mod status;
 
+use super::error::Error;
 use super::follow::{self, Followed, Part, Told};
+use super::informers::{self, Change};
 use super::mirror::{Key, Mirror, no_keys};
-use super::pass::{Next, Provider};
-use super::trouble::Trouble;
+use super::reconcile::{Next, Provider};
 use super::work::{self, Round};
-use super::world::{self, Wake};
 use conductor::api::database::GROUP;
 use conductor::api::database::logical::ServerRef;
 use conductor::api::database::role::{DatabaseGrantSpec, DatabaseRoleSpec};
@@ -20,30 +20,30 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// What changed.
-pub(super) enum RoleWake {
+/// A change that may concern roles.
+pub(super) enum RoleChange {
     Role(Arc<DynamicObject>),
     Grant(Arc<DynamicObject>),
     Everything,
-    /// Something about databases.
-    World(Wake),
+    /// A change that concerns databases.
+    Databases(Change),
 }
 
-impl From<Wake> for RoleWake {
-    fn from(wake: Wake) -> RoleWake {
-        RoleWake::World(wake)
+impl From<Change> for RoleChange {
+    fn from(wake: Change) -> RoleChange {
+        RoleChange::Databases(wake)
     }
 }
 
 pub(super) fn roles() -> ApiResource {
-    world::kind(GROUP, "DatabaseRole", "databaseroles")
+    informers::kind(GROUP, "DatabaseRole", "databaseroles")
 }
 
 pub(super) fn grants() -> ApiResource {
-    world::kind(GROUP, "DatabaseGrant", "databasegrants")
+    informers::kind(GROUP, "DatabaseGrant", "databasegrants")
 }
 
-/// Everything that is known of roles.
+/// The copies of roles and grants.
 #[derive(Clone)]
 pub(super) struct Roles {
     provider: Provider,
@@ -51,24 +51,24 @@ pub(super) struct Roles {
     grants: Mirror,
 }
 
-/// Makes and keeps extra logins until it is dropped.
+/// Reconciles roles until it is dropped.
 pub(super) async fn run(
     provider: Provider,
-    wakes: mpsc::UnboundedSender<RoleWake>,
-    mut inbox: mpsc::UnboundedReceiver<RoleWake>,
+    wakes: mpsc::UnboundedSender<RoleChange>,
+    mut inbox: mpsc::UnboundedReceiver<RoleChange>,
 ) {
     let mut tasks = JoinSet::new();
     let client = provider.desk.client.clone();
     for kind in [roles(), grants()] {
         follow::until_served(&client, &kind, &mut inbox).await;
     }
-    let mut follow = |kind, keys, part, wake: fn(Arc<DynamicObject>) -> RoleWake| {
-        let told = Told { wakes: &wakes, change: wake, everything: || RoleWake::Everything };
+    let mut follow = |kind, keys, part, wake: fn(Arc<DynamicObject>) -> RoleChange| {
+        let told = Told { wakes: &wakes, change: wake, everything: || RoleChange::Everything };
         let followed = Followed { kind, home: None, keys, part };
-        follow::follow(&client, provider.world.occasion(), followed, told, &mut tasks)
+        follow::follow(&client, provider.informers.occasion(), followed, told, &mut tasks)
     };
-    let roles = follow(roles(), keys_of_role, Part::Gives, RoleWake::Role);
-    let grants = follow(grants(), no_keys, Part::Stands, RoleWake::Grant);
+    let roles = follow(roles(), keys_of_role, Part::Gives, RoleChange::Role);
+    let grants = follow(grants(), no_keys, Part::Stands, RoleChange::Grant);
     for mirror in [&roles, &grants] {
         mirror.wait_until_listed().await;
     }
@@ -76,42 +76,38 @@ pub(super) async fn run(
 }
 
 impl Round for Roles {
-    type Wake = RoleWake;
+    type Wake = RoleChange;
     const WHAT: &'static str = "role";
 
-    fn concerned(&self, wake: &RoleWake) -> BTreeSet<String> {
+    fn concerned(&self, wake: &RoleChange) -> BTreeSet<String> {
         match wake {
-            RoleWake::Role(role) => BTreeSet::from([key_of(role)]),
-            RoleWake::Grant(grant) => {
+            RoleChange::Role(role) => BTreeSet::from([key_of(role)]),
+            RoleChange::Grant(grant) => {
                 let namespace = grant.namespace().unwrap_or_default();
                 let is_there = |role: &DynamicObject| claimed(role).is_some_and(|(of, _)| of == namespace);
                 names(self.roles.all().iter().filter(|role| is_there(role)))
             }
-            RoleWake::World(Wake::Claim(claim)) => self.on(key_of(claim)),
-            RoleWake::World(Wake::Record(record)) => {
-                let text = |pointer: &str| world::text(record, pointer);
-                self.on(format!("{}/{}", text("/spec/claim/namespace"), text("/spec/claim/name")))
-            }
-            // A role is looked at through its claim's database; what happens to a server is told by its record.
-            RoleWake::World(Wake::Resource(_)) => BTreeSet::new(),
-            RoleWake::World(Wake::Server(..) | Wake::Everything) | RoleWake::Everything => {
+            RoleChange::Databases(Change::Claim(claim)) => self.on(key_of(claim)),
+            RoleChange::Databases(Change::LogicalDatabase(record)) => self.on(informers::claim_of(record)),
+            // A role depends on its claim's database, and its LogicalDatabase reports changes of the server.
+            RoleChange::Databases(Change::Resource(_)) => BTreeSet::new(),
+            RoleChange::Databases(Change::Server(..) | Change::Everything) | RoleChange::Everything => {
                 names(self.roles.all().iter())
             }
         }
     }
 
-    fn is_echo(wake: &RoleWake) -> bool {
-        matches!(wake, RoleWake::Role(role) if role.metadata.deletion_timestamp.is_none())
+    fn is_echo(wake: &RoleChange) -> bool {
+        matches!(wake, RoleChange::Role(role) if role.metadata.deletion_timestamp.is_none())
     }
 
-    async fn pass(&self, key: &str) -> Result<Next, Trouble> {
-        self.pass_over(key).await
+    async fn pass(&self, key: &str) -> Result<Next, Error> {
+        self.reconcile(key).await
     }
 
     fn server_of(&self, key: &str) -> Option<ServerRef> {
         let (namespace, name) = key.split_once('/')?;
-        let role = self.roles.find(namespace, name)?;
-        serde_json::from_value(role.data.pointer("/status/madeOn/server")?.clone()).ok()
+        informers::read(&*self.roles.find(namespace, name)?, "/status/madeOn/server")
     }
 
     fn provider(&self) -> &Provider {
@@ -125,7 +121,7 @@ impl Roles {
         names(self.roles.by(&Key::ClaimNamed(claim)).iter())
     }
 
-    /// The grants of a namespace, as last seen.
+    /// The copies of a namespace's grants.
     fn grants_in(&self, namespace: &str) -> Vec<DatabaseGrantSpec> {
         let all = self.grants.all().into_iter();
         let there = all.filter(|grant| grant.namespace().as_deref() == Some(namespace));
@@ -133,15 +129,15 @@ impl Roles {
     }
 }
 
-/// A grant that counts: one that is going does not.
+/// A grant's spec, unless the grant is being deleted.
 fn read_grant(grant: &DynamicObject) -> Option<DatabaseGrantSpec> {
     let is_there = grant.metadata.deletion_timestamp.is_none();
-    is_there.then(|| serde_json::from_value(grant.data.get("spec")?.clone()).ok()).flatten()
+    is_there.then(|| informers::read(grant, "/spec")).flatten()
 }
 
 /// The claim that a role is on, by namespace and name.
 fn claimed(role: &DynamicObject) -> Option<(String, String)> {
-    let spec: DatabaseRoleSpec = serde_json::from_value(role.data.get("spec")?.clone()).ok()?;
+    let spec: DatabaseRoleSpec = informers::read(role, "/spec")?;
     let namespace = spec.claim_ref.namespace.or_else(|| role.namespace()).unwrap_or_default();
     Some((namespace, spec.claim_ref.name))
 }

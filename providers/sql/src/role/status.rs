@@ -1,22 +1,21 @@
-//! What a role says of itself: what it waits for, who its application logs in as, and where its users are. The last is
-//! written before anything is made, with a finalizer, so that nothing that was made is forgotten.
+//! The status of a role: what it waits for, its user, and the server of its users. The last is written before anything is
+//! created there, with a finalizer, so that no user is left behind.
 
 use super::roles;
 use crate::clock;
 use crate::desk::Desk;
-use crate::rotation::{self, Report};
-use crate::trouble::Trouble;
-use conductor::api::database::API_VERSION;
+use crate::error::Error;
+use crate::finalizer;
+use crate::rotation::{self, Report, status_patch};
 use conductor::api::database::role::{DatabaseRole, DatabaseRoleStatus, MadeOn, RoleBinding};
 use conductor::api::reasons::ready::LOGIN_REVOKED;
-use conductor_sql_plan::ledger::Ledger;
-use conductor_sql_plan::role::WantedRole;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use conductor_sql_plan::role::DesiredRole;
+use conductor_sql_plan::rotation_state::RotationState;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// Kept until its users are gone.
+/// Kept until its users are dropped.
 const FINALIZER: &str = "database.conductor.io/role";
 
 /// The name of the Secret of a role.
@@ -29,69 +28,56 @@ pub(super) fn made_on(role: &DatabaseRole) -> Option<&MadeOn> {
     role.status.as_ref()?.made_on.as_ref()
 }
 
-/// Writes down where users are about to be made.
-pub(super) async fn begin(desk: &Desk, role: &DatabaseRole, made_on: &MadeOn) -> Result<(), Trouble> {
+/// Records where users are about to be created.
+pub(super) async fn begin(desk: &Desk, role: &DatabaseRole, made_on: &MadeOn) -> Result<(), Error> {
     let (api, name) = (desk.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
-    let mut finalizers = role.metadata.finalizers.clone().unwrap_or_default();
-    if !finalizers.iter().any(|one| one == FINALIZER) {
-        finalizers.push(FINALIZER.to_owned());
-        let change = json!({"metadata": {"resourceVersion": role.resource_version(), "uid": role.uid(), "finalizers": finalizers}});
-        let _: DynamicObject = desk.merge(&api, &name, change).await?;
-    }
+    finalizer::add(desk, &api, role, FINALIZER).await?;
     if role.status.as_ref().and_then(|status| status.made_on.as_ref()) != Some(made_on) {
         let _: DynamicObject = desk.merge_status(&api, &name, json!({"madeOn": made_on})).await?;
     }
     Ok(())
 }
 
-/// Nothing of the role is left on any server.
-pub(super) async fn forget(desk: &Desk, role: &DatabaseRole) -> Result<(), Trouble> {
+/// Releases a role with nothing left on any server.
+pub(super) async fn forget(desk: &Desk, role: &DatabaseRole) -> Result<(), Error> {
     let (api, name) = (desk.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
     if made_on(role).is_some() {
         let _: DynamicObject = desk.merge_status(&api, &name, json!({"madeOn": null})).await?;
     }
-    let kept: Vec<&String> = role.finalizers().iter().filter(|one| *one != FINALIZER).collect();
-    if kept.len() == role.finalizers().len() {
-        return Ok(());
-    }
-    let bare = json!({"metadata": {"uid": role.uid(), "finalizers": kept}});
-    match desk.merge::<DynamicObject>(&api, &name, bare).await {
-        Err(Trouble::Api(why)) if why.starts_with("404") => Ok(()),
-        other => other.map(drop),
-    }
+    finalizer::remove(desk, &api, role, FINALIZER, None).await
 }
 
-/// What is known of a role's login.
+/// The login to report.
 pub(super) enum Login<'a> {
-    /// There is none.
+    /// None.
     None,
-    /// As it is written there: nobody could ask the server.
+    /// The reported one: the server could not be queried.
     AsBefore,
-    /// As it is now.
-    Now(&'a WantedRole, &'a Ledger),
+    /// The current one.
+    Now(&'a DesiredRole, &'a RotationState),
 }
 
-/// Writes down how the role stands, where that is not what is written there.
-pub(super) async fn tell(
+/// Writes the status of a role, if it changed.
+pub(super) async fn report(
     desk: &Desk,
     role: &DatabaseRole,
     report: Report<'_>,
     login: Login<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let was = role.status.clone().unwrap_or_default();
     let conditions = report.conditions(was.conditions.as_deref(), role.metadata.generation);
     let is_as_before = matches!(login, Login::AsBefore);
     let of_login = match login {
         Login::None => DatabaseRoleStatus::default(),
         Login::AsBefore => was.clone(),
-        Login::Now(wanted, ledger) => {
-            let user = ledger.active.map(|user| wanted.user(user).to_string());
+        Login::Now(desired, state) => {
+            let user = state.active.map(|user| desired.user(user).to_string());
             DatabaseRoleStatus {
                 binding: user.is_some().then(|| RoleBinding { name: secret_name(role) }),
                 username: user,
-                rotated_at: ledger.rotated_at.map(clock::write),
-                rotation_done: ledger.done.clone(),
-                rotation_revoked: ledger.revoked.clone(),
+                rotated_at: state.rotated_at.map(clock::write),
+                rotation_done: state.done.clone(),
+                rotation_revoked: state.revoked.clone(),
                 ..DatabaseRoleStatus::default()
             }
         }
@@ -105,42 +91,23 @@ pub(super) async fn tell(
     if status == (DatabaseRoleStatus { made_on: None, ..was }) {
         return Ok(());
     }
-    let mut change = serde_json::to_value(&status).unwrap_or_default();
-    // What a merge does not name, it keeps; where users are is written elsewhere.
-    for field in ["binding", "username", "rotatedAt", "rotationDone"] {
-        if change.get(field).is_none() {
-            change[field] = Value::Null;
-        }
-    }
-    // What was written in this pass is not in what was read before it.
-    if !is_as_before && change.get("rotationRevoked").is_none() {
-        change["rotationRevoked"] = Value::Null;
-    }
+    // `madeOn` is written elsewhere, and this reconcile may have written `rotationRevoked` after it read the role.
+    let cleared = ["binding", "username", "rotatedAt", "rotationDone", "rotationRevoked"];
+    let change = status_patch(&status, if is_as_before { &cleared[..4] } else { &cleared });
     let api = desk.others(&roles(), &role.namespace().unwrap_or_default());
     desk.merge_status::<DynamicObject>(&api, &role.name_any(), change).await.map(drop)
 }
 
-/// Writes down that every login was revoked: whoever asked for it learns that now, whatever becomes of the next login.
+/// Records that every login was revoked: the requesting user sees that now, whatever happens to the next login.
 pub(super) async fn revoked(
     desk: &Desk,
     role: &DatabaseRole,
-    wanted: &WantedRole,
-    ledger: &Ledger,
-) -> Result<DatabaseRole, Trouble> {
+    desired: &DesiredRole,
+    state: &RotationState,
+) -> Result<DatabaseRole, Error> {
     let message = rotation::REVOKED.to_owned();
     let report = Report { is_ready: false, reason: LOGIN_REVOKED, message, rotation: None };
-    tell(desk, role, report, Login::Now(wanted, ledger)).await?;
+    report(desk, role, report, Login::Now(desired, state)).await?;
     let api: Api<DatabaseRole> = Api::namespaced(desk.client.clone(), &role.namespace().unwrap_or_default());
-    desk.find(&api, &role.name_any()).await?.ok_or(Trouble::Conflict)
-}
-
-/// A role as an owner.
-pub(super) fn reference(role: &DatabaseRole) -> OwnerReference {
-    OwnerReference {
-        api_version: API_VERSION.to_owned(),
-        kind: "DatabaseRole".to_owned(),
-        name: role.name_any(),
-        uid: role.uid().unwrap_or_default(),
-        ..OwnerReference::default()
-    }
+    desk.find(&api, &role.name_any()).await?.ok_or(Error::Conflict)
 }

@@ -1,4 +1,4 @@
-//! Every field by which somebody's text comes in, in one table, and the way of each: read as the controller reads it,
+//! Every field that carries a user's text, in one table, and the path of each: read as the controller reads it,
 //! up to what is wanted on a server or the refusal. No schema of an API stands before it here, and no server behind.
 
 use conductor::api::database::front::DatabaseClaimSpec;
@@ -6,14 +6,14 @@ use conductor::api::database::logical::DatabasePhase;
 use conductor::api::database::role::{DatabaseGrantSpec, DatabaseRoleSpec};
 use conductor::api::database::server::{DatabaseServerSpec, Offer};
 use conductor::model::Quantity;
-use conductor_sql_plan::fleet::{Fleet, config_of};
-use conductor_sql_plan::front::{self, Instance, choose};
-use conductor_sql_plan::ledger::Request;
+use conductor_sql_plan::database_claim::{self, Instance, choose};
 use conductor_sql_plan::names::{Names, User};
-use conductor_sql_plan::role::{Asked, RoleStep, Standing, WantedRole, judge};
-use conductor_sql_plan::rules::chosen;
+use conductor_sql_plan::policy::chosen;
+use conductor_sql_plan::role::{DesiredRole, RoleRequest, RoleStep, Standing, judge};
+use conductor_sql_plan::rotation_state::Request;
+use conductor_sql_plan::server_config::{ServerConfig, config_of};
 use conductor_sql_plan::sql::{self, Batch, Dialect, Extras};
-use conductor_sql_plan::{Rules, Step, Wanted};
+use conductor_sql_plan::{DesiredDatabase, Policy, Step};
 use serde_json::{Value, json};
 
 /// Everything that people write, with one harmless value in each field.
@@ -40,7 +40,7 @@ pub enum Way {
     Record,
     /// An extra login.
     Role,
-    /// A DatabaseClaim and the configuration of a fleet.
+    /// A DatabaseClaim and the configuration of servers.
     Front,
 }
 
@@ -230,9 +230,9 @@ impl Input {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// The database of a claim, and the request for another login.
-    Database(Box<Wanted>, Option<Request>),
+    Database(Box<DesiredDatabase>, Option<Request>),
     /// An extra login.
-    Role(Box<WantedRole>),
+    Role(Box<DesiredRole>),
 }
 
 /// Reads an input the way that a field is part of.
@@ -250,8 +250,9 @@ pub fn plan(dialect: Dialect, way: Way, input: &Input) -> Result<Plan, String> {
                 None => instances(&input.config)?,
             };
             let spec: DatabaseClaimSpec = read(&input.front)?;
-            let asked = front::Asked::read("hostapp", &spec).map_err(|error| error.to_string())?;
-            let spec = asked.to_claim(choose(&asked, &instances)?);
+            let requested =
+                database_claim::ClaimRequest::read("hostapp", &spec).map_err(|error| error.to_string())?;
+            let spec = requested.to_claim(choose(&requested, &instances)?);
             database(dialect, input, &spec, None)
         }
     }
@@ -266,8 +267,9 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 fn instances(config: &str) -> Result<Vec<Instance>, String> {
-    let fleet = config_of(config).and_then(|text| Fleet::read(&text)).map_err(|error| error.to_string())?;
-    Ok(fleet.to_servers("s").iter().filter_map(instance).collect())
+    let server_config =
+        config_of(config).and_then(|text| ServerConfig::read(&text)).map_err(|error| error.to_string())?;
+    Ok(server_config.to_servers("s").iter().filter_map(instance).collect())
 }
 
 fn instance(server: &Value) -> Option<Instance> {
@@ -300,43 +302,44 @@ fn names(input: &Input, spec: &Value, record: Option<&Value>) -> Names {
 
 fn database(dialect: Dialect, input: &Input, spec: &Value, record: Option<&Value>) -> Result<Plan, String> {
     let server: DatabaseServerSpec = read(&input.server["spec"])?;
-    let rules = Rules::read(server.databases.as_ref()).map_err(|error| error.to_string())?;
+    let rules = Policy::read(server.databases.as_ref()).map_err(|error| error.to_string())?;
     let names = names(input, spec, record);
-    let wanted = Wanted::read(names, dialect, &rules, spec, true).map_err(|error| error.to_string())?;
-    Ok(Plan::Database(Box::new(wanted), Request::read(&input.rotate)))
+    let desired =
+        DesiredDatabase::read(names, dialect, &rules, spec, true).map_err(|error| error.to_string())?;
+    Ok(Plan::Database(Box::new(desired), Request::read(&input.rotate)))
 }
 
-fn role(dialect: Dialect, input: &Input) -> Result<WantedRole, String> {
+fn role(dialect: Dialect, input: &Input) -> Result<DesiredRole, String> {
     let spec: DatabaseRoleSpec = read(&input.role["spec"])?;
     let grant: DatabaseGrantSpec = read(&input.grant)?;
     let (namespace, name) = (text(&input.role, "/metadata/namespace"), text(&input.role, "/metadata/name"));
     let claim = (spec.claim_ref.namespace.as_deref().unwrap_or(namespace), spec.claim_ref.name.as_str());
-    let asked = Asked { role: (namespace, name), claim, access: spec.access };
+    let requested = RoleRequest { role: (namespace, name), claim, access: spec.access };
     let is_claimed =
         claim == (text(&input.claim, "/metadata/namespace"), text(&input.claim, "/metadata/name"));
-    match judge(asked, &[grant], is_claimed, Some(DatabasePhase::Ready)) {
+    match judge(requested, &[grant], is_claimed, Some(DatabasePhase::Ready)) {
         Standing::Served => {}
         Standing::Waits { message, .. } => return Err(message),
     }
     let database =
         Names::read(text(&input.claim, "/metadata/uid"), text(&input.record, "/databaseName"), None);
-    Ok(WantedRole::new(text(&input.role, "/metadata/uid"), spec.access, database, dialect, 0))
+    Ok(DesiredRole::new(text(&input.role, "/metadata/uid"), spec.access, database, dialect, 0))
 }
 
 impl Plan {
-    /// Every statement of a whole life, the looks at the server included, in the order of that life.
+    /// Every statement of a whole life, the queries of the server included, in the order of that life.
     pub fn statements(&self, verifier: &str) -> Vec<Batch> {
         let extras = Extras { verifier, is_superuser: false };
         match self {
-            Plan::Database(wanted, request) => {
-                let look = Batch { at: sql::At::Server, text: sql::survey(wanted.dialect, &wanted.names) };
+            Plan::Database(desired, request) => {
+                let look = Batch { at: sql::At::Server, text: sql::survey(desired.dialect, &desired.names) };
                 let steps = steps(request.as_ref());
-                let said = steps.iter().flat_map(|step| sql::statements(step, wanted, extras));
+                let said = steps.iter().flat_map(|step| sql::statements(step, desired, extras));
                 [look].into_iter().chain(said).collect()
             }
-            Plan::Role(wanted) => {
-                let look = Batch { at: sql::At::Server, text: sql::role::survey(wanted) };
-                let said = role_steps().into_iter().flat_map(|s| sql::role::statements(&s, wanted, extras));
+            Plan::Role(desired) => {
+                let look = Batch { at: sql::At::Server, text: sql::role::survey(desired) };
+                let said = role_steps().into_iter().flat_map(|s| sql::role::statements(&s, desired, extras));
                 [look].into_iter().chain(said).collect()
             }
         }
@@ -345,13 +348,13 @@ impl Plan {
     /// The database that it is about.
     pub fn names(&self) -> &Names {
         match self {
-            Plan::Database(wanted, _) => &wanted.names,
-            Plan::Role(wanted) => &wanted.database,
+            Plan::Database(desired, _) => &desired.names,
+            Plan::Role(desired) => &desired.database,
         }
     }
 }
 
-/// Every step of a database that speaks to a server, and those with somebody's text that must not.
+/// Every step of a database that sends statements, and those with a user's text that must not.
 fn steps(request: Option<&Request>) -> Vec<Step> {
     let token = request.map(|request| request.token.clone());
     vec![

@@ -1,4 +1,4 @@
-//! A server's own log of statements, read back; and statements taken apart as a server takes them apart.
+//! A server's own log of statements, read back; and statements split as a server splits them.
 
 use conductor_sql_plan::sql::Dialect;
 
@@ -36,7 +36,7 @@ fn is_rest(dialect: Dialect, line: &str) -> bool {
     match dialect {
         Dialect::Postgresql => line.starts_with('\t'),
         Dialect::Mariadb | Dialect::Mysql => {
-            !["Connect\t", "Quit\t", "Init DB\t", "Prepare\t", "Reset"].iter().any(|word| line.contains(word))
+            !["Connect\t", "Quit\t", "Init DB\t", "Prepare\t", "Reset"].iter().any(|verb| line.contains(verb))
         }
     }
 }

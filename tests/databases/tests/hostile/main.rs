@@ -1,4 +1,4 @@
-//! Whatever people write into any field, a server is told exactly what was meant, or nothing. Ten thousand values of
+//! Whatever users write into any field, a server gets exactly the intended statements, or none. Ten thousand values of
 //! each field (`make test-all`; a tenth of them in `make test`, another one each day) are read as the controller reads
 //! them, and every statement that comes of them is taken apart as a server would. All that carry something of a value are sent to real servers, whose own logs are held against what was meant;
 //! and some of each field are lived through, with everything made and dropped again.
@@ -57,8 +57,8 @@ const PIECES: [&str; 30] = [
     "conductor:",
     "a",
 ];
-/// What is a name as far as letters go, and something else to a server that is not told that it is one.
-const WORDS: [&str; 12] = [
+/// Names by their letters, and keywords to a server unless they are quoted.
+const NAMES: [&str; 12] = [
     "select",
     "user",
     "public",
@@ -73,10 +73,10 @@ const WORDS: [&str; 12] = [
     "end",
 ];
 
-/// A value: pieces, a word, a word with a piece in it, or a number.
+/// A value: pieces, a name, a name with a piece in it, or a number.
 fn value(rng: &mut StdRng) -> String {
-    let word = |rng: &mut StdRng| {
-        format!("{}_{}", WORDS.choose(rng).expect("there are some"), rng.random_range(0..1_000_000))
+    let name = |rng: &mut StdRng| {
+        format!("{}_{}", NAMES.choose(rng).expect("there are some"), rng.random_range(0..1_000_000))
     };
     let pieces = |rng: &mut StdRng, count: usize| -> String {
         (0..count).map(|_| *PIECES.choose(rng).expect("there are some")).collect()
@@ -86,8 +86,8 @@ fn value(rng: &mut StdRng) -> String {
             let count = rng.random_range(0..8);
             pieces(rng, count)
         }
-        4..6 => word(rng),
-        6 => [word(rng), pieces(rng, 1), word(rng)].concat(),
+        4..6 => name(rng),
+        6 => [name(rng), pieces(rng, 1), name(rng)].concat(),
         _ => rng.random_range(-9..99_999).to_string(),
     }
 }
@@ -169,9 +169,9 @@ fn the_reader_of_statements_sees_an_injection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_value_of_any_field_changes_what_is_said_and_the_servers_own_logs_show_it() {
-    let told = BOTH.map(|dialect| tokio::spawn(tell_everything(dialect)));
-    for told in told {
-        told.await.expect("every statement is as it was meant");
+    let message = BOTH.map(|dialect| tokio::spawn(send_everything(dialect)));
+    for message in message {
+        message.await.expect("every statement is as it was meant");
     }
 }
 
@@ -188,9 +188,9 @@ const REACH: [&str; 9] = [
     "DatabaseClaim AppID, as the name",
 ];
 
-/// Tells a server every statement that carries something of a value, as somebody who may do nothing there: each is
+/// Sends a server every statement with a part of a value, as a user without rights: each is
 /// read by the server and written into its log, and finds nothing to work on.
-async fn tell_everything(dialect: Dialect) {
+async fn send_everything(dialect: Dialect) {
     let more: &[&str] = if dialect == Dialect::Postgresql { &["log_min_messages=log"] } else { &[] };
     let server = RealServer::start_with(dialect, 50, more).await;
     let admin = Login::admin(&server.access());
@@ -204,7 +204,7 @@ async fn tell_everything(dialect: Dialect) {
         let plain = plan(dialect, field.way, &Input::plain(dialect)).expect("the plain input is fine");
         let plain: BTreeSet<String> = said(dialect, &plain).into_iter().map(|batch| batch.text).collect();
         let Outcome { refused, without, with } = try_all(dialect, at, CASES);
-        let told = meant.len();
+        let message = meant.len();
         plans += with.len();
         for (_, batches) in &with {
             let texts = batches.iter().map(|batch| &batch.text);
@@ -216,10 +216,10 @@ async fn tell_everything(dialect: Dialect) {
                 "{dialect:?}, {}: {refused} refused, {without} not said, {} said in {} messages",
                 field.name,
                 with.len(),
-                meant.len() - told
+                meant.len() - message
             );
         }
-        line.tell(&meant[told..]).await;
+        line.send(&meant[message..]).await;
     }
     drop(line);
     let heard = heard(dialect, &server.statements()).split_off(before);
@@ -240,7 +240,7 @@ async fn tell_everything(dialect: Dialect) {
     for (heard, meant) in heard.iter().zip(&meant) {
         assert_eq!(heard, meant);
     }
-    assert_eq!(catalogue(&admin).await, there, "somebody who may do nothing has changed something");
+    assert_eq!(catalogue(&admin).await, there, "a user without rights changed something");
 }
 
 /// A login that may do nothing.
@@ -267,7 +267,7 @@ async fn catalogue(admin: &Login) -> Vec<String> {
              UNION ALL SELECT CONCAT('database ', schema_name) FROM information_schema.schemata ORDER BY 1"
         }
     };
-    admin.run(text).await.expect("the administrator asks")
+    admin.run(text).await.expect("the administrator queries")
 }
 
 /// A session of the test's own, which goes on after a refusal.
@@ -301,7 +301,7 @@ impl Line {
     }
 
     /// Sends every statement. A refusal is fine; that a statement cannot be read is not.
-    async fn tell(&mut self, statements: &[String]) {
+    async fn send(&mut self, statements: &[String]) {
         match self {
             Line::Postgresql(client) => {
                 // Many on their way at a time; they are answered in the order in which they were sent.

@@ -1,17 +1,16 @@
-//! The statements for MariaDB, and for MySQL where that is told otherwise. Neither has comments on users, nor DDL in
-//! transactions, so marks are rows of a table of ours, written before what they mark is made; nor owners of databases,
-//! so both users hold the rights themselves. A database cannot be renamed: in quarantine it keeps its name, and nobody
-//! can log in.
+//! The statements for MariaDB, and for MySQL where they differ. Neither has comments on users, nor DDL in transactions, so
+//! marks are rows of a table of ours, written before the object is created; nor owners of databases, so both users hold
+//! the rights themselves. A database cannot be renamed: in quarantine it keeps its name, and no user can log in.
 
 use super::{At, Batch, Dialect, Extras};
 use crate::names::{Identifier, User};
 use crate::plan::Step;
-use crate::rules::Wanted;
+use crate::policy::DesiredDatabase;
 
 /// The database that holds the marks.
 pub const MARKS_DATABASE: &str = "conductor";
 
-/// What every session of ours begins with: one reading of backslashes, and a place for marks.
+/// The start of every session of ours: a fixed meaning of backslashes, and the table for marks.
 pub const PREPARE: [&str; 3] = [
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
     "CREATE DATABASE IF NOT EXISTS `conductor`",
@@ -19,13 +18,13 @@ pub const PREPARE: [&str; 3] = [
      mark VARCHAR(512) NOT NULL, PRIMARY KEY (kind, name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 ];
 
-/// Whether there is a place for marks: asked before anything is written.
+/// Whether the table for marks exists: queried before anything is written.
 pub const FIND_MARKS: &str = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'conductor' AND table_name = 'marks'";
-/// The marker of the server itself. No database and no user can have this name.
+/// The name of the server's own marker. No database and no user can have this name.
 pub const FIND_SERVER_MARK: &str =
     "SELECT mark FROM `conductor`.`marks` WHERE kind = 'server' AND name = '#identity'";
 
-/// Writes the marker of the server, where it has none.
+/// Writes the server's marker, unless it has one.
 pub fn mark_server(marker: &str) -> String {
     let marker = Dialect::Mariadb.text(marker);
     format!(
@@ -54,38 +53,38 @@ const RIGHTS: [&str; 18] = [
     "TRIGGER",
 ];
 
-/// A hash that no password has: its user cannot log in even where it is not locked.
+/// A hash of no password: its user cannot log in even if it is unlocked.
 const NO_PASSWORD: &str = "*0000000000000000000000000000000000000000";
 /// The same for MySQL.
 const NO_PASSWORD_MYSQL: &str = "$A$005$xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
-pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
-    let names = &wanted.names;
+pub(super) fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<'_>) -> Vec<Batch> {
+    let names = &desired.names;
     let database = name(&names.database);
     match step {
-        // Marks first, all at once: from here on whatever has these names is ours.
-        Step::CreateOwner => vec![one(insert_marks(wanted))],
-        Step::CreateUser(user) => vec![create_user(wanted.dialect, names.user(*user))],
+        // Marks first, all at once: from here on, objects of these names are ours.
+        Step::CreateOwner => vec![one(insert_marks(desired))],
+        Step::CreateUser(user) => vec![create_user(desired.dialect, names.user(*user))],
         Step::CreateDatabase => {
             vec![one(format!("CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4"))]
         }
         Step::SetUp { .. } => {
-            let limit = wanted.connection_limit.unwrap_or(0);
+            let limit = desired.connection_limit.unwrap_or(0);
             let limit = |user| {
                 one(format!("ALTER USER {} WITH MAX_USER_CONNECTIONS {limit}", account(names.user(user))))
             };
-            let mark = mark("database", &names.database, &names.mark(&wanted.set_up()).to_string());
-            let grant = |user| grant(wanted, user);
+            let mark = mark("database", &names.database, &names.mark(&desired.set_up()).to_string());
+            let grant = |user| grant(desired, user);
             vec![grant(User::A), grant(User::B), limit(User::A), limit(User::B), one(mark)]
         }
         Step::SetPassword { user, generation } => {
             let user = names.user(*user);
             vec![
-                set_password(wanted.dialect, user, extras),
+                set_password(desired.dialect, user, extras),
                 one(mark("user", user, &names.mark(&generation.to_string()).to_string())),
             ]
         }
-        Step::Revoke(user) => revoke(wanted.dialect, names.user(*user)),
+        Step::Revoke(user) => revoke(desired.dialect, names.user(*user)),
         Step::EndRights { .. } => {
             vec![disable_events(&names.database), end_proxies(&[names.user(User::A), names.user(User::B)])]
         }
@@ -131,8 +130,8 @@ pub(super) fn account(user: &Identifier) -> String {
     format!("{}@'%'", text(user.as_str()))
 }
 
-fn insert_marks(wanted: &Wanted) -> String {
-    let names = &wanted.names;
+fn insert_marks(desired: &DesiredDatabase) -> String {
+    let names = &desired.names;
     let row = |kind: &str, name: &Identifier, note: &str| {
         format!("('{kind}', {}, {})", text(name.as_str()), text(&names.mark(note).to_string()))
     };
@@ -158,8 +157,8 @@ pub(super) fn create_user(dialect: Dialect, user: &Identifier) -> Batch {
     one(format!("CREATE USER IF NOT EXISTS {user} {nobodys} ACCOUNT LOCK"))
 }
 
-/// With it ends what an administrator or a policy of the server may have put on the account and what would keep the next
-/// login from working: our changes replace passwords before they expire.
+/// Removes the account limits of an administrator or a server policy that would keep the next login from working: our
+/// rotations replace passwords before they expire.
 pub(super) fn set_password(dialect: Dialect, user: &Identifier, extras: Extras<'_>) -> Batch {
     one(format!(
         "ALTER USER {} {} WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 \
@@ -169,7 +168,7 @@ pub(super) fn set_password(dialect: Dialect, user: &Identifier, extras: Extras<'
     ))
 }
 
-/// By what the server keeps of a password: MySQL's own way is no hash of the password alone.
+/// The verifier's authentication plugin: MySQL's own salts its hash.
 fn identified(dialect: Dialect, verifier: &str) -> String {
     let verifier = text(verifier);
     match dialect {
@@ -183,7 +182,7 @@ fn identified(dialect: Dialect, verifier: &str) -> String {
 pub(super) fn revoke(dialect: Dialect, user: &Identifier) -> Vec<Batch> {
     let lock = one(format!("ALTER USER {} ACCOUNT LOCK", account(user)));
     let end = match dialect {
-        // It ends sessions by number only: it is asked which, and writes the statements itself.
+        // A server ends sessions by number only: the query writes the statements.
         Dialect::Mysql => Batch {
             at: At::EachRow,
             text: format!(
@@ -196,8 +195,8 @@ pub(super) fn revoke(dialect: Dialect, user: &Identifier) -> Vec<Batch> {
     vec![lock, end]
 }
 
-/// The one right that a login can grant there is to stand in for it. An administrator takes it back that has it itself;
-/// without that, no login that Conductor makes can use it, because none has a plugin that lets it.
+/// The one right that a login can grant is to act as its proxy. An administrator with that right revokes it; without it,
+/// no login that Conductor creates can use it, because none has a plugin that allows proxies.
 fn end_proxies(users: &[&Identifier]) -> Batch {
     let users = users.iter().map(|user| text(user.as_str())).collect::<Vec<_>>().join(", ");
     let text = format!(
@@ -208,9 +207,8 @@ fn end_proxies(users: &[&Identifier]) -> Batch {
     Batch { at: At::EachRow, text }
 }
 
-/// Otherwise a login there cannot grant what it holds. But an event of its own runs with its rights when nobody is logged in, and may
-/// give the login a password that its maker knows: after a leak the events of the database stop until their owner
-/// enables them again.
+/// A login cannot grant its other rights. But its events run with its rights while no user is logged in, and may set a
+/// password that their author knows: after a leak, the events of the database stop until their owner enables them again.
 fn disable_events(database: &Identifier) -> Batch {
     let text = format!(
         "SELECT CONCAT('ALTER EVENT `', REPLACE(e.event_schema, '`', '``'), '`.`', REPLACE(e.event_name, '`', '``'), \
@@ -220,19 +218,19 @@ fn disable_events(database: &Identifier) -> Batch {
     Batch { at: At::EachRow, text }
 }
 
-/// The name of a database in a grant: an underscore stands for any character there.
+/// The name of a database in a grant, where an unescaped underscore stands for any character.
 pub(super) fn pattern(database: &Identifier) -> String {
     name(database).replace('_', "\\_")
 }
 
-/// By name: of `ALL PRIVILEGES` a server gives what it knows, and an administrator must have all of that to give it.
-fn grant(wanted: &Wanted, user: User) -> Batch {
-    let database = pattern(&wanted.names.database);
-    let rights = rights(wanted.dialect).collect::<Vec<_>>().join(", ");
-    one(format!("GRANT {rights} ON {database}.* TO {}", account(wanted.names.user(user))))
+/// By name: `ALL PRIVILEGES` grants every right that the server knows, and requires an administrator that has them all.
+fn grant(desired: &DesiredDatabase, user: User) -> Batch {
+    let database = pattern(&desired.names.database);
+    let rights = rights(desired.dialect).collect::<Vec<_>>().join(", ");
+    one(format!("GRANT {rights} ON {database}.* TO {}", account(desired.names.user(user))))
 }
 
-/// What an application may do in its own database; an administrator needs as much.
+/// The rights of an application in its own database; an administrator needs them too.
 pub fn rights(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     let more = (dialect != Dialect::Mysql).then_some("DELETE HISTORY");
     RIGHTS.into_iter().chain(more)
@@ -245,14 +243,14 @@ mod tests {
 
     #[test]
     fn the_statements_of_a_life() {
-        let wanted = Wanted {
+        let desired = DesiredDatabase {
             names: Names::new("u'1\\", None),
             dialect: Dialect::Mariadb,
             schemas: Vec::new(),
             extensions: Vec::new(),
             connection_limit: Some(9),
             rotation_ms: 0,
-            deadline: crate::rules::Deadline::default(),
+            deadline: crate::policy::Deadline::default(),
             was_made: true,
             unread: None,
         };
@@ -269,8 +267,8 @@ mod tests {
         ];
         let extras = Extras { verifier: "*94BD", is_superuser: true };
         let (stem, escaped) =
-            (wanted.names.owner.to_string(), wanted.names.owner.to_string().replace('_', "\\_"));
-        let lines = steps.iter().flat_map(|step| statements(step, &wanted, extras));
+            (desired.names.owner.to_string(), desired.names.owner.to_string().replace('_', "\\_"));
+        let lines = steps.iter().flat_map(|step| statements(step, &desired, extras));
         let lines = lines.map(|batch| batch.text.replace(&stem, "C").replace(&escaped, "ESC"));
         expect_test::expect![[r#"
             INSERT INTO `conductor`.`marks` (kind, name, mark) VALUES ('user', 'C_a', 'conductor:u''1\\ 0'), ('user', 'C_b', 'conductor:u''1\\ 0'), ('database', 'C', 'conductor:u''1\\')

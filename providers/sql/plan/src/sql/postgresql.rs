@@ -1,24 +1,24 @@
-//! The statements for PostgreSQL. Everything is owned by a role that cannot log in; the two users become it as they
-//! log in. Marks are comments, written in the transaction that makes what they mark; only a database cannot be made
-//! in one, and is known by its owner, for its comment is the application's to change.
+//! The statements for PostgreSQL. A role that cannot log in owns everything; the two users become it as they log in. Marks
+//! are comments, written in the transaction that creates the object; only a database cannot be created in a transaction,
+//! and is recognized by its owner, because the application can change its comment.
 
 use super::{At, Batch, Dialect, Extras};
 use crate::names::{Identifier, Mark, Names, User};
 use crate::plan::Step;
-use crate::rules::Wanted;
+use crate::policy::DesiredDatabase;
 use conductor::api::database::role::RoleAccess;
 
-/// What a session of the administrator starts with. It stands over what `ALTER DATABASE ... SET` says, which is the
-/// application's to write: a function of its own in the way of the server's would be run with our rights, and a library
-/// that is not there would end the session. Whether a server may be written to is the server's own to say.
+/// The start-up options of an administrator's session. They override `ALTER DATABASE ... SET`, which the application can
+/// write: its function in place of the server's would run with our rights, and a missing library would end the session.
+/// Whether the server accepts writes stays the server's setting.
 pub const OPTIONS: &str = "-c search_path=pg_catalog,pg_temp -c role=none -c standard_conforming_strings=on \
                            -c statement_timeout=0 -c lock_timeout=0 -c local_preload_libraries=";
-/// The same at the head of a message inside a database, which its owner may have set to read only.
+/// The same at the head of a message inside a database, which its owner may have set to read-only.
 pub(super) const PIN: &str = "SET LOCAL transaction_read_only = off; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL ROLE NONE; \
                               SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 
-pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Vec<Batch> {
-    let names = &wanted.names;
+pub(super) fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<'_>) -> Vec<Batch> {
+    let names = &desired.names;
     let owner = name(&names.owner);
     match step {
         Step::CreateOwner => {
@@ -27,14 +27,14 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             all.extend(join(&names.owner, extras));
             vec![Batch::server(&all)]
         }
-        Step::CreateUser(user) => vec![create_user(wanted, names.user(*user), extras)],
+        Step::CreateUser(user) => vec![create_user(desired, names.user(*user), extras)],
         Step::CreateDatabase => {
             let database = name(&names.database);
-            // template1 may hold what somebody left there.
+            // template1 may contain objects of other users.
             let text = format!("CREATE DATABASE {database} OWNER {owner} TEMPLATE template0 ENCODING 'UTF8'");
             vec![Batch::server(&[text])]
         }
-        Step::SetUp { is_first } => set_up(wanted, *is_first),
+        Step::SetUp { is_first } => set_up(desired, *is_first),
         Step::SetPassword { user, generation } => {
             let user = names.user(*user);
             let set = [
@@ -42,13 +42,13 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
                 become_owner(names, user),
                 comment("ROLE", user, &names.mark(&generation.to_string())),
             ];
-            // With the first there is nothing yet.
+            // At the first set-up there is nothing yet.
             let more = (*generation > 1).then(|| take_over(names));
             [reset_settings(Holder::Member(user)), Batch::server(&set)].into_iter().chain(more).collect()
         }
         Step::Revoke(user) => revoke(names.user(*user)),
         Step::EndRights { .. } => {
-            // First: they hold locks on what the others change.
+            // First: they hold locks on what the other statements change.
             let mut all = vec![end_prepared(&format!("p.owner = {}", text(&names.owner)))];
             all.extend(end_memberships(&[&names.owner, names.user(User::A), names.user(User::B)]));
             all.extend(end_rights_on_database(names));
@@ -56,13 +56,13 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
             all.push(take_over(names));
             all
         }
-        Step::PutBackLimits => vec![limits(wanted)],
+        Step::PutBackLimits => vec![limits(desired)],
         Step::Seal => {
             let database = &names.database;
             // Its owner may have made it a template, which cannot be dropped and lets every login copy it.
             let alter =
                 format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false IS_TEMPLATE false", name(database));
-            // A database in which one is prepared is neither renamed nor dropped; it is ended from inside.
+            // A database with a prepared transaction can be neither renamed nor dropped; end it from inside.
             let prepared = end_prepared(&format!("p.database = {}", text(database)));
             vec![prepared, Batch::server(&[alter]), end_sessions("datname", database)]
         }
@@ -74,7 +74,7 @@ pub(super) fn statements(step: &Step, wanted: &Wanted, extras: Extras<'_>) -> Ve
         }
         Step::DropDatabase { is_renamed } => {
             let database = if *is_renamed { &names.quarantined } else { &names.database };
-            // Also where it was sealed by an earlier version.
+            // Also where an earlier version closed it.
             let plain = format!("ALTER DATABASE {} WITH IS_TEMPLATE false", name(database));
             vec![Batch::server(&[plain]), Batch::server(&[format!("DROP DATABASE {}", name(database))])]
         }
@@ -106,49 +106,49 @@ pub(super) fn comment(kind: &str, on: &Identifier, mark: &Mark) -> String {
     format!("COMMENT ON {kind} {} IS {}", name(on), Dialect::Postgresql.text(&mark.to_string()))
 }
 
-/// An administrator that is no superuser acts for a role only as its member.
+/// An administrator without superuser rights acts for a role only as its member.
 pub(super) fn join(role: &Identifier, extras: Extras<'_>) -> Option<String> {
     (!extras.is_superuser).then(|| format!("GRANT {} TO CURRENT_USER", name(role)))
 }
 
-fn create_user(wanted: &Wanted, user: &Identifier, extras: Extras<'_>) -> Batch {
-    let (owner, user_name) = (name(&wanted.names.owner), name(user));
+fn create_user(desired: &DesiredDatabase, user: &Identifier, extras: Extras<'_>) -> Batch {
+    let (owner, user_name) = (name(&desired.names.owner), name(user));
     let mut all = vec![
         format!("CREATE ROLE {user_name} NOLOGIN IN ROLE {owner}"),
-        become_owner(&wanted.names, user),
-        comment("ROLE", user, &wanted.names.mark("0")),
+        become_owner(&desired.names, user),
+        comment("ROLE", user, &desired.names.mark("0")),
     ];
     all.extend(join(user, extras));
     Batch::server(&all)
 }
 
-/// What a user makes is the owner's, whichever of the two it was.
+/// Makes the owner own what either user creates.
 fn become_owner(names: &Names, user: &Identifier) -> String {
     format!("ALTER ROLE {} SET role = {}", name(user), Dialect::Postgresql.text(names.owner.as_str()))
 }
 
-/// Whose settings.
+/// The scope of session settings.
 #[derive(Clone, Copy)]
 pub(super) enum Holder<'a> {
     /// A user's, in every database and in one.
     User(&'a Identifier),
-    /// The same of one that becomes the owner as it logs in: that is set anew right after.
+    /// The same for a user that becomes the owner as it logs in, which is set again right after.
     Member(&'a Identifier),
     /// A database's, for every login.
     Database(&'a Identifier),
 }
 
-/// Settings that sessions begin with and that every login may choose for itself, or for the database that it owns. Those
-/// that only a superuser can choose are an administrator's, as are those that the server does not know: it lets nobody
-/// else set them. The last three are not in the server's list.
+/// Session settings that every login may choose for itself, or for the database that it owns. Those that only a superuser
+/// can choose are an administrator's, as are those unknown to the server, which refuses them from other users. The last
+/// three are not in the server's list.
 const CHOSEN: &str = "FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole \
     LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase, pg_catalog.unnest(s.setconfig) AS c(line), \
     LATERAL (SELECT pg_catalog.split_part(c.line, '=', 1) AS name) AS n WHERE (EXISTS (SELECT FROM pg_catalog.pg_settings g \
     WHERE g.name = n.name AND g.context = 'user') OR n.name IN ('role', 'session_authorization', 'seed'))";
 
-/// Ends the settings that a holder of a login chose: the next login has to work, and they could keep it from that. A user's
-/// end whenever it gets another password; the database's, which are the application's, after a leak or where nobody
-/// could log in with them.
+/// Resets the settings that the holder of a login chose, because they could keep the next login from working. A user's are
+/// reset whenever it gets another password; the database's, which belong to the application, after a leak or where a login
+/// was refused with them.
 pub(super) fn reset_settings(of: Holder<'_>) -> Batch {
     let (statement, whose) = match of {
         Holder::User(user) | Holder::Member(user) => (
@@ -168,7 +168,7 @@ pub(super) fn reset_settings(of: Holder<'_>) -> Batch {
     Batch { at: At::EachRow, text: format!("SELECT {statement} {CHOSEN} AND {whose}{but}") }
 }
 
-/// The question for what sessions of a user in a database begin with, as statements that a superuser can end it with.
+/// The query for the session settings of a user in a database, as the statements with which a superuser can reset them.
 pub(super) fn remaining_settings(database: &Identifier, user: &Identifier) -> String {
     let (database, user) =
         (Dialect::Postgresql.text(database.as_str()), Dialect::Postgresql.text(user.as_str()));
@@ -185,26 +185,26 @@ pub(super) fn remaining_settings(database: &Identifier, user: &Identifier) -> St
     )
 }
 
-/// What the owner of a database can change of the database itself, as it should be.
-fn limits(wanted: &Wanted) -> Batch {
-    let (database, owner) = (name(&wanted.names.database), name(&wanted.names.owner));
-    let limit = wanted.connection_limit.map_or(-1, i64::from);
+/// Restores what the owner of a database can change of the database itself.
+fn limits(desired: &DesiredDatabase) -> Batch {
+    let (database, owner) = (name(&desired.names.database), name(&desired.names.owner));
+    let limit = desired.connection_limit.map_or(-1, i64::from);
     Batch::server(&[
         format!("ALTER DATABASE {database} WITH CONNECTION LIMIT {limit} IS_TEMPLATE false"),
         format!("GRANT ALL ON DATABASE {database} TO {owner}"),
     ])
 }
 
-/// What a user made after it left the role of the owner (`SET ROLE NONE`, or a pooler's `DISCARD ALL`) is its own, and the
-/// next user could not use it; a function of its own would run with its rights, also to change its password. So it
-/// becomes the owner's. Nothing depends on it: locks of the application can be in the way, and the next change tries again.
+/// A user owns what it created outside the owner's role (`SET ROLE NONE`, or a pooler's `DISCARD ALL`): the next user could
+/// not use it, and its functions would run with its rights, also to change its password. So the owner takes it over.
+/// Nothing depends on it: locks of the application can block it, and the next rotation retries.
 fn take_over(names: &Names) -> Batch {
     let users = User::BOTH.map(|user| name(names.user(user))).join(", ");
     Batch::attempt(&[format!("REASSIGN OWNED BY {users} TO {}", name(&names.owner))])
 }
 
-/// Who reads only cannot make large objects, which every login may on a stock server. An administrator that is no superuser
-/// cannot change that; the statements are without effect then.
+/// Keeps readers from creating large objects, which every login may on a stock server. Without superuser rights an
+/// administrator cannot change that, and the statements have no effect.
 fn keep_large_objects(names: &Names) -> String {
     const MAKES: &str =
         "pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), pg_catalog.lo_from_bytea(oid, bytea)";
@@ -218,7 +218,7 @@ fn keep_large_objects(names: &Names) -> String {
     )
 }
 
-/// The same for a group that may write, which is made after its database was set up.
+/// The same for a group of writers, which is created after its database was set up.
 pub(super) fn allow_large_objects(group: &Identifier) -> String {
     format!(
         "DO $$ BEGIN GRANT EXECUTE ON FUNCTION pg_catalog.lo_create(oid), pg_catalog.lo_creat(integer), \
@@ -227,9 +227,9 @@ pub(super) fn allow_large_objects(group: &Identifier) -> String {
     )
 }
 
-/// A session is that of the user who logged in, and works as the owner: the owner is no member of its users, so a server
-/// shows it neither their statements nor lets it cancel them. These functions do, for the users of this database and nobody
-/// else's. They run with the administrator's rights, name everything by its schema and take nothing but a number.
+/// A session belongs to the user who logged in, and works as the owner: the owner is no member of its users, so a server
+/// neither shows it their statements nor lets it cancel them. These functions do, for the users of this database only.
+/// They run with the administrator's rights, qualify every name with its schema and take nothing but a number.
 fn own_sessions(names: &Names) -> Vec<String> {
     let owner = name(&names.owner);
     let users = User::BOTH.map(|user| Dialect::Postgresql.text(names.user(user).as_str())).join(", ");
@@ -256,7 +256,7 @@ fn own_sessions(names: &Names) -> Vec<String> {
     let schema = "CREATE SCHEMA IF NOT EXISTS conductor".to_owned();
     let usage = format!("GRANT USAGE ON SCHEMA conductor TO {owner}");
     let functions = functions.map(|(signature, create)| {
-        // One that is there stays: who made it, owns it.
+        // An existing one stays: its creator owns it.
         format!(
             "DO $do$ BEGIN IF pg_catalog.to_regprocedure('conductor.{signature}') IS NULL THEN {create}; \
              REVOKE ALL ON FUNCTION conductor.{signature} FROM PUBLIC; \
@@ -266,51 +266,51 @@ fn own_sessions(names: &Names) -> Vec<String> {
     [schema, usage].into_iter().chain(functions).collect()
 }
 
-fn set_up(wanted: &Wanted, is_first: bool) -> Vec<Batch> {
-    let (database, owner) = (name(&wanted.names.database), name(&wanted.names.owner));
-    let limit = wanted.connection_limit.map_or(-1, i64::from);
+fn set_up(desired: &DesiredDatabase, is_first: bool) -> Vec<Batch> {
+    let (database, owner) = (name(&desired.names.database), name(&desired.names.owner));
+    let limit = desired.connection_limit.map_or(-1, i64::from);
     let outside = [
         format!("REVOKE ALL ON DATABASE {database} FROM PUBLIC"),
         format!("ALTER DATABASE {database} WITH CONNECTION LIMIT {limit}"),
     ];
     let mut inside = Vec::new();
     if is_first {
-        // Later the schema is the application's, which may have removed it.
+        // Later the schema belongs to the application, which may have removed it.
         inside.push("REVOKE ALL ON SCHEMA public FROM PUBLIC".to_owned());
         inside.push(format!("GRANT ALL ON SCHEMA public TO {owner}"));
     }
     inside.push(format!("ALTER DEFAULT PRIVILEGES FOR ROLE {owner} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"));
-    // Until what a user made for itself becomes the owner's, the next user can work with it.
-    let users = User::BOTH.map(|user| name(wanted.names.user(user))).join(", ");
+    // The next user can work with what a user created for itself until the owner takes it over.
+    let users = User::BOTH.map(|user| name(desired.names.user(user))).join(", ");
     inside.extend(
         ["TABLES", "SEQUENCES", "FUNCTIONS", "SCHEMAS"].map(|things| {
             format!("ALTER DEFAULT PRIVILEGES FOR ROLE {users} GRANT ALL ON {things} TO {owner}")
         }),
     );
-    inside.push(keep_large_objects(&wanted.names));
-    inside.extend(own_sessions(&wanted.names));
+    inside.push(keep_large_objects(&desired.names));
+    inside.extend(own_sessions(&desired.names));
     let schema =
         |schema: &Identifier| format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {owner}", name(schema));
-    inside.extend(wanted.schemas.iter().map(schema));
-    if !wanted.extensions.is_empty() {
-        // Where they are made; their scripts have a path of their own. `SCHEMA public` would refuse those that have a
-        // schema of their own.
+    inside.extend(desired.schemas.iter().map(schema));
+    if !desired.extensions.is_empty() {
+        // The schema that they are created in; their scripts set their own path. `SCHEMA public` would refuse extensions
+        // with a schema of their own.
         inside.push("SET LOCAL search_path = public".to_owned());
     }
-    inside.extend(wanted.extensions.iter().map(|e| format!("CREATE EXTENSION IF NOT EXISTS {}", name(e))));
-    let mark = comment("DATABASE", &wanted.names.database, &wanted.names.mark(&wanted.set_up()));
+    inside.extend(desired.extensions.iter().map(|e| format!("CREATE EXTENSION IF NOT EXISTS {}", name(e))));
+    let mark = comment("DATABASE", &desired.names.database, &desired.names.mark(&desired.set_up()));
     vec![Batch::server(&outside), Batch::inside(&inside), Batch::server(&[mark])]
 }
 
 pub(super) fn set_password(user: &Identifier, extras: Extras<'_>) -> String {
     let verifier = Dialect::Postgresql.text(extras.verifier);
-    // An administrator may have ended it by hand, or let it end by itself: what applications are given works.
+    // An administrator may have disabled it, or let it expire: a published login works.
     format!("ALTER ROLE {} LOGIN CONNECTION LIMIT -1 VALID UNTIL 'infinity' PASSWORD {verifier}", name(user))
 }
 
-/// First the right, then the sessions: the other way round, one could come in between. A session that changes its own role
-/// and leaves its transaction open, or prepared, keeps the first statement waiting: such sessions and transactions end.
-/// Another's prepared transaction is a superuser's to end.
+/// First the right, then the sessions: in the other order, a client could log in between. A session that changes its own
+/// role and leaves its transaction open, or prepared, blocks the first statement: such sessions and transactions end. Only
+/// a superuser can end another user's prepared transaction.
 pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
     vec![
         Batch { at: At::Contested, text: format!("ALTER ROLE {} NOLOGIN", name(user)) },
@@ -319,7 +319,7 @@ pub(super) fn revoke(user: &Identifier) -> Vec<Batch> {
     ]
 }
 
-/// Transactions that were prepared and not ended, where the administrator may end them.
+/// Ends prepared transactions, where the administrator may.
 fn end_prepared(which: &str) -> Batch {
     let text = format!(
         "SELECT p.database::text, pg_catalog.format('ROLLBACK PREPARED %L', p.gid) FROM pg_catalog.pg_prepared_xacts p \
@@ -336,11 +336,11 @@ fn end_sessions(of: &str, whose: &Identifier) -> Batch {
     )])
 }
 
-/// Roles that no tenant has. What they hold on a database, an administrator gave them.
+/// Roles that no tenant has. An administrator granted what they hold on a database.
 const IS_ADMINISTRATOR: &str = "(r.rolsuper OR r.rolcreaterole OR r.rolname = CURRENT_USER)";
 
-/// Takes back the memberships in these roles that their holders granted: older servers let a login grant itself.
-/// Memberships among these roles are ours. The last statement fails where one is left.
+/// Revokes the memberships in these roles that their holders granted: older servers let a login grant itself. Memberships
+/// among these roles are ours. The last statement fails where one is left.
 pub(super) fn end_memberships(roles: &[&Identifier]) -> Vec<Batch> {
     let list =
         roles.iter().map(|role| Dialect::Postgresql.text(role.as_str())).collect::<Vec<_>>().join(", ");
@@ -349,7 +349,7 @@ pub(super) fn end_memberships(roles: &[&Identifier]) -> Vec<Batch> {
          JOIN pg_catalog.pg_roles r ON r.oid = m.member WHERE o.rolname IN ({list}) AND r.rolname NOT IN ({list}) \
          AND NOT {IS_ADMINISTRATOR}"
     );
-    // Sessions of a member may have become one of these roles: they go with the membership.
+    // Sessions of a member may have become one of these roles: they end with the membership.
     let end = format!(
         "SELECT pg_catalog.pg_terminate_backend(s.pid) FROM pg_catalog.pg_stat_activity s WHERE s.usesysid IN \
          (SELECT m.member {granted}) AND s.datname IN (SELECT d.datname FROM pg_catalog.pg_database d \
@@ -363,8 +363,8 @@ pub(super) fn end_memberships(roles: &[&Identifier]) -> Vec<Batch> {
     vec![Batch::server(&[end]), Batch { at: At::EachRow, text: revoke }, Batch::server(&[check])]
 }
 
-/// Takes back what the holder granted on its database: without the right to connect, rights inside it are worth nothing.
-/// The groups of the database keep theirs, which an administrator granted. Sessions of those who lose theirs end.
+/// Revokes what the holder granted on its database: without the right to connect, rights inside it are worth nothing. The
+/// groups of the database keep theirs, which an administrator granted. Sessions of revoked roles end.
 fn end_rights_on_database(names: &Names) -> Vec<Batch> {
     let database = Dialect::Postgresql.text(names.database.as_str());
     let list = |names: &[&Identifier]| {
@@ -395,9 +395,9 @@ fn end_rights_on_database(names: &Names) -> Vec<Batch> {
     vec![Batch { at: At::EachRow, text: revoke }, Batch::server(&[check]), Batch::server(&[end])]
 }
 
-/// Drops a role that nobody uses any more. Others on the server may have given it rights on what is theirs, and it could
-/// not be dropped for that: in databases that are ours to enter, where it owns nothing, they are taken from it first.
-/// Whose a database is, its owner's mark says, which no application can write.
+/// Drops a role that is no longer in use. Other users may have granted it rights on their objects, which would prevent the
+/// drop: first revoke them in our databases where it owns nothing. The owner's mark, which no application can write, shows
+/// that a database is ours.
 pub(super) fn drop_role(role: &Identifier) -> Vec<Batch> {
     let (quoted, text) = (name(role), Dialect::Postgresql.text(role.as_str()));
     let inside = Dialect::Postgresql.text(&format!("{PIN}; DROP OWNED BY {quoted}"));
@@ -418,7 +418,7 @@ fn rename(from: &Identifier, to: &Identifier) -> Batch {
     Batch::server(&[format!("ALTER DATABASE {} RENAME TO {}", name(from), name(to))])
 }
 
-/// Everything that a life can take, for one look: also what the log of a server must show and nothing else.
+/// All statements of a database's life, for review; the log of a server must show these and nothing else.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,14 +426,14 @@ mod tests {
     #[test]
     fn the_statements_of_a_life() {
         let read = |text: &str| Identifier::read(text).expect("plain");
-        let wanted = Wanted {
+        let desired = DesiredDatabase {
             names: Names::new("u'1", None),
             dialect: Dialect::Postgresql,
             schemas: vec![read("audit")],
             extensions: vec![Identifier::read_extension("uuid-ossp").expect("plain")],
             connection_limit: Some(9),
             rotation_ms: 0,
-            deadline: crate::rules::Deadline::default(),
+            deadline: crate::policy::Deadline::default(),
             was_made: true,
             unread: None,
         };
@@ -454,8 +454,8 @@ mod tests {
             Step::DropOwner,
         ];
         let extras = Extras { verifier: "SCRAM-SHA-256$1", is_superuser: false };
-        let stem = wanted.names.owner.to_string();
-        let lines = steps.iter().flat_map(|step| statements(step, &wanted, extras)).map(|batch| {
+        let stem = desired.names.owner.to_string();
+        let lines = steps.iter().flat_map(|step| statements(step, &desired, extras)).map(|batch| {
             let at = if batch.at == At::Inside { "in it: " } else { "" };
             format!("{at}{}", batch.text.replace(&stem, "C"))
         });

@@ -1,15 +1,17 @@
-//! What is asked of a server about one database, in one question, and how the rows that come back are read.
-//! Both engines answer in the same columns: what, name, flag, mark, sessions, owner.
+//! The one query about a database on a server, and the reader of its rows. Both engines answer in the same columns: what,
+//! name, flag, mark, sessions, owner.
 
 use super::Dialect;
 use crate::names::{Identifier, Mark, Names, User};
-use crate::seen::{OpenGrant, Place, Seen, SeenDatabase, SeenLimits, SeenUser, Stranger};
+use crate::observed::{
+    ForeignOwner, NameState, Observed, ObservedDatabase, ObservedLimits, ObservedUser, OpenGrant,
+};
 use conductor::api::database::role::RoleAccess;
 
-/// One row of the answer, as text.
+/// One row of a result, as text.
 pub type Row = [Option<String>; 6];
 
-/// The question.
+/// The query about a database.
 pub fn survey(dialect: Dialect, names: &Names) -> String {
     let list = |names: &[&Identifier]| {
         names.iter().map(|name| dialect.text(name.as_str())).collect::<Vec<_>>().join(", ")
@@ -58,7 +60,7 @@ pub fn survey(dialect: Dialect, names: &Names) -> String {
     }
 }
 
-/// Where a server of MySQL's family keeps its users, and how it says whether one can log in.
+/// The users' table of MariaDB or MySQL, and its expression for whether a user can log in.
 pub(super) fn accounts(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Mysql => ("mysql.user", "IF(g.account_locked = 'Y', 'false', 'true')"),
@@ -69,56 +71,56 @@ pub(super) fn accounts(dialect: Dialect) -> (&'static str, &'static str) {
     }
 }
 
-/// Reads the answer.
-pub fn read_survey(names: &Names, rows: &[Row]) -> Seen {
+/// Reads the rows of [`survey`].
+pub fn read_survey(names: &Names, rows: &[Row]) -> Observed {
     let id = names.id.as_str();
     let find = |what: &str, name: &Identifier| {
         rows.iter().find(|[w, n, ..]| w.as_deref() == Some(what) && n.as_deref() == Some(name.as_str()))
     };
     let owner = match find("role", &names.owner) {
-        None => Place::Free,
-        Some(row) => Place::read(row[3].as_deref(), id, |_| ()),
+        None => NameState::Free,
+        Some(row) => NameState::read(row[3].as_deref(), id, |_| ()),
     };
     let group = |access: RoleAccess| match find("role", names.group(access)) {
-        None => Place::Free,
-        Some(row) => Place::read(row[3].as_deref(), id, |_| ()),
+        None => NameState::Free,
+        Some(row) => NameState::read(row[3].as_deref(), id, |_| ()),
     };
     let user = |user: User| match find("role", names.user(user)) {
-        None => Place::Free,
-        Some(row) => Place::read(row[3].as_deref(), id, |mark| SeenUser {
+        None => NameState::Free,
+        Some(row) => NameState::read(row[3].as_deref(), id, |mark| ObservedUser {
             generation: mark.note.parse().unwrap_or(0),
             can_log_in: is_true(&row[2]),
             sessions: count(&row[4]),
         }),
     };
     let database = |name: &Identifier| match find("database", name) {
-        None => Place::Free,
+        None => NameState::Free,
         Some(row) => {
-            let found = |mark: Mark| SeenDatabase {
+            let found = |mark: Mark| ObservedDatabase {
                 set_up: mark.note,
                 is_open: is_true(&row[2]),
                 sessions: count(&row[4]),
-                limits: find("limits", name).map(|row| SeenLimits {
-                    // Without a limit it is -1; -2 is a database that cannot be used any more.
+                limits: find("limits", name).map(|row| ObservedLimits {
+                    // -1 is no limit; -2 is an invalid database.
                     connections: row[3].as_deref().and_then(|text| text.parse().ok()),
                     is_template: is_true(&row[2]),
                     owner_connects: is_true(&row[5]),
                 }),
             };
-            let marked = Place::read(row[3].as_deref(), id, found);
+            let marked = NameState::read(row[3].as_deref(), id, found);
             match row[5].as_deref().map(|of| of == names.owner.as_str() && owner.ours().is_some()) {
-                // Who owns a database may write any comment on it, and applications do. Nobody but us makes one for an
-                // owner that is ours; where its mark is not there, or not any more, the next set-up writes it.
-                Some(true) if marked.ours().is_none() => Place::Ours(found(names.mark(""))),
-                // Nor is it ours by the word of whoever owns it.
-                Some(false) if marked.ours().is_some() => Place::Foreign(Stranger::Unmarked),
+                // The owner of a database may write any comment on it, and applications do. Only we create databases for
+                // our owners; where the mark is missing, the next set-up writes it.
+                Some(true) if marked.ours().is_none() => NameState::Ours(found(names.mark(""))),
+                // Nor does a comment of its owner make it ours.
+                Some(false) if marked.ours().is_some() => NameState::Foreign(ForeignOwner::Unmarked),
                 Some(_) | None => marked,
             }
         }
     };
     let (database, quarantined) = (database(&names.database), database(&names.quarantined));
     let grants = rows.iter().filter(|row| row[0].as_deref() == Some("grant")).map(open_grant);
-    Seen {
+    Observed {
         open: grants.filter(OpenGrant::is_open).max_by_key(OpenGrant::is_for_all),
         users: [user(User::A), user(User::B)],
         groups: RoleAccess::BOTH.map(group),
@@ -134,11 +136,11 @@ fn open_grant(row: &Row) -> OpenGrant {
     OpenGrant { pattern: text(1), user: text(3), host: text(5) }
 }
 
-/// The question for every grant by a pattern that is for every login of a server of MySQL's family.
+/// The query for the grants by a pattern to every login, on MariaDB and MySQL.
 pub const OPEN_GRANTS: &str = "SELECT 'grant', CAST(d.db AS CHAR), NULL, CAST(d.user AS CHAR), NULL, CAST(d.host AS CHAR) \
                                FROM mysql.db d WHERE d.user IN ('', 'PUBLIC') ORDER BY 2, 4, 6";
 
-/// Reads the answer.
+/// Reads the rows of [`OPEN_GRANTS`].
 pub fn read_open_grants(rows: &[Row]) -> Vec<OpenGrant> {
     rows.iter().map(open_grant).collect()
 }
@@ -169,8 +171,8 @@ mod tests {
                 owner.map(str::to_owned),
             ]
         };
-        let seen = read_survey(&names, &[]);
-        assert_eq!(seen, Seen::default());
+        let observed = read_survey(&names, &[]);
+        assert_eq!(observed, Observed::default());
         let ours = |owner: Option<&str>| {
             [
                 row("role", &names.owner, Some("conductor:u"), None),
@@ -179,13 +181,19 @@ mod tests {
                 row("database", &names.database, None, owner),
             ]
         };
-        let seen = read_survey(&names, &ours(Some(names.owner.as_str())));
-        let user = SeenUser { generation: 4, can_log_in: true, sessions: 3 };
-        assert_eq!(seen.users, [Place::Ours(user), Place::Foreign(Stranger::Another("other".to_owned()))]);
-        assert_eq!(seen.owner, Place::Ours(()));
-        let fresh = SeenDatabase { is_open: true, sessions: 3, ..SeenDatabase::default() };
-        assert_eq!(seen.database, Place::Ours(fresh));
-        assert_eq!(read_survey(&names, &ours(Some("postgres"))).database, Place::Foreign(Stranger::Unmarked));
+        let observed = read_survey(&names, &ours(Some(names.owner.as_str())));
+        let user = ObservedUser { generation: 4, can_log_in: true, sessions: 3 };
+        assert_eq!(
+            observed.users,
+            [NameState::Ours(user), NameState::Foreign(ForeignOwner::Another("other".to_owned()))]
+        );
+        assert_eq!(observed.owner, NameState::Ours(()));
+        let fresh = ObservedDatabase { is_open: true, sessions: 3, ..ObservedDatabase::default() };
+        assert_eq!(observed.database, NameState::Ours(fresh));
+        assert_eq!(
+            read_survey(&names, &ours(Some("postgres"))).database,
+            NameState::Foreign(ForeignOwner::Unmarked)
+        );
     }
 
     #[test]
@@ -201,17 +209,21 @@ mod tests {
             read_survey(&names, &[role, row]).database
         };
         let ours = |set_up: &str| {
-            Place::Ours(SeenDatabase { set_up: set_up.to_owned(), is_open: true, ..SeenDatabase::default() })
+            NameState::Ours(ObservedDatabase {
+                set_up: set_up.to_owned(),
+                is_open: true,
+                ..ObservedDatabase::default()
+            })
         };
         let owner = names.owner.as_str();
         assert_eq!(read(Some("conductor:u abc"), owner), ours("abc"));
         for comment in [None, Some("our main database"), Some("conductor:other abc")] {
             assert_eq!(read(comment, owner), ours(""), "{comment:?}");
         }
-        let another = Place::Foreign(Stranger::Another("other".to_owned()));
+        let another = NameState::Foreign(ForeignOwner::Another("other".to_owned()));
         assert_eq!(read(Some("conductor:other abc"), "c_other"), another);
         for comment in [None, Some("theirs"), Some("conductor:u abc")] {
-            assert_eq!(read(comment, "somebody"), Place::Foreign(Stranger::Unmarked), "{comment:?}");
+            assert_eq!(read(comment, "another"), NameState::Foreign(ForeignOwner::Unmarked), "{comment:?}");
         }
     }
 
@@ -229,7 +241,7 @@ mod tests {
             read_survey(&names, &rows).database.ours().and_then(|found| found.limits.clone())
         };
         let limits = |connections, is_template, owner_connects| {
-            Some(SeenLimits { connections, is_template, owner_connects })
+            Some(ObservedLimits { connections, is_template, owner_connects })
         };
         assert_eq!(read("-1", "false", "true"), limits(None, false, true));
         assert_eq!(read("0", "true", "false"), limits(Some(0), true, false));

@@ -1,11 +1,11 @@
-//! Everything that a role's life can take, for one look.
+//! All statements of a role's life, for review.
 
 use super::*;
 use crate::names::Names;
 use crate::sql::At;
 
 fn lines(dialect: Dialect, access: RoleAccess) -> String {
-    let wanted = WantedRole::new("r'1", access, Names::new("u'1", None), dialect, 0);
+    let desired = DesiredRole::new("r'1", access, Names::new("u'1", None), dialect, 0);
     let login = |step| RoleStep::Login(step);
     let steps = [
         RoleStep::CreateGroup,
@@ -18,9 +18,9 @@ fn lines(dialect: Dialect, access: RoleAccess) -> String {
         RoleStep::DropUser { user: User::B, is_open: false },
     ];
     let extras = Extras { verifier: "VERIFIER", is_superuser: false };
-    let (database, role) = (wanted.database.owner.to_string(), wanted.user(User::A).to_string());
+    let (database, role) = (desired.database.owner.to_string(), desired.user(User::A).to_string());
     let role = role.trim_end_matches("_a");
-    let texts = steps.iter().flat_map(|step| statements(step, &wanted, extras)).map(|batch| {
+    let texts = steps.iter().flat_map(|step| statements(step, &desired, extras)).map(|batch| {
         let at = if batch.at == At::Inside { "in it: " } else { "" };
         let text = batch.text.replace(&database, "C").replace(role, "R");
         format!("{at}{}", text.replace(&database.replace('_', "\\_"), "ESC"))

@@ -1,5 +1,5 @@
-//! What is there, as last seen: claims, resources, servers and records, each followed by a watch that keeps a copy.
-//! Nothing is taken away on the word of a copy.
+//! The informers of claims, resources, servers and LogicalDatabases: a watch of each kind that keeps a copy. Nothing is
+//! deleted on the strength of a copy.
 
 use super::desk::record_name;
 use super::follow::{self, Followed, Occasion, Part, Told, WatchReport};
@@ -10,21 +10,22 @@ use conductor::api::names::RESOURCE_UID;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// What changed.
+/// A change in the cluster.
 #[derive(Clone, Debug)]
-pub(super) enum Wake {
+pub(super) enum Change {
     Claim(Arc<DynamicObject>),
     Resource(Arc<DynamicObject>),
     Server(ServerKind, Arc<DynamicObject>),
-    /// A list was read anew: whatever happened while nobody watched concerns everybody.
+    /// A kind was listed again: changes in between may concern every object.
     Everything,
-    Record(Arc<DynamicObject>),
+    LogicalDatabase(Arc<DynamicObject>),
 }
 
 /// A claim that holds a resource on a server.
@@ -35,9 +36,9 @@ pub(super) struct Assignment {
     pub server: ServerRef,
 }
 
-/// What is there.
+/// The copies.
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct Informers {
     namespace: String,
     occasion: Occasion,
     claims: Mirror,
@@ -47,7 +48,7 @@ pub(super) struct World {
     records: Mirror,
 }
 
-/// How a kind is served.
+/// A kind of Conductor's API.
 pub(super) fn kind(group: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1alpha1", kind), plural)
 }
@@ -64,7 +65,7 @@ pub(super) fn classes() -> ApiResource {
     kind("storage.conductor.io", "RelationalDatabaseClass", "relationaldatabaseclasses")
 }
 
-fn records() -> ApiResource {
+pub(super) fn records() -> ApiResource {
     kind(GROUP, "LogicalDatabase", "logicaldatabases")
 }
 
@@ -75,18 +76,18 @@ pub(super) fn servers(of: ServerKind) -> ApiResource {
     }
 }
 
-impl World {
-    /// Begins to follow everything. What changes is told to `wakes`.
+impl Informers {
+    /// Starts every watch. Changes are sent to `wakes`.
     pub fn follow(
         client: &Client,
         namespace: &str,
         report: WatchReport,
-        wakes: &mpsc::UnboundedSender<Wake>,
+        wakes: &mpsc::UnboundedSender<Change>,
         tasks: &mut JoinSet<()>,
-    ) -> World {
+    ) -> Informers {
         let occasion = Occasion::none(report);
-        let mut follow = |followed: Followed, wake: fn(Arc<DynamicObject>) -> Wake| {
-            let told = Told { wakes, change: wake, everything: || Wake::Everything };
+        let mut follow = |followed: Followed, wake: fn(Arc<DynamicObject>) -> Change| {
+            let told = Told { wakes, change: wake, everything: || Change::Everything };
             follow::follow(client, &occasion, followed, told, tasks)
         };
         let home = || Some(namespace.to_owned());
@@ -96,34 +97,34 @@ impl World {
         let records = Followed { kind: records(), home: home(), keys: keys_of_record, part: Part::Gives };
         let of_kind =
             |kind| Followed { kind: servers(kind), home: home(), keys: keys_of_server, part: Part::Gives };
-        World {
-            claims: follow(claims, Wake::Claim),
-            resources: follow(resources, Wake::Resource),
+        Informers {
+            claims: follow(claims, Change::Claim),
+            resources: follow(resources, Change::Resource),
             servers: follow(of_kind(ServerKind::DatabaseServer), |object| {
-                Wake::Server(ServerKind::DatabaseServer, object)
+                Change::Server(ServerKind::DatabaseServer, object)
             }),
             locals: follow(of_kind(ServerKind::LocalServer), |object| {
-                Wake::Server(ServerKind::LocalServer, object)
+                Change::Server(ServerKind::LocalServer, object)
             }),
-            records: follow(records, Wake::Record),
+            records: follow(records, Change::LogicalDatabase),
             namespace: namespace.to_owned(),
             occasion,
         }
     }
 
-    /// What claims and resources are followed for.
+    /// Why claims and resources are watched.
     pub fn occasion(&self) -> &Occasion {
         &self.occasion
     }
 
-    /// Waits until servers and records have been listed once.
+    /// Waits until servers and LogicalDatabases have been listed.
     pub async fn wait_for_servers(&self) {
         for mirror in [&self.servers, &self.locals, &self.records] {
             mirror.wait_until_listed().await;
         }
     }
 
-    /// Waits until everything has been listed once, which is not before there is an occasion to.
+    /// Waits until every kind has been listed, which requires an occasion to.
     pub async fn wait_until_listed(&self) {
         self.wait_for_servers().await;
         for mirror in [&self.claims, &self.resources] {
@@ -131,11 +132,11 @@ impl World {
         }
     }
 
-    /// The databases, by id, that a change concerns. Most claims and resources are on no server: they concern nobody.
-    pub fn concerned(&self, wake: &Wake) -> BTreeSet<String> {
+    /// The ids of the databases that a change concerns. Most claims and resources are on no server and concern none.
+    pub fn concerned(&self, wake: &Change) -> BTreeSet<String> {
         match wake {
-            Wake::Record(record) => id_of(record).into_iter().collect(),
-            Wake::Claim(claim) => {
+            Change::LogicalDatabase(record) => id_of(record).into_iter().collect(),
+            Change::Claim(claim) => {
                 let uid = claim.uid().unwrap_or_default();
                 let mut ids = ids(self.records.by(&Key::Claim(uid.clone())));
                 if self.is_database(&uid) {
@@ -143,12 +144,12 @@ impl World {
                 }
                 ids
             }
-            Wake::Resource(resource) => {
+            Change::Resource(resource) => {
                 let mut ids = ids(self.records.by(&Key::Resource(resource.name_any())));
                 ids.extend(holders(resource).into_iter().filter(|uid| self.is_database(uid)));
                 ids
             }
-            Wake::Server(kind, server) => {
+            Change::Server(kind, server) => {
                 let on_it = on_server(*kind, &server.name_any());
                 let mut resources = self.resources.by(&on_it);
                 if let Some(uid) = server.annotations().get(RESOURCE_UID) {
@@ -158,7 +159,7 @@ impl World {
                 ids.extend(resources.iter().flat_map(|resource| holders(resource)));
                 ids
             }
-            Wake::Everything => {
+            Change::Everything => {
                 let mut ids = ids(self.records.all());
                 let resources = self.resources.all();
                 let on_servers = resources.iter().filter(|resource| self.server_of(resource).is_some());
@@ -168,12 +169,12 @@ impl World {
         }
     }
 
-    /// Whether a database of this id is on record, or a claim of this UID is to have one.
+    /// Whether a database of this id is recorded, or a claim of this UID gets one.
     fn is_database(&self, id: &str) -> bool {
         self.record(id).is_some() || self.assignment(id).is_some()
     }
 
-    /// The claim of this UID, the resource that it holds and the server that this is on, where there are all three.
+    /// The claim of this UID, its resource and that resource's server, if all three exist.
     pub fn assignment(&self, claim_uid: &str) -> Option<Assignment> {
         let held = self.resources.by(&Key::Claim(claim_uid.to_owned()));
         let on_server = |resource: Arc<DynamicObject>| Some((self.server_of(&resource)?, resource));
@@ -182,7 +183,7 @@ impl World {
         Some(Assignment { claim, resource, server })
     }
 
-    /// The server that a resource is on: the one that it names, or the one that was made for it.
+    /// The server of a resource: the one that it names, or the one that was created for it.
     fn server_of(&self, resource: &DynamicObject) -> Option<ServerRef> {
         if let Some(named) = resource.annotations().get(ON_SERVER) {
             let (kind, name) = named.split_once('/')?;
@@ -198,7 +199,7 @@ impl World {
             .find_map(|(kind, mirror)| Some(ServerRef { kind, name: mirror.first(&made_for)?.name_any() }))
     }
 
-    /// A server, as last seen.
+    /// The copy of a server.
     pub fn server(&self, server: &ServerRef) -> Option<Arc<DynamicObject>> {
         match server.kind {
             ServerKind::DatabaseServer => self.servers.find(&self.namespace, &server.name),
@@ -219,57 +220,56 @@ impl World {
         all
     }
 
-    /// A resource, as last seen.
+    /// The copy of a resource.
     pub fn resource(&self, name: &str) -> Option<Arc<DynamicObject>> {
         self.resources.find(&self.namespace, name)
     }
 
-    /// The resource that a server was made for.
+    /// The resource that a server was created for.
     pub fn resource_of_server(&self, server: &DynamicObject) -> Option<Arc<DynamicObject>> {
         self.resources.first(&Key::Uid(server.annotations().get(RESOURCE_UID)?.clone()))
     }
 
-    /// A database that was asked back for the claim of this namespace and name, and is on another server than this one:
-    /// the server's name.
+    /// The server of a database that is restored for the claim of this namespace and name, if it is another than this one.
     pub fn undeleted_elsewhere(&self, (namespace, name): (&str, &str), server: &ServerRef) -> Option<String> {
-        let asked_back = self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")));
-        asked_back.into_iter().find_map(|record| {
-            let of: ServerRef = serde_json::from_value(record.data.pointer("/spec/server")?.clone()).ok()?;
+        self.restored(namespace, name).into_iter().find_map(|record| {
+            let of: ServerRef = read(&record, "/spec/server")?;
             (of != *server).then(|| format!("{} {}", of.kind.word(), of.name))
         })
     }
 
-    /// A resource that takes no claims yet, and whose server has a database that was restored for a claim of this namespace
-    /// and name.
+    /// A resource that takes no claims yet, whose server has a restored database for a claim of this namespace and name.
     pub fn closed_resource_of_restored(&self, namespace: &str, name: &str) -> Option<String> {
-        let restored = self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")));
-        restored.into_iter().find_map(|record| {
+        self.restored(namespace, name).into_iter().find_map(|record| {
             let resource = self.resources.first(&Key::Uid(text(&record, "/spec/resource/uid").to_owned()))?;
             (text(&resource, "/status/phase") == "Released").then(|| resource.name_any())
         })
     }
 
-    /// A database that somebody asked back for a claim of this name on this server.
+    /// A database on this server that a user wants restored for this claim.
     pub fn undeleted(&self, claim: &DynamicObject, server: &ServerRef) -> Option<Arc<DynamicObject>> {
         let (namespace, name) = (claim.namespace().unwrap_or_default(), claim.name_any());
-        let asked_back = self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")));
-        asked_back.into_iter().find(|record| {
-            text(record, "/spec/server/name") == server.name
-                && text(record, "/spec/server/kind") == server.kind.word()
-        })
+        self.restored(&namespace, &name)
+            .into_iter()
+            .find(|record| read(record, "/spec/server").as_ref() == Some(server))
     }
 
-    /// A claim, as last seen.
+    /// The databases that users want restored for the claim of this namespace and name.
+    fn restored(&self, namespace: &str, name: &str) -> Vec<Arc<DynamicObject>> {
+        self.records.by(&Key::ClaimNamed(format!("{namespace}/{name}")))
+    }
+
+    /// The copy of a claim.
     pub fn claim(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         self.claims.find(namespace, name)
     }
 
-    /// The record of a claim's database.
+    /// The LogicalDatabase of a claim.
     pub fn record_of(&self, claim_uid: &str) -> Option<Arc<DynamicObject>> {
         self.records.first(&Key::Claim(claim_uid.to_owned()))
     }
 
-    /// The record of this id.
+    /// The LogicalDatabase of this id.
     pub fn record(&self, id: &str) -> Option<Arc<DynamicObject>> {
         self.records.first(&Key::Id(id.to_owned()))
     }
@@ -277,18 +277,18 @@ impl World {
     /// The server that a database is on, or will be.
     pub fn server_of_database(&self, id: &str) -> Option<ServerRef> {
         match self.records.find(&self.namespace, &record_name(id)) {
-            Some(record) => serde_json::from_value(record.data.pointer("/spec/server")?.clone()).ok(),
+            Some(record) => read(&record, "/spec/server"),
             None => self.assignment(id).map(|assignment| assignment.server),
         }
     }
 
-    /// Whether some database is this claim's.
+    /// Whether the claim has a LogicalDatabase.
     pub fn has_record_of(&self, claim_uid: &str) -> bool {
         self.record_of(claim_uid).is_some()
     }
 
-    /// The id of another database that was made under this name on the server, whatever became of it: while a database
-    /// is in quarantine it has another name there, and can be restored only where its own is free.
+    /// The id of another database that was created under this name on the server, whatever its state: while a database is
+    /// in quarantine it has another name there, and can be restored only where its own is free.
     pub fn reserved_by(&self, server: &ServerRef, name: &str, id: &str) -> Option<String> {
         let on_it = self.records.by(&on_server(server.kind, &server.name));
         let holder = on_it.iter().find(|record| {
@@ -299,28 +299,26 @@ impl World {
         holder.and_then(|record| id_of(record))
     }
 
-    /// The records of databases on a server.
+    /// The databases recorded on a server.
     pub fn records_on(&self, server: &ServerRef) -> Vec<LogicalDatabaseSpec> {
         let on_it = self.records.by(&on_server(server.kind, &server.name));
-        let read =
-            |record: &Arc<DynamicObject>| serde_json::from_value(record.data.get("spec")?.clone()).ok();
-        on_it.iter().filter_map(read).collect()
+        on_it.iter().filter_map(|record| read(record, "/spec")).collect()
     }
 
-    /// The records of databases that were made on a server.
+    /// The databases that were created on a server.
     pub fn made_on(&self, server: &ServerRef) -> Vec<LogicalDatabaseSpec> {
         let on_it = self.records.by(&on_server(server.kind, &server.name));
         let made = on_it.iter().filter(|record| !text(record, "/status/createdAt").is_empty());
-        made.filter_map(|record| serde_json::from_value(record.data.get("spec")?.clone()).ok()).collect()
+        made.filter_map(|record| read(record, "/spec")).collect()
     }
 
-    /// How many databases are on record.
+    /// The number of recorded databases.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }
 }
 
-/// What is on this server, as the annotation of a resource says it.
+/// The key of objects on this server, in the notation of the resource's annotation.
 fn on_server(kind: ServerKind, name: &str) -> Key {
     Key::Server(format!("{}/{name}", kind.word()))
 }
@@ -340,16 +338,15 @@ fn keys_of_server(server: &DynamicObject) -> Vec<Key> {
 }
 
 fn keys_of_record(record: &DynamicObject) -> Vec<Key> {
-    let read = |pointer: &str| text(record, pointer).to_owned();
+    let text = |pointer: &str| text(record, pointer).to_owned();
     let mut keys = vec![
-        Key::Id(read("/spec/id")),
-        Key::Claim(read("/spec/claim/uid")),
-        Key::Resource(read("/spec/resource/name")),
-        Key::Server(format!("{}/{}", read("/spec/server/kind"), read("/spec/server/name"))),
+        Key::Id(text("/spec/id")),
+        Key::Claim(text("/spec/claim/uid")),
+        Key::Resource(text("/spec/resource/name")),
+        Key::Server(format!("{}/{}", text("/spec/server/kind"), text("/spec/server/name"))),
     ];
     if record.annotations().get(UNDELETE).is_some_and(|value| value == "true") {
-        let claim = format!("{}/{}", read("/spec/claim/namespace"), read("/spec/claim/name"));
-        keys.push(Key::ClaimNamed(claim));
+        keys.push(Key::ClaimNamed(claim_of(record)));
     }
     keys
 }
@@ -358,9 +355,9 @@ fn ids(records: Vec<Arc<DynamicObject>>) -> BTreeSet<String> {
     records.iter().filter_map(|record| id_of(record)).collect()
 }
 
-/// What of a server concerns the databases on it: what it is told to be, where it is, whether it is well. Figures that
-/// move with every look are left out: they would be news to nobody.
-pub(super) fn words_of_server(server: &DynamicObject) -> Value {
+/// The part of a server that concerns its databases: its spec, its address, whether it is ready. Values that change with
+/// every check are left out.
+pub(super) fn relevant_part(server: &DynamicObject) -> Value {
     let status = |field: &str| server.data.pointer(&format!("/status/{field}")).cloned().unwrap_or_default();
     let is_going = server.metadata.deletion_timestamp.is_some();
     json!([
@@ -377,6 +374,16 @@ pub(super) fn words_of_server(server: &DynamicObject) -> Value {
 pub(super) fn holders(resource: &DynamicObject) -> Vec<String> {
     let refs = resource.data.pointer("/spec/claimRefs").and_then(Value::as_array).into_iter().flatten();
     refs.filter_map(|reference| reference.get("uid")?.as_str()).map(str::to_owned).collect()
+}
+
+/// A part of an object's data, if it can be read.
+pub(super) fn read<T: DeserializeOwned>(object: &DynamicObject, pointer: &str) -> Option<T> {
+    T::deserialize(object.data.pointer(pointer)?).ok()
+}
+
+/// The claim of a database, as `namespace/name`.
+pub(super) fn claim_of(record: &DynamicObject) -> String {
+    format!("{}/{}", text(record, "/spec/claim/namespace"), text(record, "/spec/claim/name"))
 }
 
 pub(super) fn text<'a>(object: &'a DynamicObject, pointer: &str) -> &'a str {

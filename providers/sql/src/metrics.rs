@@ -1,4 +1,4 @@
-//! Figures about databases, beside the others on `/metrics`. Labels come from fixed sets: engines and reasons; never a
+//! Metrics about databases, beside the others on `/metrics`. Labels come from fixed sets: engines and reasons; never a
 //! name, a host or an address.
 
 use conductor_sql_plan::Step;
@@ -26,9 +26,9 @@ struct ReasonLabels {
 type Count = Family<EngineLabels, Counter>;
 type Seconds = Family<EngineLabels, Histogram, fn() -> Histogram>;
 
-/// Every figure about databases. Clones count together.
+/// The metrics about databases. Clones share their values.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct Metrics {
     users_created: Count,
     users_failed: Count,
     user_seconds: Seconds,
@@ -49,9 +49,9 @@ pub struct Figures {
     databases: Gauge,
 }
 
-impl Default for Figures {
+impl Default for Metrics {
     fn default() -> Self {
-        Figures {
+        Metrics {
             users_created: Family::default(),
             users_failed: Family::default(),
             databases_failed: Family::default(),
@@ -74,32 +74,32 @@ impl Default for Figures {
     }
 }
 
-impl Figures {
-    /// Puts them beside the others.
+impl Metrics {
+    /// Registers them.
     #[rustfmt::skip]
     pub fn register(&self, r: &mut Registry) {
-        let Figures {
+        let Metrics {
             users_created, users_failed, user_seconds, databases_created, databases_failed, databases_dropped,
             statements, rotations, rotations_failed, rotation_seconds, rotations_blocked, rotations_overdue, blocked: _, errors,
             claims_refused, claims_loaded, load_seconds, databases,
         } = self.clone();
-        r.register("database_users_created", "Users made on database servers", users_created);
-        r.register("database_users_failed", "Users that could not be made", users_failed);
-        r.register("database_user_seconds", "Time to make a user", user_seconds);
-        r.register("databases_created", "Databases made", databases_created);
-        r.register("databases_failed", "Databases that could not be made or set up", databases_failed);
+        r.register("database_users_created", "Users created on database servers", users_created);
+        r.register("database_users_failed", "Users that could not be created", users_failed);
+        r.register("database_user_seconds", "Time to create a user", user_seconds);
+        r.register("databases_created", "Databases created", databases_created);
+        r.register("databases_failed", "Databases that could not be created or set up", databases_failed);
         r.register("databases_dropped", "Databases dropped", databases_dropped);
         r.register("database_statements", "Messages with statements sent to database servers", statements);
-        r.register("database_rotations", "Logins changed", rotations);
-        r.register("database_rotations_failed", "Changes of a login that could not go on", rotations_failed);
+        r.register("database_rotations", "Logins rotated", rotations);
+        r.register("database_rotations_failed", "Rotations that failed or were held up", rotations_failed);
         r.register("database_rotation_seconds", "Time from a new password to its publication", rotation_seconds);
-        r.register("database_rotations_blocked", "Databases and DatabaseRoles whose login is due to change and is held up", rotations_blocked);
-        r.register("database_rotations_overdue", "Databases and DatabaseRoles whose login change is held up beyond its deadline", rotations_overdue);
-        r.register("database_claims_refused", "DatabaseClaims that were found to ask for what they cannot get", claims_refused);
-        r.register("database_errors", "Passes over a database that failed, by reason", errors);
-        r.register("database_claims_loaded", "Passes over a claim's database that came to their end", claims_loaded);
-        r.register("database_claim_load_seconds", "Time of one pass over a claim's database", load_seconds);
-        r.register("databases", "Databases on record", databases);
+        r.register("database_rotations_blocked", "Databases and DatabaseRoles whose rotation is due and held up", rotations_blocked);
+        r.register("database_rotations_overdue", "Databases and DatabaseRoles whose rotation is held up beyond its deadline", rotations_overdue);
+        r.register("database_claims_refused", "DatabaseClaims that were refused", claims_refused);
+        r.register("database_errors", "Failed reconciles of a database, by reason", errors);
+        r.register("database_claims_loaded", "Completed reconciles of a claim's database", claims_loaded);
+        r.register("database_claim_load_seconds", "Time of one reconcile of a claim's database", load_seconds);
+        r.register("databases", "Recorded databases", databases);
     }
 
     pub(super) fn user_created(&self, dialect: Dialect, took: Duration) {
@@ -124,7 +124,7 @@ impl Figures {
         self.rotation_seconds.get_or_create(&engine(dialect)).observe(took.as_secs_f64());
     }
 
-    /// A step that could not be carried out.
+    /// Counts a step that failed.
     pub(super) fn step_failed(&self, dialect: Dialect, step: &Step) {
         let counted = match step {
             Step::CreateUser(_) | Step::DropUser(_) => &self.users_failed,
@@ -140,8 +140,8 @@ impl Figures {
         counted.get_or_create(&engine(dialect)).inc();
     }
 
-    /// A change of a login that is due is held up, or not any more. Held up anew, it counts as failed once.
-    /// `is_overdue` says whether it is held up beyond its deadline, and is absent where nothing holds it up.
+    /// Counts a due rotation that is held up, or no longer is; one that becomes held up counts as failed once. `is_overdue`:
+    /// whether it is held up beyond its deadline; none if it is not held up.
     pub(super) fn rotation_blocked(&self, dialect: Dialect, id: &str, is_overdue: Option<bool>) {
         let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
         match is_overdue {
@@ -156,7 +156,7 @@ impl Figures {
         self.rotations_overdue.set(blocked.values().filter(|is_overdue| **is_overdue).count() as i64);
     }
 
-    /// A DatabaseClaim that cannot be served as it is written.
+    /// Counts a DatabaseClaim that is refused.
     pub(super) fn claim_refused(&self) {
         self.claims_refused.inc();
     }
@@ -187,9 +187,9 @@ fn seconds() -> Histogram {
 mod tests {
     use super::*;
 
-    fn shown(figures: &Figures) -> String {
+    fn shown(metrics: &Metrics) -> String {
         let mut registry = Registry::default();
-        figures.register(&mut registry);
+        metrics.register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("text takes everything");
         text
@@ -197,16 +197,16 @@ mod tests {
 
     #[test]
     fn a_blocked_rotation_counts_as_failed_once_until_it_goes_on() {
-        let figures = Figures::default();
+        let metrics = Metrics::default();
         for is_overdue in [Some(false), Some(true), None, Some(false)] {
-            figures.rotation_blocked(Dialect::Postgresql, "a", is_overdue);
+            metrics.rotation_blocked(Dialect::Postgresql, "a", is_overdue);
         }
-        figures.rotation_blocked(Dialect::Postgresql, "b", Some(true));
-        let text = shown(&figures);
+        metrics.rotation_blocked(Dialect::Postgresql, "b", Some(true));
+        let text = shown(&metrics);
         assert!(text.contains("database_rotations_failed_total{engine=\"postgresql\"} 3"), "{text}");
         assert!(text.contains("database_rotations_blocked 2"), "{text}");
         assert!(text.contains("database_rotations_overdue 1"), "{text}");
-        figures.rotation_blocked(Dialect::Postgresql, "a", None);
-        assert!(shown(&figures).contains("database_rotations_blocked 1"));
+        metrics.rotation_blocked(Dialect::Postgresql, "a", None);
+        assert!(shown(&metrics).contains("database_rotations_blocked 1"));
     }
 }

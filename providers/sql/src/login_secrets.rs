@@ -1,16 +1,17 @@
-//! The two Secrets of a login: the *ledger*, which holds its passwords, and the *login*, which its application's
-//! connection is made of; for an extra login on a database that is the connection itself. Both are read live, written whole, and never adopted where they are somebody else's.
+//! The two Secrets of a login: the *rotation state*, which holds its passwords, and the *login*, from which the
+//! application's connection is published; for an extra login on a database that is the connection itself. Both are read
+//! live, written whole, and never adopted from another owner.
 
 use super::access::Access;
 use super::clock;
 use super::desk::{Desk, ledger_name};
+use super::error::Error;
 use super::secret::Password;
 use super::server::Server;
-use super::trouble::Trouble;
 use conductor::api::database::{DATABASE_ID, GENERATION, REVOKED, TROUBLE};
 use conductor::api::names::PUBLISHED;
-use conductor_sql_plan::ledger::{Ledger, Pending};
 use conductor_sql_plan::names::User;
+use conductor_sql_plan::rotation_state::{Pending, RotationState};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -18,21 +19,21 @@ use kube::ResourceExt;
 use kube::api::Api;
 use std::collections::BTreeMap;
 
-/// Whose Secrets these are.
+/// The owners of the two Secrets.
 #[derive(Clone, Debug)]
 pub(super) struct Owners {
     pub id: String,
-    /// The record: the ledger goes with it.
+    /// The LogicalDatabase, which owns the rotation state.
     pub record: OwnerReference,
-    /// The login, by namespace and name.
+    /// The login Secret, by namespace and name.
     pub login: (String, String),
-    /// The resource: what it owns may be published to its claims. Or the role that it is for.
+    /// The resource, whose Secrets may be published to its claims; or the role.
     pub login_owner: OwnerReference,
-    /// Whether applications read the login itself: then it has everything that a connection has.
+    /// Whether applications read the login Secret itself: then it has every key of a connection.
     pub is_connection: bool,
-    /// Whether it only ends: what is somebody else's is left alone then, and not complained about.
+    /// Whether the login is only being removed: then a foreign Secret is ignored.
     pub is_ending: bool,
-    /// The Secret that its application reads, by namespace and name.
+    /// The Secret that the application reads, by namespace and name.
     pub application: Option<(String, String)>,
 }
 
@@ -43,77 +44,78 @@ pub(super) struct Undelivered {
     pub is_taken: bool,
 }
 
-/// What is known of a database's logins.
-pub(super) struct Book {
+/// The Secrets of a database's logins.
+pub(super) struct LoginSecrets {
     owners: Owners,
-    ledger: Option<Secret>,
+    state_secret: Option<Secret>,
     login: Option<Secret>,
-    /// Whose the Secret is that has the login's name and is not ours.
+    /// Why the Secret with the login's name is not ours.
     in_the_way: Option<String>,
-    /// What the application holds.
+    /// The Secret that the application holds.
     delivered: Option<Secret>,
-    /// Where the server is now: host, port, protection. A login that leads elsewhere is not published.
+    /// The server's current host, port and TLS mode. A login with others counts as unpublished.
     address: Option<[String; 3]>,
-    pub state: Option<Ledger>,
+    pub state: Option<RotationState>,
 }
 
-impl Book {
+impl LoginSecrets {
     /// Reads both.
-    pub async fn open(desk: &Desk, owners: Owners) -> Result<Book, Trouble> {
+    pub async fn open(desk: &Desk, owners: Owners) -> Result<LoginSecrets, Error> {
         let api = desk.secrets();
-        let ledger = desk.find(&api, &ledger_name(&owners.id)).await?;
+        let state_secret = desk.find(&api, &ledger_name(&owners.id)).await?;
         let login = desk.find(&desk.secrets_in(&owners.login.0), &owners.login.1).await?;
         let is_ours = |secret: &Secret| secret.labels().get(DATABASE_ID) == Some(&owners.id);
         let login = login.filter(|login| !owners.is_ending || is_ours(login));
-        if let Some(ledger) = ledger.as_ref().filter(|ledger| !is_ours(ledger)) {
-            return Err(Trouble::Invalid(taken(ledger, owners.is_connection)));
+        if let Some(state_secret) = state_secret.as_ref().filter(|state_secret| !is_ours(state_secret)) {
+            return Err(Error::Invalid(taken(state_secret, owners.is_connection)));
         }
         let in_the_way = login.as_ref().filter(|login| !is_ours(login));
         let in_the_way = in_the_way.map(|login| taken(login, owners.is_connection));
         let login = login.filter(is_ours);
         let delivered = match &owners.application {
-            // Its name is the tenant's to write: what cannot be read was not delivered, and holds nothing else up.
+            // A tenant chooses its name: an unreadable one was not delivered, and holds nothing else up.
             Some((namespace, name)) => {
                 desk.find(&Api::namespaced(desk.client.clone(), namespace), name).await.unwrap_or_default()
             }
             None => None,
         };
-        let mut book = Book { owners, ledger, login, in_the_way, delivered, address: None, state: None };
-        book.read_state();
-        Ok(book)
+        let mut secrets =
+            LoginSecrets { owners, state_secret, login, in_the_way, delivered, address: None, state: None };
+        secrets.read_state();
+        Ok(secrets)
     }
 
-    /// From here on, what is published counts only where it leads to this server as it is now.
+    /// From here on, a published login counts only if it has this server's current address.
     pub fn compare_with(&mut self, server: &Server) {
         let ssl = server.ssl_mode.word().to_owned();
         self.address = Some([server.host.clone(), server.port.to_string(), ssl]);
         self.read_state();
     }
 
-    /// Whether a login leads to where the server is, with a password that is ours.
-    fn is_current(&self, login: &Secret, ledger: &Secret) -> bool {
+    /// Whether a login has the server's current address, and a password of ours.
+    fn is_current(&self, login: &Secret, state_secret: &Secret) -> bool {
         let held = ["host", "port", "sslMode"].map(|key| text(login, key).unwrap_or_default());
         let password = text(login, "password");
-        let is_ours = ["password", "pendingPassword"].iter().any(|key| text(ledger, key) == password);
+        let is_ours = ["password", "pendingPassword"].iter().any(|key| text(state_secret, key) == password);
         password.is_some() && is_ours && self.address.as_ref().is_none_or(|now| *now == held)
     }
 
-    /// Refuses a step where another's Secret has the login's name. Tenants can put one there, so it never holds up the
+    /// Refuses a step where a foreign Secret has the login's name. Tenants can create one, so it never holds up the
     /// revocation of a login.
-    pub fn allow(&self, is_revocation: bool) -> Result<(), Trouble> {
+    pub fn allow(&self, is_revocation: bool) -> Result<(), Error> {
         match &self.in_the_way {
-            Some(why) if !is_revocation => Err(Trouble::Invalid(why.clone())),
+            Some(why) if !is_revocation => Err(Error::Invalid(why.clone())),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Whether anything is written down.
+    /// Whether either Secret exists.
     pub fn has_secrets(&self) -> bool {
-        self.ledger.is_some() || self.login.is_some()
+        self.state_secret.is_some() || self.login.is_some()
     }
 
     fn read_state(&mut self) {
-        let Some(secret) = &self.ledger else {
+        let Some(secret) = &self.state_secret else {
             self.state = None;
             return;
         };
@@ -127,7 +129,7 @@ impl Book {
             true => number("generation"),
             false => 0,
         };
-        self.state = Some(Ledger {
+        self.state = Some(RotationState {
             delivered,
             active: text(secret, "user").and_then(|letter| User::find(&letter)),
             generation: number("generation"),
@@ -140,11 +142,12 @@ impl Book {
         });
     }
 
-    /// The password of a change.
-    pub fn password(&self, generation: u64) -> Result<Password, Trouble> {
+    /// The password of a rotation.
+    pub fn password(&self, generation: u64) -> Result<Password, Error> {
         let lost =
-            || Trouble::Invalid("the ledger has no password for this change: rotate the login".to_owned());
-        let (secret, state) = (self.ledger.as_ref().ok_or_else(lost)?, self.state.as_ref().ok_or_else(lost)?);
+            || Error::Invalid("no password is stored for this rotation: rotate the login again".to_owned());
+        let (secret, state) =
+            (self.state_secret.as_ref().ok_or_else(lost)?, self.state.as_ref().ok_or_else(lost)?);
         let key = match &state.pending {
             Some(pending) if pending.generation == generation => "pendingPassword",
             _ if state.generation == generation => "password",
@@ -153,13 +156,13 @@ impl Book {
         text(secret, key).map(Password::new).ok_or_else(lost)
     }
 
-    /// Thinks of a password and writes it down.
+    /// Generates a password and stores it.
     pub async fn store_pending(
         &mut self,
         desk: &Desk,
         (user, generation, answers): (User, u64, Option<&str>),
         length: usize,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let password = Password::make(length);
         let answered = answers.map(str::to_owned).or_else(|| self.field("answered"));
         let change = [
@@ -171,8 +174,8 @@ impl Book {
         self.write(desk, change).await
     }
 
-    /// Closes a change: what was pending is in use.
-    pub async fn promote(&mut self, desk: &Desk, user: User, generation: u64) -> Result<(), Trouble> {
+    /// Closes a rotation: the pending login becomes the active one.
+    pub async fn promote(&mut self, desk: &Desk, user: User, generation: u64) -> Result<(), Error> {
         let password = self.password(generation)?;
         let change = [
             ("user", Some(user.letter().to_owned())),
@@ -186,9 +189,9 @@ impl Book {
         self.write(desk, change).await
     }
 
-    /// Notes that every login was revoked for a request. Their passwords are discarded, so that no
-    /// later step can restore one.
-    pub async fn note_revoked(&mut self, desk: &Desk, token: &str) -> Result<(), Trouble> {
+    /// Records that every login was revoked for a request. Their passwords are discarded, so that no later step can restore
+    /// one.
+    pub async fn note_revoked(&mut self, desk: &Desk, token: &str) -> Result<(), Error> {
         let change = [
             ("revoked", Some(token.to_owned())),
             ("rotatedAt", None),
@@ -200,19 +203,19 @@ impl Book {
         self.write(desk, change).await
     }
 
-    /// Notes that a request has been carried out.
-    pub async fn close_request(&mut self, desk: &Desk, token: &str) -> Result<(), Trouble> {
+    /// Records that a request was carried out.
+    pub async fn close_request(&mut self, desk: &Desk, token: &str) -> Result<(), Error> {
         self.write(desk, [("done", Some(token.to_owned()))]).await
     }
 
-    /// Writes the login that applications get.
-    pub async fn publish(&mut self, desk: &Desk, access: &Access, generation: u64) -> Result<(), Trouble> {
+    /// Writes the login for applications.
+    pub async fn publish(&mut self, desk: &Desk, access: &Access, generation: u64) -> Result<(), Error> {
         let (user, password) = (access.username.as_str(), access.password.expose());
-        let (word, host, port) = (access.dialect.word(), access.host.as_str(), access.port);
+        let (scheme, host, port) = (access.dialect.word(), access.host.as_str(), access.port);
         let shown = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let ssl = access.ssl_mode.word();
-        let query = if word == "postgresql" { format!("?sslmode={ssl}") } else { String::new() };
-        let uri = format!("{word}://{user}:{password}@{shown}:{port}/{}{query}", access.database);
+        let query = if scheme == "postgresql" { format!("?sslmode={ssl}") } else { String::new() };
+        let uri = format!("{scheme}://{user}:{password}@{shown}:{port}/{}{query}", access.database);
         let port = port.to_string();
         let data = [
             ("host", host),
@@ -235,26 +238,26 @@ impl Book {
         self.write_login(desk, Some((data, kind)), BTreeMap::from([note])).await
     }
 
-    /// Tells in the login Secret why it has nothing to give, where it has nothing yet.
-    pub async fn tell(&mut self, desk: &Desk, why: &str) -> Result<(), Trouble> {
-        let told = self.login.as_ref().and_then(|login| login.annotations().get(TROUBLE).cloned());
+    /// Writes into the login Secret why it has no login yet.
+    pub async fn report_problem(&mut self, desk: &Desk, why: &str) -> Result<(), Error> {
+        let message = self.login.as_ref().and_then(|login| login.annotations().get(TROUBLE).cloned());
         let is_published = self.login.as_ref().is_some_and(|login| login.data.is_some());
         let is_revoked = self.is_revoked();
-        // Who reads a connection itself keeps what it has until there is another.
-        if (is_published && (!is_revoked || self.owners.is_connection)) || told.as_deref() == Some(why) {
+        // An application that reads the login Secret itself keeps its login until there is another.
+        if (is_published && (!is_revoked || self.owners.is_connection)) || message.as_deref() == Some(why) {
             return Ok(());
         }
         let revoked = is_revoked.then(|| (REVOKED.to_owned(), "true".to_owned()));
-        let told = (TROUBLE.to_owned(), why.to_owned());
-        self.write_login(desk, None, BTreeMap::from_iter([told].into_iter().chain(revoked))).await
+        let message = (TROUBLE.to_owned(), why.to_owned());
+        self.write_login(desk, None, BTreeMap::from_iter([message].into_iter().chain(revoked))).await
     }
 
-    /// Whether every login was revoked, and no other is in use yet.
+    /// Whether every login was revoked, and no other is active yet.
     fn is_revoked(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.revoked.is_some() && state.rotated_at.is_none())
     }
 
-    /// Why the application does not hold the login that is published.
+    /// Why the application does not hold the published login.
     pub fn why_undelivered(&self) -> Option<Undelivered> {
         let (namespace, name) = self.owners.application.as_ref()?;
         let is_ours = |secret: &Secret| {
@@ -265,9 +268,9 @@ impl Book {
         Some(Undelivered { secret: format!("{namespace}/{name}"), is_taken })
     }
 
-    /// Removes both: the login first, so that nothing is published of a ledger that is gone.
-    pub async fn forget(&mut self, desk: &Desk) -> Result<(), Trouble> {
-        for secret in [self.login.take(), self.ledger.take()].into_iter().flatten() {
+    /// Deletes both: the login first, so that nothing is published from a deleted rotation state.
+    pub async fn forget(&mut self, desk: &Desk) -> Result<(), Error> {
+        for secret in [self.login.take(), self.state_secret.take()].into_iter().flatten() {
             let api = desk.secrets_in(&secret.namespace().unwrap_or_default());
             desk.delete(&api, &secret.name_any(), secret.metadata.uid.clone()).await?;
         }
@@ -276,18 +279,18 @@ impl Book {
     }
 
     fn field(&self, key: &str) -> Option<String> {
-        self.ledger.as_ref().and_then(|secret| text(secret, key))
+        self.state_secret.as_ref().and_then(|secret| text(secret, key))
     }
 
     async fn write<const N: usize>(
         &mut self,
         desk: &Desk,
         change: [(&str, Option<String>); N],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let api = desk.secrets();
-        let is_new = self.ledger.is_none();
+        let is_new = self.state_secret.is_none();
         let mut secret = self
-            .ledger
+            .state_secret
             .clone()
             .unwrap_or_else(|| self.new_secret(ledger_name(&self.owners.id), self.owners.record.clone()));
         let data = secret.data.get_or_insert_default();
@@ -297,7 +300,7 @@ impl Book {
                 None => drop(data.remove(key)),
             }
         }
-        self.ledger = Some(match is_new {
+        self.state_secret = Some(match is_new {
             true => desk.create(&api, &secret).await?,
             false => desk.replace(&api, &secret).await?,
         });
@@ -310,7 +313,7 @@ impl Book {
         desk: &Desk,
         content: Option<(BTreeMap<String, ByteString>, String)>,
         annotations: BTreeMap<String, String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let (namespace, name) = self.owners.login.clone();
         let api = desk.secrets_in(&namespace);
         let mut secret = self.new_secret(name, self.owners.login_owner.clone());
@@ -345,7 +348,7 @@ impl Book {
     }
 }
 
-/// Whose a Secret is that is in the way, and what to do. The name of a connection was chosen, others are made here.
+/// The owner of a Secret that is in the way, and the fix. A user chose the name of a connection; others are generated.
 fn taken(secret: &Secret, was_chosen: bool) -> String {
     let name = secret.name_any();
     let is_published = secret.labels().contains_key(PUBLISHED) || secret.labels().contains_key(DATABASE_ID);
@@ -356,13 +359,13 @@ fn taken(secret: &Secret, was_chosen: bool) -> String {
             format!("Secret {name} is the login of {kind} {of}: choose another spec.secretName")
         }
         (None, true) => format!(
-            "Secret {name} exists and is not Conductor's: choose another spec.secretName, or remove it"
+            "Secret {name} exists and does not belong to Conductor: choose another spec.secretName, or remove it"
         ),
-        (_, false) => format!("Secret {name} exists and is not Conductor's: remove it"),
+        (_, false) => format!("Secret {name} exists and does not belong to Conductor: remove it"),
     }
 }
 
-/// The kind of database, as bindings name it.
+/// The kind of database, by its name in bindings.
 fn kind(access: &Access) -> &'static str {
     access.dialect.word()
 }
@@ -371,7 +374,7 @@ fn entry(key: &str, text: &str) -> (String, ByteString) {
     (key.to_owned(), ByteString(text.as_bytes().to_vec()))
 }
 
-/// One key of a Secret, where it is text.
+/// One key of a Secret, if it is text.
 pub(super) fn text(secret: &Secret, key: &str) -> Option<String> {
     let bytes = secret.data.as_ref()?.get(key)?;
     String::from_utf8(bytes.0.clone()).ok()
@@ -382,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_in_the_way_is_said_to_be_whose_it_is() {
+    fn a_secret_in_the_way_is_reported_with_its_owner() {
         let secret = |label: Option<&str>, owner: Option<&str>| {
             let labels = label.map(|label| BTreeMap::from([(label.to_owned(), "true".to_owned())]));
             let owner = owner.map(|name| OwnerReference {
@@ -395,17 +398,17 @@ mod tests {
             let metadata = ObjectMeta { name, labels, owner_references, ..ObjectMeta::default() };
             Secret { metadata, ..Secret::default() }
         };
-        let told = taken(&secret(Some(PUBLISHED), Some("shop-db")), true);
+        let message = taken(&secret(Some(PUBLISHED), Some("shop-db")), true);
         assert_eq!(
-            told,
+            message,
             "Secret orders is the login of RelationalDatabaseClaim shop-db: choose another spec.secretName"
         );
-        for somebodys in [secret(None, Some("x")), secret(Some(PUBLISHED), None)] {
-            assert!(taken(&somebodys, true).contains("choose another spec.secretName"));
+        for foreign in [secret(None, Some("x")), secret(Some(PUBLISHED), None)] {
+            assert!(taken(&foreign, true).contains("choose another spec.secretName"));
         }
         assert_eq!(
             taken(&secret(None, None), false),
-            "Secret orders exists and is not Conductor's: remove it"
+            "Secret orders exists and does not belong to Conductor: remove it"
         );
     }
 }

@@ -1,85 +1,85 @@
 //! What a server shows of one database: its owner, its two users, the database itself under either of its names.
-//! What it shows is believed; how it was asked is the provider's.
+//! The provider sends the query.
 
 use super::names::{Mark, User};
 use conductor::api::database::role::RoleAccess;
 
-/// One thing on a server.
+/// What exists under a name on a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place<T> {
-    /// It is not there.
+pub enum NameState<T> {
+    /// Nothing.
     #[default]
     Free,
-    /// It is there and does not carry our mark.
-    Foreign(Stranger),
-    /// It is ours.
+    /// An object without our mark.
+    Foreign(ForeignOwner),
+    /// Our object.
     Ours(T),
 }
 
-/// Whose something is that is not ours.
+/// Who owns an object that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stranger {
-    /// It carries no mark of Conductor's: somebody else made it.
+pub enum ForeignOwner {
+    /// It carries no mark of Conductor: another client created it.
     Unmarked,
-    /// It carries the mark of another database or role of Conductor's, by its id.
+    /// It carries the mark of another database or role of Conductor, by its id.
     Another(String),
 }
 
-impl<T> Place<T> {
-    /// What is ours, where it is.
+impl<T> NameState<T> {
+    /// Our object, if it is ours.
     pub fn ours(&self) -> Option<&T> {
         match self {
-            Place::Ours(found) => Some(found),
-            Place::Free | Place::Foreign(_) => None,
+            NameState::Ours(found) => Some(found),
+            NameState::Free | NameState::Foreign(_) => None,
         }
     }
 
-    /// Whose it is, where it is not ours.
-    pub fn stranger(&self) -> Option<&Stranger> {
+    /// Its owner, if it is not ours.
+    pub fn foreign_owner(&self) -> Option<&ForeignOwner> {
         match self {
-            Place::Foreign(stranger) => Some(stranger),
-            Place::Free | Place::Ours(_) => None,
+            NameState::Foreign(foreign_owner) => Some(foreign_owner),
+            NameState::Free | NameState::Ours(_) => None,
         }
     }
 
-    /// Reads one thing: whether it is there, and its mark.
-    pub fn read(comment: Option<&str>, id: &str, found: impl FnOnce(Mark) -> T) -> Place<T> {
+    /// Reads the state of a name that exists from the object's comment.
+    pub fn read(comment: Option<&str>, id: &str, found: impl FnOnce(Mark) -> T) -> NameState<T> {
         match comment.and_then(Mark::read) {
-            Some(mark) if mark.id == id => Place::Ours(found(mark)),
-            Some(mark) => Place::Foreign(Stranger::Another(mark.id)),
-            None => Place::Foreign(Stranger::Unmarked),
+            Some(mark) if mark.id == id => NameState::Ours(found(mark)),
+            Some(mark) => NameState::Foreign(ForeignOwner::Another(mark.id)),
+            None => NameState::Foreign(ForeignOwner::Unmarked),
         }
     }
 }
 
-/// A user that is ours.
+/// One of our users.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SeenUser {
-    /// Which of the database's passwords it has, counted from one; 0 for none.
+pub struct ObservedUser {
+    /// The number of its password, from 1; 0 for none.
     pub generation: u64,
     /// Whether it may log in.
     pub can_log_in: bool,
-    /// Its sessions now.
+    /// Its open sessions.
     pub sessions: u64,
 }
 
-/// A database that is ours.
+/// One of our databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SeenDatabase {
-    /// What its inside was last set up as; empty where it was not yet.
+pub struct ObservedDatabase {
+    /// The digest of its last set-up; empty before the first.
     pub set_up: String,
     /// Whether it takes connections.
     pub is_open: bool,
-    /// Sessions on it now, whoever's.
+    /// Open sessions on it, of any user.
     pub sessions: u64,
-    /// What its owner may have changed of it, where the engine lets an owner do that.
-    pub limits: Option<SeenLimits>,
+    /// What its owner may have changed, where the engine lets an owner do that.
+    pub limits: Option<ObservedLimits>,
 }
 
-/// What the owner of a database can change of the database itself, and which decides who may use it.
+/// What the owner of a database can change of the database itself, and what decides who may use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenLimits {
-    /// Most connections at a time; none for as many as the server takes.
+pub struct ObservedLimits {
+    /// The connection limit; none for as many as the server allows.
     pub connections: Option<u32>,
     /// Whether every login that creates databases can copy it.
     pub is_template: bool,
@@ -87,32 +87,32 @@ pub struct SeenLimits {
     pub owner_connects: bool,
 }
 
-/// A grant on databases by a pattern of their names, as servers of MySQL's family have them.
+/// A grant on databases by a pattern of their names, as MariaDB and MySQL have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenGrant {
-    /// The pattern: `_` is any character and `%` any text, unless a backslash stands before it.
+    /// The pattern: `_` is any character and `%` any text, unless escaped by a backslash.
     pub pattern: String,
-    /// The user that it is for: `PUBLIC`, or empty for every one.
+    /// The grantee: `PUBLIC`, or empty for every user.
     pub user: String,
-    /// Where that user comes from.
+    /// The grantee's host.
     pub host: String,
 }
 
 impl OpenGrant {
-    /// Whether it is for every login of the server.
+    /// Whether it grants to every login of the server.
     pub fn is_for_all(&self) -> bool {
         self.user.is_empty() || self.user == "PUBLIC"
     }
 
-    /// Whether it opens a database that it matches to others than an administrator meant: it is for every login, or for
-    /// a family of names. One on exactly this name was meant, and one on every name is an administrator's.
+    /// Whether it opens a matching database to logins that an administrator did not mean: it is for every login, or for
+    /// a family of names. A grant on exactly this name was meant, and one on every name is an administrator's.
     pub fn is_open(&self) -> bool {
         let plain = self.pattern.replace("\\_", "").replace("\\%", "");
         let is_family = plain.contains(['_', '%']) && !self.pattern.chars().all(|c| c == '%');
         self.is_for_all() || is_family
     }
 
-    /// The statement that ends it. A server takes an account without a name out of its table only.
+    /// The statement that revokes it. An account without a name can only be deleted from the server's table.
     pub fn remedy(&self) -> String {
         let OpenGrant { pattern, user, host } = self;
         match user.as_str() {
@@ -125,27 +125,27 @@ impl OpenGrant {
     }
 }
 
-/// Everything of one database that a server shows.
+/// Everything that a server shows of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observed {
     /// The owner; ours where the engine has none.
-    pub owner: Place<()>,
+    pub owner: NameState<()>,
     /// The groups that read, and that read and write; free where the engine has none.
-    pub groups: [Place<()>; 2],
+    pub groups: [NameState<()>; 2],
     /// User A, user B.
-    pub users: [Place<SeenUser>; 2],
+    pub users: [NameState<ObservedUser>; 2],
     /// The database under its name.
-    pub database: Place<SeenDatabase>,
-    /// The database under its name in quarantine; free where the engine cannot rename.
-    pub quarantined: Place<SeenDatabase>,
-    /// A grant of the server that would let others into a database of this name.
+    pub database: NameState<ObservedDatabase>,
+    /// The database under its quarantine name; free where the engine cannot rename.
+    pub quarantined: NameState<ObservedDatabase>,
+    /// A grant of the server that would let other logins into a database of this name.
     pub open: Option<OpenGrant>,
 }
 
-impl Seen {
-    /// Whether the server shows nothing that carries our mark.
+impl Observed {
+    /// Whether nothing on the server carries our mark.
     pub fn has_nothing_of_ours(&self) -> bool {
-        let Seen { owner, groups, users, database, quarantined, open: _ } = self;
+        let Observed { owner, groups, users, database, quarantined, open: _ } = self;
         let roles = owner.ours().is_some() || groups.iter().any(|group| group.ours().is_some());
         let users = users.iter().any(|user| user.ours().is_some());
         !roles && !users && database.ours().is_none() && quarantined.ours().is_none()
@@ -157,19 +157,13 @@ impl Seen {
     }
 
     /// One of the groups.
-    pub fn group(&self, access: RoleAccess) -> &Place<()> {
-        match access {
-            RoleAccess::ReadOnly => &self.groups[0],
-            RoleAccess::ReadWrite => &self.groups[1],
-        }
+    pub fn group(&self, access: RoleAccess) -> &NameState<()> {
+        &self.groups[access as usize]
     }
 
     /// One of the users.
-    pub fn user(&self, user: User) -> &Place<SeenUser> {
-        match user {
-            User::A => &self.users[0],
-            User::B => &self.users[1],
-        }
+    pub fn user(&self, user: User) -> &NameState<ObservedUser> {
+        &self.users[user as usize]
     }
 }
 

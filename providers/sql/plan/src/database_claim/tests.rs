@@ -1,11 +1,11 @@
-//! What is read of a DatabaseClaim, where its label leads, and what comes out of it.
+//! A DatabaseClaim's fields, the instance that its label selects, and the resulting claim.
 
 use super::*;
 use proptest::prelude::*;
 
-fn asked(spec: Value) -> Result<Asked, String> {
+fn request(spec: Value) -> Result<ClaimRequest, String> {
     let spec = serde_json::from_value(spec).expect("a map");
-    Asked::read("orders", &spec).map_err(|error| error.to_string())
+    ClaimRequest::read("orders", &spec).map_err(|error| error.to_string())
 }
 
 fn instance(label: &str) -> Instance {
@@ -26,8 +26,8 @@ fn fields_are_read_in_every_spelling() {
     let camel = json!({"appId": "shop", "secretName": "s", "type": "postgres", "instanceLabel": "athena.hostapp",
         "userName": "shop", "databaseName": "d", "dbNameOverride": "o", "dsnName": "dsn.txt", "host": "h",
         "port": "5432", "shape": "small", "minStorageGB": "20", "deletionPolicy": "Recycle"});
-    let read = asked(seed).expect("it can be read");
-    assert_eq!(Ok(&read), asked(camel).as_ref());
+    let read = request(seed).expect("it can be read");
+    assert_eq!(Ok(&read), request(camel).as_ref());
     assert_eq!(read.database.as_ref().map(Identifier::as_str), Some("o"));
     let claim = read.to_claim(&Instance {
         shape: Some("small".to_owned()),
@@ -40,7 +40,7 @@ fn fields_are_read_in_every_spelling() {
 
 #[test]
 fn the_least_is_a_label_and_the_rest_has_defaults() {
-    let read = asked(json!({"AppID": "shop", "InstanceLabel": "athena"})).expect("it can be read");
+    let read = request(json!({"AppID": "shop", "InstanceLabel": "athena"})).expect("it can be read");
     assert_eq!((read.secret.as_str(), read.dsn.as_str(), read.engine), ("orders", "dsn", "postgresql"));
     assert_eq!(read.database.as_ref().map(Identifier::as_str), Some("shop"));
     assert_eq!(read.to_claim(&instance("athena")).get("resourceName"), None);
@@ -48,29 +48,31 @@ fn the_least_is_a_label_and_the_rest_has_defaults() {
 
 #[test]
 fn the_name_of_an_application_becomes_that_of_a_database() {
-    let read = asked(json!({"AppID": "my-app.eu", "InstanceLabel": "athena"})).expect("it can be read");
+    let read = request(json!({"AppID": "my-app.eu", "InstanceLabel": "athena"})).expect("it can be read");
     assert_eq!(read.database.as_ref().map(Identifier::as_str), Some("my_app_eu"));
 }
 
 #[test]
-fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
+fn edits_that_come_too_late_are_reported() {
     let plain = json!({"AppID": "shop", "InstanceLabel": "athena.eu"});
-    let claim = asked(plain.clone()).expect("it can be read").to_claim(&instance("athena"));
-    let told = |change: Value| {
+    let claim = request(plain.clone()).expect("it can be read").to_claim(&instance("athena"));
+    let message = |change: Value| {
         let mut spec = plain.clone();
         for (key, value) in change.as_object().into_iter().flatten() {
             spec[key] = value.clone();
         }
-        let before = asked(plain.clone()).expect("it can be read").placement();
+        let before = request(plain.clone()).expect("it can be read").placement();
         let instances =
             [Instance { shape: Some("small".to_owned()), ..instance("athena") }, instance("athena.hostapp")];
         let bound = Bound { placed_by: Some(before), resource: "athena", class: "", instances: &instances };
-        let asked = asked(spec).expect("it can be read");
+        let request = request(spec).expect("it can be read");
         let unknown = Bound { placed_by: None, ..bound.clone() };
-        let told = asked.find_too_late(&claim, &bound);
-        // What it asked for before this was kept is not known: nothing is claimed of it.
-        assert!(!asked.find_too_late(&claim, &unknown).is_some_and(|told| told.contains("no effect")));
-        told
+        let message = request.find_too_late(&claim, &bound);
+        // Its placement before this was recorded is unknown: report nothing about it.
+        assert!(
+            !request.find_too_late(&claim, &unknown).is_some_and(|message| message.contains("no effect"))
+        );
+        message
     };
     for fine in [
         json!({}),
@@ -79,16 +81,16 @@ fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
         json!({"InstanceLabel": "athena.us"}),
         json!({"Host": "h", "Port": 5432, "Shape": "small"}),
     ] {
-        assert_eq!(told(fine.clone()), None, "{fine}");
+        assert_eq!(message(fine.clone()), None, "{fine}");
     }
     for (change, part) in [
-        (json!({"DBNameOverride": "other"}), "spec.DatabaseName cannot be changed any more, it is shop"),
+        (json!({"DBNameOverride": "other"}), "spec.DatabaseName can no longer be changed, it is shop"),
         (
             json!({"Username": "me"}),
-            "spec.Username cannot be changed any more, it is a name that was made for it",
+            "spec.Username can no longer be changed, it is a name that was made for it",
         ),
-        (json!({"Type": "MySQL"}), "spec.Type cannot be changed any more, it is postgresql"),
-        (json!({"InstanceLabel": "atlas"}), "spec.InstanceLabel cannot be changed any more, it is athena"),
+        (json!({"Type": "MySQL"}), "spec.Type can no longer be changed, it is postgresql"),
+        (json!({"InstanceLabel": "atlas"}), "spec.InstanceLabel can no longer be changed, it is athena"),
         (
             json!({"InstanceLabel": "athena.hostapp"}),
             "spec.InstanceLabel has no effect any more, its claim is bound: it was athena.eu",
@@ -97,8 +99,8 @@ fn what_a_claim_with_its_database_cannot_have_any_more_is_told() {
         (json!({"Port": 1}), "spec.Port has no effect any more"),
         (json!({"Shape": "large"}), "spec.Shape has no effect any more"),
     ] {
-        let told = told(change).expect(part);
-        assert!(told.contains(part) && told.contains("make a new DatabaseClaim"), "{told}");
+        let message = message(change).expect(part);
+        assert!(message.contains(part) && message.contains("create a new DatabaseClaim"), "{message}");
     }
 }
 
@@ -113,9 +115,9 @@ const TAKES_EFFECT: [(&str, &str); 4] = [
 #[test]
 fn no_field_of_a_bound_claim_is_edited_in_silence() {
     let plain = json!({"InstanceLabel": "athena.eu", "DatabaseName": "shop"});
-    let claim = asked(plain.clone()).expect("it can be read").to_claim(&instance("athena"));
+    let claim = request(plain.clone()).expect("it can be read").to_claim(&instance("athena"));
     let instances = [instance("athena"), instance("athena.hostapp")];
-    let before = asked(plain.clone()).expect("it can be read").placement();
+    let before = request(plain.clone()).expect("it can be read").placement();
     let bound = Bound { placed_by: Some(before), resource: "athena", class: "", instances: &instances };
     for field in FIELDS {
         let value = match field {
@@ -127,22 +129,22 @@ fn no_field_of_a_bound_claim_is_edited_in_silence() {
         };
         let mut spec = plain.clone();
         spec[field] = value;
-        let told = asked(spec).expect("it can be read").find_too_late(&claim, &bound);
+        let message = request(spec).expect("it can be read").find_too_late(&claim, &bound);
         let takes_effect = TAKES_EFFECT.iter().find(|(known, _)| *known == field);
         match takes_effect {
-            Some((_, how)) => assert!(!how.is_empty() && told.is_none(), "{field}: {told:?}"),
-            None => assert!(told.is_some(), "spec.{field} was edited in silence"),
+            Some((_, how)) => assert!(!how.is_empty() && message.is_none(), "{field}: {message:?}"),
+            None => assert!(message.is_some(), "spec.{field} was edited in silence"),
         }
     }
     let of_application =
-        asked(json!({"AppID": "other", "InstanceLabel": "athena.eu"})).expect("it can be read");
-    let told = of_application.find_too_late(&claim, &bound).expect("it would be another database");
-    assert!(told.contains("spec.DatabaseName cannot be changed any more"), "{told}");
+        request(json!({"AppID": "other", "InstanceLabel": "athena.eu"})).expect("it can be read");
+    let message = of_application.find_too_late(&claim, &bound).expect("it would be another database");
+    assert!(message.contains("spec.DatabaseName can no longer be changed"), "{message}");
 }
 
 #[test]
-fn what_cannot_be_honoured_is_told_with_its_place() {
-    for (spec, told) in [
+fn an_invalid_field_is_reported_with_its_path() {
+    for (spec, message) in [
         (json!({"AppID": "shop"}), "spec.InstanceLabel"),
         (json!({"InstanceLabel": "a", "Colour": "red"}), "`Colour` is not known"),
         (json!({"InstanceLabel": "a", "instanceLabel": "b"}), "stands there twice"),
@@ -165,14 +167,14 @@ fn what_cannot_be_honoured_is_told_with_its_place() {
         (json!({"InstanceLabel": "a", "MinStorageGB": "20GB"}), "spec.MinStorageGB"),
         (json!({"InstanceLabel": "a", "DeletePolicy": "burn"}), "delete or recycle"),
     ] {
-        let error = asked(spec).expect_err(told);
-        assert!(error.contains(told), "wanted {told:?}, found {error:?}");
+        let error = request(spec).expect_err(message);
+        assert!(error.contains(message), "expected {message:?}, found {error:?}");
     }
 }
 
 #[test]
 fn an_instance_is_refused_for_what_it_says_of_itself_and_for_nothing_else() {
-    let fleet = [
+    let server_config = [
         Instance { host: "one".to_owned(), shape: Some("small".to_owned()), ..instance("athena") },
         Instance {
             name: "b".to_owned(),
@@ -193,37 +195,37 @@ fn an_instance_is_refused_for_what_it_says_of_itself_and_for_nothing_else() {
     ] {
         let mut spec = json!({"InstanceLabel": "athena.hostapp"});
         spec.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
-        let asked = asked(spec).expect("it can be read");
-        match (choose(&asked, &fleet), expected) {
+        let request = request(spec).expect("it can be read");
+        match (choose(&request, &server_config), expected) {
             (Ok(found), Ok(name)) => assert_eq!(found.name, name, "{more}"),
-            (Err(why), Err(told)) => assert!(why.contains(told), "{more}: {why}"),
+            (Err(why), Err(message)) => assert!(why.contains(message), "{more}: {why}"),
             (found, expected) => panic!("{more}: found {found:?}, not {expected:?}"),
         }
     }
 }
 
 proptest! {
-    /// Against the plain reading: of all labels that are the same or end before a dot, the longest.
+    /// Compared with a plain search: of all labels that are equal or end before a dot, the longest.
     #[test]
     fn the_match_is_the_longest_prefix_of_whole_segments(
         labels in proptest::collection::btree_set("[ab]{1,2}(\\.[ab]{1,2}){0,2}", 0..6),
         label in "[ab]{1,2}(\\.[ab]{1,2}){0,3}",
     ) {
         let instances: Vec<Instance> = labels.iter().map(|label| instance(label)).collect();
-        let asked = asked(json!({"InstanceLabel": label})).expect("it can be read");
+        let request = request(json!({"InstanceLabel": label})).expect("it can be read");
         let begins = |one: &&String| label == **one || label.starts_with(&format!("{one}."));
         let expected = labels.iter().filter(begins).max_by_key(|one| one.len());
-        prop_assert_eq!(choose(&asked, &instances).ok().map(|found| &found.label), expected);
+        prop_assert_eq!(choose(&request, &instances).ok().map(|found| &found.label), expected);
     }
 
     #[test]
     fn no_claim_brings_the_reader_down(name in ".*", field in "[A-Za-z]*", text in ".*") {
-        let _ = asked(json!({"InstanceLabel": "a", "AppID": name, "DSNName": text, field: "x"}));
+        let _ = request(json!({"InstanceLabel": "a", "AppID": name, "DSNName": text, field: "x"}));
     }
 }
 
 #[test]
-fn a_class_makes_what_no_server_has_and_a_server_that_is_there_comes_first() {
+fn a_class_creates_what_no_server_has_and_servers_come_first() {
     let class = |name: &str, label: &str, shape: &str| Instance {
         name: name.to_owned(),
         label: label.to_owned(),
@@ -237,8 +239,8 @@ fn a_class_makes_what_no_server_has_and_a_server_that_is_there_comes_first() {
     let choose = |more: Value| {
         let mut spec = json!({"InstanceLabel": "athena.eu"});
         spec.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
-        let asked = asked(spec).expect("it can be read");
-        super::choose(&asked, &instances).map(|found| (found.name.clone(), asked.to_claim(found)))
+        let request = request(spec).expect("it can be read");
+        super::choose(&request, &instances).map(|found| (found.name.clone(), request.to_claim(found)))
     };
     let (name, claim) = choose(json!({})).expect("there is one");
     assert_eq!((name.as_str(), claim.get("class")), ("athena", None));
@@ -246,7 +248,7 @@ fn a_class_makes_what_no_server_has_and_a_server_that_is_there_comes_first() {
     assert_eq!((name.as_str(), claim["class"].as_str()), ("b-class", Some("b-class")));
     assert_eq!(claim["engine"], "postgres", "as the class says it");
     assert_eq!(claim["selector"], json!({"matchLabels": {"instance": "athena", "shape": "large"}}));
-    for (more, told) in [
+    for (more, message) in [
         (json!({"Host": "elsewhere"}), "only registered servers can be named"),
         (json!({"Host": "elsewhere"}), "is made on demand and has no address yet"),
         (json!({"Shape": "huge"}), "spec.Shape"),
@@ -255,7 +257,7 @@ fn a_class_makes_what_no_server_has_and_a_server_that_is_there_comes_first() {
             "spec.Type: instance athena (b-class) has postgresql, not mysql",
         ),
     ] {
-        let why = choose(more).expect_err(told);
-        assert!(why.contains(told), "{why}");
+        let why = choose(more).expect_err(message);
+        assert!(why.contains(message), "{why}");
     }
 }

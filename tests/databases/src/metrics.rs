@@ -10,17 +10,17 @@ const WITHIN: Duration = Duration::from_secs(20);
 
 /// The page with the figures of a controller.
 #[derive(Clone, Copy, Debug)]
-pub struct Figures {
+pub struct Metrics {
     port: u16,
 }
 
-impl Figures {
+impl Metrics {
     /// On a port that is free.
     ///
     /// # Panics
     /// When none is.
-    pub fn choose() -> Figures {
-        Figures { port: conductor_controlplane::free_port().expect("a port is free") }
+    pub fn choose() -> Metrics {
+        Metrics { port: conductor_controlplane::free_port().expect("a port is free") }
     }
 
     /// How a controller runs that shows them there.

@@ -1,4 +1,4 @@
-//! A control plane with a controller that makes databases, and the objects of administrators and applications.
+//! A control plane with a database controller, and the objects of administrators and applications.
 
 use crate::login::Login;
 use crate::server::RealServer;
@@ -15,11 +15,11 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Where servers and records live.
+/// The namespace of servers and LogicalDatabases.
 pub const SYSTEM: &str = "conductor-system";
 
 /// One test's turn on the control plane.
-pub struct House {
+pub struct Cluster {
     /// The control plane.
     pub turn: Turn,
     /// The test's own client.
@@ -37,14 +37,14 @@ pub fn options() -> Options {
     Options { lease: None, databases: true, ..Options::default() }
 }
 
-impl House {
-    /// Waits for its turn and finds the house empty.
-    pub async fn enter() -> House {
+impl Cluster {
+    /// Waits for its turn and removes what other tests left.
+    pub async fn enter() -> Cluster {
         let turn = turn().await;
         let client = turn.client();
-        let house = House { turn, client };
-        house.clear().await;
-        house
+        let cluster = Cluster { turn, client };
+        cluster.clear().await;
+        cluster
     }
 
     /// Removes everything of ours that another test left.
@@ -54,7 +54,7 @@ impl House {
         }
         let gvk = GroupVersionKind::gvk(FRONT_GROUP, FRONT_VERSION, "DatabaseClaim");
         self.strip(&ApiResource::from_gvk(&gvk), None).await;
-        // What controllers published and did not live to remove: nobody collects garbage here.
+        // What stopped controllers published: there is no garbage collector here.
         for label in [DATABASE_ID, PUBLISHED] {
             self.strip(&ApiResource::erase::<Secret>(&()), Some(label)).await;
             self.strip(&ApiResource::erase::<ConfigMap>(&()), Some(label)).await;
@@ -135,7 +135,7 @@ impl House {
             .await;
     }
 
-    /// Makes a claim for a database on a server.
+    /// Creates a claim for a database on a server.
     pub async fn claim(&self, namespace: &str, name: &str, server: &str, more: Value) -> String {
         self.turn.namespace(namespace).await;
         let mut spec = json!({"selector": {"matchLabels": {"server": server}}});
@@ -152,7 +152,7 @@ impl House {
         made.uid().expect("it has a UID")
     }
 
-    /// Deletes a claim and waits until it is gone.
+    /// Deletes a claim and waits until it no longer exists.
     pub async fn release(&self, namespace: &str, name: &str) {
         let claims = conductor::model::Kind::Claim(conductor::model::TypeId::RELATIONAL_DATABASE);
         let api = self.turn.objects(claims, namespace);
@@ -163,7 +163,7 @@ impl House {
         .await;
     }
 
-    /// What a claim says of its connection: the `Ready` condition, in one line.
+    /// A claim's `Ready` condition, in one line.
     pub async fn readiness(&self, namespace: &str, name: &str) -> String {
         let claim = self.turn.claim(namespace, name).await;
         let conditions = claim.and_then(|claim| claim.data["status"]["conditions"].as_array().cloned());
@@ -173,14 +173,14 @@ impl House {
         format!("{} {}: {}", text("status"), text("reason"), text("message"))
     }
 
-    /// Waits until a claim's connection is published, and gives it.
+    /// Waits until a claim's connection is published, and returns it.
     pub async fn login(&self, dialect: Dialect, namespace: &str, name: &str) -> Login {
-        let mut told = String::new();
+        let mut message = String::new();
         until(&format!("claim {name} is ready"), async || {
             let readiness = self.readiness(namespace, name).await;
-            if readiness != told {
+            if readiness != message {
                 println!("claim {namespace}/{name}: {readiness}");
-                told.clone_from(&readiness);
+                message.clone_from(&readiness);
             }
             if !readiness.starts_with("True") {
                 return None;
@@ -190,7 +190,7 @@ impl House {
         .await
     }
 
-    /// Waits until another login than this one is published under a name, and gives it.
+    /// Waits until another login than this one is published under a name, and returns it.
     pub async fn next_login(&self, namespace: &str, name: &str, before: &Login) -> Login {
         until("another login is published", async || {
             let now = Login::new(before.dialect, self.published(namespace, name).await?);
@@ -199,7 +199,7 @@ impl House {
         .await
     }
 
-    /// Creates a DatabaseRole on a claim of its namespace, and waits for its login. Gives its UID too.
+    /// Creates a DatabaseRole on a claim of its namespace, and waits for its login. Returns its UID too.
     pub async fn role(&self, dialect: Dialect, namespace: &str, name: &str, claim: &str) -> (String, Login) {
         let role = json!({
             "apiVersion": "database.conductor.io/v1alpha1", "kind": "DatabaseRole",
@@ -223,7 +223,7 @@ impl House {
         all.unwrap_or_default().into_iter().find(|one| one["type"] == type_).unwrap_or_default()
     }
 
-    /// Has the controller look at a claim's database again.
+    /// Makes the controller reconcile a claim's database.
     pub async fn touch(&self, namespace: &str, name: &str) {
         let claims = conductor::model::Kind::Claim(conductor::model::TypeId::RELATIONAL_DATABASE);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -245,7 +245,7 @@ impl House {
         self.api("LogicalDatabase").get_opt(&format!("db-{id}")).await.expect("the API answers")
     }
 
-    /// Waits until a record is in a phase, and gives it.
+    /// Waits until a record is in a phase, and returns it.
     pub async fn record_in(&self, id: &str, phase: &str) -> DynamicObject {
         until(&format!("the record of {id} is {phase}"), async || {
             let record = self.record(id).await?;
@@ -254,17 +254,17 @@ impl House {
         .await
     }
 
-    /// Waits until a record tells something, and gives it.
-    pub async fn record_tells(&self, id: &str, part: &str) -> String {
-        until(&format!("the record of {id} tells {part:?}"), async || {
+    /// Waits until a LogicalDatabase's message contains a text, and returns it.
+    pub async fn record_reports(&self, id: &str, part: &str) -> String {
+        until(&format!("the record of {id} reports {part:?}"), async || {
             let record = self.record(id).await?;
-            let told = record.data.pointer("/status/conditions/0/message").and_then(Value::as_str)?;
-            told.contains(part).then(|| told.to_owned())
+            let message = record.data.pointer("/status/conditions/0/message").and_then(Value::as_str)?;
+            message.contains(part).then(|| message.to_owned())
         })
         .await
     }
 
-    /// Asks for a change of a login, and waits until it has been carried out and published.
+    /// Requests a rotation, and waits until it is complete.
     pub async fn rotate(&self, id: &str, token: &str) {
         let note = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: token}}}));
         let api = self.api("LogicalDatabase");
@@ -276,20 +276,20 @@ impl House {
         .await;
     }
 
-    /// Waits until a server's `Ready` condition tells something, and gives it.
-    pub async fn server_tells(&self, name: &str, part: &str) -> String {
-        until(&format!("server {name} tells {part:?}"), async || {
+    /// Waits until a server's `Ready` message contains a text, and returns it.
+    pub async fn server_reports(&self, name: &str, part: &str) -> String {
+        until(&format!("server {name} reports {part:?}"), async || {
             let server = self.api("DatabaseServer").get(name).await.ok()?;
-            let told = server.data.pointer("/status/conditions/0/message").and_then(Value::as_str)?;
-            told.contains(part).then(|| told.to_owned())
+            let message = server.data.pointer("/status/conditions/0/message").and_then(Value::as_str)?;
+            message.contains(part).then(|| message.to_owned())
         })
         .await
     }
 
-    /// Waits until a claim of namespace `app` tells something of its connection, and gives it.
-    pub async fn claim_tells(&self, name: &str, part: &str) -> String {
-        until(&format!("claim {name} tells {part:?}"), async || {
-            Some(self.readiness("app", name).await).filter(|told| told.contains(part))
+    /// Waits until the `Ready` condition of a claim of namespace `app` contains a text, and returns it.
+    pub async fn claim_reports(&self, name: &str, part: &str) -> String {
+        until(&format!("claim {name} reports {part:?}"), async || {
+            Some(self.readiness("app", name).await).filter(|message| message.contains(part))
         })
         .await
     }

@@ -1,5 +1,5 @@
-//! `DatabaseClaim` read and turned into a claim of our own: which instance its label leads to, what is asked of it, and
-//! the keys of the Secret that its applications know. Pure: instances and logins come in as values.
+//! Turns a `DatabaseClaim` into a claim of our own: the instance that its label selects, its requests, and the keys of the
+//! Secret that its applications know. Pure: instances and logins come in as values.
 
 use super::names::Identifier;
 use conductor::api::database::front::DatabaseClaimSpec;
@@ -7,7 +7,7 @@ use conductor::model::{FieldError, Quantity, ValueError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Every field, in the seed's spelling; compared without case. Two have a second name.
+/// Every field in its original spelling, compared without case. Two have a second name.
 const FIELDS: [&str; 13] = [
     "AppID",
     "SecretName",
@@ -27,18 +27,18 @@ const FIELDS: [&str; 13] = [
 const KEYS: [&str; 8] =
     ["username", "password", "host", "port", "databaseName", "userUpdatedAt", "sslmode", "type"];
 
-/// What a DatabaseClaim asks for, read.
+/// The validated spec of a DatabaseClaim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The Secret.
+pub struct ClaimRequest {
+    /// The Secret's name.
     pub secret: String,
     /// The engine.
     pub engine: &'static str,
-    /// The label.
+    /// The label of its instance.
     pub label: String,
-    /// The user, where one is named.
+    /// The user's name, if chosen.
     pub user: Option<Identifier>,
-    /// The database.
+    /// The database's name, if chosen.
     pub database: Option<Identifier>,
     /// The key of the connection string.
     pub dsn: String,
@@ -49,16 +49,16 @@ pub struct Asked {
     is_kept: bool,
 }
 
-impl Asked {
+impl ClaimRequest {
     /// Reads the spec of a claim of this name.
     ///
     /// # Errors
-    /// The first field that cannot be honoured, with what to write instead.
-    pub fn read(name: &str, spec: &DatabaseClaimSpec) -> Result<Asked, FieldError> {
+    /// The first invalid field, with what to write instead.
+    pub fn read(name: &str, spec: &DatabaseClaimSpec) -> Result<ClaimRequest, FieldError> {
         let fields = Fields::read(spec)?;
         let database = fields.first(&["DBNameOverride", "DatabaseName", "AppID"])?;
         let database = database.map(|(field, text)| {
-            // An application's name was not chosen for a database, and may be written as names are elsewhere.
+            // An application's name was not chosen for a database, and may contain other separators.
             let text = if field == "AppID" { text.replace(['-', '.'], "_") } else { text };
             Identifier::read_chosen(&text).map_err(|error| error.in_field(format!("spec.{field}")))
         });
@@ -66,8 +66,8 @@ impl Asked {
             .text("Username")?
             .map(|text| Identifier::read_user(&text).map_err(|error| error.in_field("spec.Username")));
         let missing = |field: &str, fix: &str| ValueError::new("", "is missing", fix).in_field(field);
-        let policy = fields.choose("DeletePolicy", &["delete", "recycle"])?;
-        Ok(Asked {
+        let reclaim_policy = fields.choose("DeletePolicy", &["delete", "recycle"])?;
+        Ok(ClaimRequest {
             secret: read_secret(fields.text("SecretName")?, name)?,
             engine: engine(&fields.text("Type")?.unwrap_or_else(|| "postgres".to_owned()))?,
             label: fields
@@ -80,11 +80,11 @@ impl Asked {
             port: fields.number("Port", 65_535)?.and_then(|port| u16::try_from(port).ok()),
             shape: fields.text("Shape")?,
             storage_gb: fields.number("MinStorageGB", 1_000_000_000)?,
-            is_kept: policy.as_deref() == Some("recycle"),
+            is_kept: reclaim_policy.as_deref() == Some("recycle"),
         })
     }
 
-    /// The claim that it becomes.
+    /// The spec of its claim.
     pub fn to_claim(&self, instance: &Instance) -> Value {
         let mut labels = json!({"instance": instance.label});
         if let (Some(shape), Some(_)) = (&self.shape, &instance.shape) {
@@ -100,12 +100,12 @@ impl Asked {
         if self.is_kept {
             parameters["reclaimPolicy"] = Value::from("Retain");
         }
-        // A class may say it in other words, and is compared by those.
+        // A class may spell its engine differently: compare with its own spelling.
         let engine = instance.engine.as_deref().filter(|_| instance.is_on_demand).unwrap_or(self.engine);
         let mut spec = json!({
             "engine": engine,
             "selector": {"matchLabels": labels},
-            // The Secret with the keys of this front is written beside it.
+            // The Secret with the DatabaseClaim's keys is written beside it.
             "connection": {"secretName": format!("{}{BESIDE}", self.secret)},
             "parameters": parameters,
         });
@@ -120,18 +120,18 @@ impl Asked {
         spec
     }
 
-    /// What becomes of its database, as its claim says it.
+    /// The reclaim policy of its claim.
     pub fn reclaim_policy(&self) -> Option<&'static str> {
         self.is_kept.then_some("Retain")
     }
 
-    /// Where it asks to be, in the words of its fields: kept with its claim, to tell an edit from what was always there.
+    /// The fields that place it, kept with its claim to distinguish an edit from the original.
     pub fn placement(&self) -> Value {
-        let Asked { label, host, port, shape, storage_gb, .. } = self;
+        let ClaimRequest { label, host, port, shape, storage_gb, .. } = self;
         json!({"InstanceLabel": label, "Host": host, "Port": port, "Shape": shape, "MinStorageGB": storage_gb})
     }
 
-    /// What was edited of where it asks to be and has no effect, now that it is bound.
+    /// The placement fields that were edited without effect, because the claim is bound.
     fn find_ignored(&self, bound: &Bound<'_>, label: &str) -> Vec<(&'static str, String)> {
         let Some(before) = &bound.placed_by else { return Vec::new() };
         let now = self.placement();
@@ -156,7 +156,7 @@ impl Asked {
         fields.filter(is_ignored).map(|field| (field, was(field))).collect()
     }
 
-    /// Whether an instance has what a field asks. One that does not say what it has does not.
+    /// Whether an instance has what a field requests. An instance that does not say so does not.
     fn is_met(&self, field: &str, instance: &Instance) -> bool {
         match field {
             "Host" => self.host.as_ref().is_none_or(|host| *host == instance.host),
@@ -173,12 +173,12 @@ impl Asked {
         Quantity::parse(&format!("{}G", self.storage_gb?)).ok()
     }
 
-    /// What is asked for and cannot be had any more, now that its claim, of which this is the spec, has its database.
+    /// The fields that can no longer change, because its claim (with this spec) has its database.
     pub fn find_too_late(&self, claim_spec: &Value, bound: &Bound<'_>) -> Option<String> {
         let is = |pointer: &str| claim_spec.pointer(pointer).and_then(Value::as_str);
         let name = |name: &Option<Identifier>, pointer: &str| {
-            let (asked, is) = (name.as_ref().map(Identifier::as_str), is(pointer));
-            (asked != is).then(|| is.unwrap_or("a name that was made for it").to_owned())
+            let (request, is) = (name.as_ref().map(Identifier::as_str), is(pointer));
+            (request != is).then(|| is.unwrap_or("a generated name").to_owned())
         };
         let of_engine = is("/engine").filter(|is| engine(is).is_ok_and(|is| is != self.engine));
         let of_label = is("/selector/matchLabels/instance").filter(|label| !begins(&self.label, label));
@@ -195,16 +195,16 @@ impl Asked {
         let ignored: Vec<String> = ignored
             .filter(|(field, _)| changed.iter().all(|(one, _)| one != field))
             .map(|(field, was)| {
-                format!("spec.{field} has no effect any more, its claim is bound: it was {was}")
+                format!("spec.{field} no longer has an effect, its claim is bound: it was {was}")
             })
             .collect();
         let changed =
-            changed.iter().map(|(field, is)| format!("spec.{field} cannot be changed any more, it is {is}"));
-        let told = changed.chain(ignored).collect::<Vec<_>>().join("; ");
-        (!told.is_empty()).then(|| format!("{told}: write it back, or make a new DatabaseClaim"))
+            changed.iter().map(|(field, is)| format!("spec.{field} can no longer be changed, it is {is}"));
+        let message = changed.chain(ignored).collect::<Vec<_>>().join("; ");
+        (!message.is_empty()).then(|| format!("{message}: write it back, or create a new DatabaseClaim"))
     }
 
-    /// The keys of the Secret, from those of a login.
+    /// The keys of its Secret, from those of the login.
     pub fn to_secret(&self, login: &BTreeMap<String, String>, updated_at: &str) -> BTreeMap<String, String> {
         let of = |key: &str| login.get(key).cloned().unwrap_or_default();
         let (user, password, host, port) = (of("username"), of("password"), of("host"), of("port"));
@@ -230,121 +230,121 @@ impl Asked {
     }
 }
 
-/// What is known of a DatabaseClaim whose claim is bound.
+/// What a bound claim of a DatabaseClaim is bound to.
 #[derive(Clone, Debug)]
 pub struct Bound<'a> {
-    /// Where it asked to be when it was placed, where that is known.
+    /// Its placement fields at the time of its placement, if recorded.
     pub placed_by: Option<Value>,
-    /// The resource that its claim is bound to.
+    /// The name of its claim's resource.
     pub resource: &'a str,
-    /// The class that its claim names; empty where it names none.
+    /// The name of its claim's class; empty for none.
     pub class: &'a str,
     /// Every instance.
     pub instances: &'a [Instance],
 }
 
-/// A server that says under which label it can be had, or a class that makes one of that label.
+/// A server that offers itself under a label, or a class that creates one with that label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// Its name, and that of the resource that it offers; or the name of the class.
+    /// The name of the server and of its resource, or the name of the class.
     pub name: String,
-    /// Whether it is a class: its first claim has the server made, the others share that, and it goes with the last.
+    /// Whether it is a class: the server is created for its first claim, shared by the others, and deleted with the last.
     pub is_on_demand: bool,
     /// Its label.
     pub label: String,
-    /// Its engine, where it says.
+    /// Its engine, if known.
     pub engine: Option<String>,
-    /// Its shape, where it says.
+    /// Its shape, if known.
     pub shape: Option<String>,
-    /// Its storage, where it says.
+    /// Its storage, if known.
     pub storage: Option<Quantity>,
-    /// Where it is.
+    /// Its host.
     pub host: String,
-    /// On which port.
+    /// Its port.
     pub port: u16,
-    /// The version that claims on it ask for, where one is written down.
+    /// The version that claims on it request, if recorded.
     pub version: Option<String>,
 }
 
-/// The instance for what is asked: of the longest label that the asked one begins with, whole segments only, the first
-/// by name that fits; servers that are there before classes that make one.
+/// Chooses the instance for a request: of those with the longest label that the requested one begins with, whole segments
+/// only, the first by name that fits; existing servers before classes.
 ///
 /// # Errors
-/// Why none fits, and what to do about it.
-pub fn choose<'a>(asked: &Asked, instances: &'a [Instance]) -> Result<&'a Instance, String> {
+/// Why none fits, and what to do.
+pub fn choose<'a>(request: &ClaimRequest, instances: &'a [Instance]) -> Result<&'a Instance, String> {
     let matched: Vec<&Instance> =
-        instances.iter().filter(|instance| begins(&asked.label, &instance.label)).collect();
+        instances.iter().filter(|instance| begins(&request.label, &instance.label)).collect();
     let Some(longest) = matched.iter().map(|instance| instance.label.len()).max() else {
         return Err(format!(
             "spec.InstanceLabel: no instance has the label {} or one that it begins with: {}",
-            asked.label,
+            request.label,
             known(instances)
         ));
     };
     let mut best: Vec<&Instance> =
         matched.into_iter().filter(|instance| instance.label.len() == longest).collect();
     best.sort_by_key(|instance| (instance.is_on_demand, &instance.name));
-    let why: Vec<String> = best.iter().filter_map(|instance| find_misfit(asked, instance)).collect();
-    let fits = best.into_iter().find(|instance| find_misfit(asked, instance).is_none());
+    let why: Vec<String> = best.iter().filter_map(|instance| find_misfit(request, instance)).collect();
+    let fits = best.into_iter().find(|instance| find_misfit(request, instance).is_none());
     fits.ok_or_else(|| why.join("; "))
 }
 
-/// Whether what is asked for begins with a label, whole segments only.
-fn begins(asked: &str, label: &str) -> bool {
-    asked == label || asked.strip_prefix(label).is_some_and(|rest| rest.starts_with('.'))
+/// Whether a requested label begins with another, whole segments only.
+fn begins(request: &str, label: &str) -> bool {
+    request == label || request.strip_prefix(label).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn known(instances: &[Instance]) -> String {
     let mut labels: Vec<&str> = instances.iter().map(|instance| instance.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();
-    let fix = "register a DatabaseServer that offers the label instance, or a class with it that makes one on demand";
+    let fix = "register a DatabaseServer that offers the label instance, or a class with it that creates one on demand";
     match labels.is_empty() {
-        true => format!("there is none at all; {fix}"),
+        true => format!("there are none; {fix}"),
         false => format!("there are {}; {fix}", labels.join(", ")),
     }
 }
 
-/// What keeps an instance of the right label from being taken. What it does not say of itself is not held against it.
-/// An administrator's password is sent to registered hosts only, so a host is compared and never taken from a claim.
-fn find_misfit(asked: &Asked, instance: &Instance) -> Option<String> {
+/// Why an instance with the right label does not fit. What it does not say about itself is not held against it.
+/// An administrator's password is sent to registered hosts only, so a claim's host is compared and never used.
+fn find_misfit(request: &ClaimRequest, instance: &Instance) -> Option<String> {
     let of = format!("instance {} ({})", instance.label, instance.name);
-    let misfit = |field: &str, wanted: String, has: String| {
-        Some(format!("spec.{field}: {of} has {has}, not {wanted}{}", fix(field)))
+    let misfit = |field: &str, desired: String, has: String| {
+        Some(format!("spec.{field}: {of} has {has}, not {desired}{}", fix(field)))
     };
     if let Some(has) = instance.engine.as_deref().and_then(|text| engine(text).ok())
-        && has != asked.engine
+        && has != request.engine
     {
-        return misfit("Type", asked.engine.to_owned(), has.to_owned());
+        return misfit("Type", request.engine.to_owned(), has.to_owned());
     }
-    if instance.is_on_demand && (asked.host.is_some() || asked.port.is_some()) {
+    if instance.is_on_demand && (request.host.is_some() || request.port.is_some()) {
         return Some(format!(
-            "spec.Host, spec.Port: {of} is made on demand and has no address yet: leave them out"
+            "spec.Host, spec.Port: {of} is created on demand and has no address yet: leave them out"
         ));
     }
-    if let Some(host) = asked.host.as_ref().filter(|host| **host != instance.host) {
+    if let Some(host) = request.host.as_ref().filter(|host| **host != instance.host) {
         return misfit("Host", host.clone(), instance.host.clone());
     }
-    if let Some(port) = asked.port.filter(|port| *port != instance.port) {
+    if let Some(port) = request.port.filter(|port| *port != instance.port) {
         return misfit("Port", port.to_string(), instance.port.to_string());
     }
-    if let (Some(wanted), Some(has)) = (&asked.shape, &instance.shape)
-        && wanted != has
+    if let (Some(desired), Some(has)) = (&request.shape, &instance.shape)
+        && desired != has
     {
-        return misfit("Shape", wanted.clone(), has.clone());
+        return misfit("Shape", desired.clone(), has.clone());
     }
-    let (wanted, has, least) = (asked.storage_gb?, instance.storage?, asked.least_storage()?);
+    let (desired, has, least) = (request.storage_gb?, instance.storage?, request.least_storage()?);
     match has < least {
-        true => Some(format!("spec.MinStorageGB: {of} has less than {wanted} GB of storage")),
+        true => Some(format!("spec.MinStorageGB: {of} has less than {desired} GB of storage")),
         false => None,
     }
 }
 
-/// What to do about a host or a port that no instance has: a claim cannot bring its own.
+/// The fix for a host or port that no instance has: a claim cannot bring its own.
 fn fix(field: &str) -> &'static str {
     match field {
         "Host" | "Port" => {
-            "; only registered servers can be named, because the administrator's password is sent there: leave it out, or ask for a DatabaseServer with it"
+            "; only registered servers can be named, because the administrator's password is sent there: leave it out, or have an administrator register a DatabaseServer with it"
         }
         _ => "",
     }
@@ -358,10 +358,10 @@ fn engine(text: &str) -> Result<&'static str, FieldError> {
     }
 }
 
-/// A Secret of ours stands beside it, under the same name with this ending.
+/// The suffix of the Secret that the engine publishes beside it.
 const BESIDE: &str = "-conductor";
 
-/// Whether a Secret can be called this.
+/// Whether this is a valid name for a Secret.
 pub fn is_secret_name(text: &str) -> bool {
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_plain = |part: &str| {
@@ -397,14 +397,14 @@ fn read_dsn(text: Option<String>) -> Result<String, FieldError> {
     }
 }
 
-/// The fields of a claim by their names in the seed.
+/// The fields of a claim by their original names.
 struct Fields(BTreeMap<&'static str, Value>);
 
 impl Fields {
     fn read(spec: &DatabaseClaimSpec) -> Result<Fields, FieldError> {
         let mut found = BTreeMap::new();
         for (name, value) in spec.fields.iter().filter(|(_, value)| !value.is_null()) {
-            // The controller before this one spelled it so.
+            // An earlier controller spelled it this way.
             let plain = if name.eq_ignore_ascii_case("deletionPolicy") { "DeletePolicy" } else { name };
             let known = FIELDS.iter().find(|field| field.eq_ignore_ascii_case(plain));
             let known = known.ok_or_else(|| {
@@ -447,11 +447,11 @@ impl Fields {
         }
     }
 
-    fn choose(&self, field: &str, words: &[&str]) -> Result<Option<String>, FieldError> {
+    fn choose(&self, field: &str, values: &[&str]) -> Result<Option<String>, FieldError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
-        match words.iter().find(|word| word.eq_ignore_ascii_case(&text)) {
-            Some(word) => Ok(Some((*word).to_owned())),
-            None => Err(ValueError::new(&text, "is not known", format!("write {}", words.join(" or ")))
+        match values.iter().find(|value| value.eq_ignore_ascii_case(&text)) {
+            Some(value) => Ok(Some((*value).to_owned())),
+            None => Err(ValueError::new(&text, "is not known", format!("write {}", values.join(" or ")))
                 .in_field(format!("spec.{field}"))),
         }
     }

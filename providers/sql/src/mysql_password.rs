@@ -1,13 +1,13 @@
-//! SHA-256 as passwords are hashed with it, in the form that MySQL keeps: five thousand rounds over password and salt.
-//! The way is that of `crypt(3)` for `$5$`; only the length of the salt is MySQL's own.
+//! MySQL's hash of passwords: SHA-256 in five thousand rounds over password and salt, as `crypt(3)` does for `$5$`; only the
+//! length of the salt is MySQL's own.
 
 use sha2::{Digest, Sha256};
 
-/// As often as MySQL does it where it is not told otherwise.
+/// MySQL's default.
 const ROUNDS: usize = 5_000;
 const LETTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The digest of a password with a salt, in the letters of `crypt(3)`.
+/// The digest of a password with a salt, in the alphabet of `crypt(3)`.
 pub(super) fn sha256(password: &[u8], salt: &[u8]) -> String {
     let inner = hash(&[password, salt, password]);
     let mut first = [password, salt, &stretched(&inner, password.len())].concat();
@@ -37,12 +37,12 @@ fn hash(parts: &[&[u8]]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// A digest, over and over, to a length.
+/// A digest, repeated to a length.
 fn stretched(digest: &[u8; 32], length: usize) -> Vec<u8> {
     digest.iter().copied().cycle().take(length).collect()
 }
 
-/// Three bytes are four letters; which three is as it has always been.
+/// Encodes three bytes as four letters, in the order of `crypt(3)`.
 fn written(digest: &[u8; 32]) -> String {
     let mut text = String::new();
     let mut push = |mut bits: u32, count: usize| {
@@ -66,8 +66,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_crypt_and_mysql_make_of_it() {
-        // As `openssl passwd -5 -salt saltstring 'Hello world!'` has it.
+    fn hashes_equal_those_of_crypt_and_mysql() {
+        // The result of `openssl passwd -5 -salt saltstring 'Hello world!'`.
         assert_eq!(sha256(b"Hello world!", b"saltstring"), "5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5");
         // A user of MySQL 8.0.15 with this could log in as `secret`.
         assert_eq!(sha256(b"secret", b"abcdefghijklmnopqrst"), "Yy1cVJ5jT.fk4HyAGlowRhOkI55As4SAesbspXHQvFD");

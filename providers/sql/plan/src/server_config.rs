@@ -1,6 +1,6 @@
-//! A fleet of servers as a configuration file lists them: instances by label, with defaults for what an instance does
-//! not say. Two notations are read, also mixed in one instance: `host: a.example` and `host=a.example`. What a claim's
-//! label gets is the instance with the longest label that it begins with, whole dot segments only.
+//! Reads a configuration file of servers: instances by label, with defaults for what an instance leaves out. Two notations
+//! are read, also mixed in one instance: `host: a.example` and `host=a.example`. A claim's label selects the instance with
+//! the longest label that it begins with, whole dot segments only.
 
 use conductor::api::common::ReclaimPolicy;
 use conductor::api::database::{API_VERSION, ENGINE_VERSION, GROUP};
@@ -8,7 +8,7 @@ use conductor::model::{FieldError, ValueError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Sections and settings that are no instance.
+/// Sections and settings that are not instances.
 const PASSWORDS: &str = "passwordConfig";
 const SETTINGS: [&str; 10] = [
     "authSource",
@@ -22,7 +22,7 @@ const SETTINGS: [&str; 10] = [
     "defaultDeletionPolicy",
     "defaultReclaimPolicy",
 ];
-/// What an instance may say.
+/// The settings of an instance.
 const FIELDS: [&str; 12] = [
     "username",
     "host",
@@ -38,78 +38,79 @@ const FIELDS: [&str; 12] = [
     "type",
 ];
 
-/// A fleet.
+/// A configuration of servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fleet {
+pub struct ServerConfig {
     /// Characters of a password.
     pub password_length: i32,
-    /// Whether passwords must hold every kind of character; ours always do.
+    /// Whether passwords must contain every kind of character; ours always do.
     pub has_complex_passwords: bool,
-    /// Minutes between changes of a login.
+    /// Minutes between rotations of a login.
     pub rotation_minutes: i32,
     /// Servers, by label.
     pub instances: BTreeMap<String, Instance>,
-    /// What is made on demand, by label: instances without a host.
+    /// Instances without a host, by label: they are created on demand.
     pub on_demand: BTreeMap<String, OnDemand>,
 }
 
-/// A server that is made for its first claim, shared by its label, and gone with its last where its policy is Delete.
+/// A server that is created for its first claim, shared by its label, and deleted with its last where its policy is Delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnDemand {
-    /// The shape of the class that it is made from.
+    /// The shape of the class that creates it.
     pub shape: Option<String>,
     /// Storage, in gigabytes.
     pub storage_gb: Option<u64>,
     /// Its version.
     pub version: Option<String>,
-    /// What runs there.
+    /// The server's engine.
     pub engine: String,
-    /// What becomes of it.
-    pub policy: ReclaimPolicy,
-    /// Whether the databases on it are kept when their claims are deleted, whatever the class of its shape says.
+    /// Whether it is retained or deleted after its last claim.
+    pub reclaim_policy: ReclaimPolicy,
+    /// Whether its databases are retained when their claims are deleted, whatever the class of its shape says.
     pub keeps_databases: bool,
 }
 
 /// One server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// The administrator.
+    /// The administrator's name.
     pub username: String,
     /// Name or address.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// How connections are protected.
+    /// The TLS mode of connections.
     pub ssl_mode: String,
     /// The Secret with the administrator's password.
     pub secret: String,
     /// Its key.
     pub secret_key: String,
-    /// Any word; matched by claims.
+    /// A label that claims match.
     pub shape: Option<String>,
     /// Storage, in gigabytes.
     pub storage_gb: Option<u64>,
     /// The version that runs there.
     pub version: Option<String>,
-    /// What runs there.
+    /// The server's engine.
     pub engine: String,
-    /// What becomes of a claim's database.
-    pub policy: ReclaimPolicy,
+    /// Whether a claim's database is retained or deleted.
+    pub reclaim_policy: ReclaimPolicy,
 }
 
-impl Fleet {
+impl ServerConfig {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// The first line or value that cannot be read, by its place.
-    pub fn read(text: &str) -> Result<Fleet, FieldError> {
+    /// The first line or value that cannot be read, with its position.
+    pub fn read(text: &str) -> Result<ServerConfig, FieldError> {
         let sections = sections(text)?;
         let top = sections.get("").cloned().unwrap_or_default();
         let passwords = sections.get(PASSWORDS).cloned().unwrap_or_default();
-        let word = |name: &str| passwords.get(name).map(String::as_str);
-        let number =
-            |name: &str, default, range| ranged(word(name), default, range, &format!("{PASSWORDS}.{name}"));
-        let complexity = match word("passwordComplexity").unwrap_or("enabled") {
+        let setting = |name: &str| passwords.get(name).map(String::as_str);
+        let number = |name: &str, default, range| {
+            ranged(setting(name), default, range, &format!("{PASSWORDS}.{name}"))
+        };
+        let complexity = match setting("passwordComplexity").unwrap_or("enabled") {
             "enabled" => true,
             "disabled" | "disable" => false,
             other => {
@@ -128,13 +129,13 @@ impl Fleet {
         let (mut instances, mut on_demand) = (BTreeMap::new(), BTreeMap::new());
         for (label, fields) in sections.iter().filter(|(label, _)| !label.is_empty() && *label != PASSWORDS) {
             let is_given = |name: &str| fields.get(name).is_some_and(|text| !text.is_empty());
-            // A Secret without a host is a host that was forgotten.
+            // A Secret without a host means a missing host.
             match is_given("host") || is_given("passwordSecretRef") {
                 true => drop(instances.insert(label.clone(), Instance::read(label, fields, &top)?)),
                 false => drop(on_demand.insert(label.clone(), OnDemand::read(label, fields, &top)?)),
             }
         }
-        Ok(Fleet {
+        Ok(ServerConfig {
             password_length: number("minPasswordLength", 15, (15, 99))?,
             has_complex_passwords: complexity,
             rotation_minutes: number("passwordRotationPeriod", 60, (60, 1440))?,
@@ -154,7 +155,7 @@ impl Fleet {
         }
     }
 
-    /// The fleet as objects: one DatabaseServer an instance, with its label for the selectors of claims.
+    /// The servers as objects: one DatabaseServer per instance, with its label for the selectors of claims.
     pub fn to_servers(&self, system_namespace: &str) -> Vec<Value> {
         self.instances
             .iter()
@@ -174,7 +175,7 @@ impl Fleet {
             storage_gb,
             version,
             engine,
-            policy,
+            reclaim_policy,
         } = instance;
         let mut labels = json!({"instance": label});
         if let Some(shape) = shape {
@@ -196,7 +197,7 @@ impl Fleet {
                 "admin": {"secretName": secret, "passwordKey": secret_key, "username": username},
                 "databases": {
                     "rotationMinutes": self.rotation_minutes, "passwordLength": self.password_length,
-                    "reclaimPolicy": policy,
+                    "reclaimPolicy": reclaim_policy,
                 },
                 "offer": offer,
             },
@@ -204,10 +205,10 @@ impl Fleet {
     }
 }
 
-/// The configuration itself, or that in the manifest of a ConfigMap.
+/// The configuration itself, or the one in a ConfigMap manifest.
 ///
 /// # Errors
-/// It is a ConfigMap that has none.
+/// It is a ConfigMap without a configuration.
 pub fn config_of(text: &str) -> Result<String, FieldError> {
     let object: Value = serde_saphyr::from_str(text).unwrap_or_default();
     if object["kind"] != "ConfigMap" {
@@ -220,7 +221,7 @@ pub fn config_of(text: &str) -> Result<String, FieldError> {
 
 type Fields = BTreeMap<String, String>;
 
-/// What a section says, with the defaults of the file behind it.
+/// The settings of a section, with the file's defaults behind them.
 struct Section<'a> {
     label: &'a str,
     fields: &'a Fields,
@@ -247,7 +248,7 @@ impl<'a> Section<'a> {
         self.say(name, default).ok_or_else(missing)
     }
 
-    /// Where a setting stands: in the section, else among the defaults of the file.
+    /// The path of a setting: in the section, else among the file's defaults.
     fn place(&self, name: &str, default: &str) -> String {
         match self.fields.contains_key(name) || !self.top.contains_key(default) {
             true => format!("{}.{name}", self.label),
@@ -271,26 +272,27 @@ impl<'a> Section<'a> {
         storage.map(number).transpose()
     }
 
-    /// What becomes of a database whose claim is gone.
-    fn policy(&self) -> Result<ReclaimPolicy, FieldError> {
+    /// Whether a database is retained or deleted after its claim.
+    fn reclaim_policy(&self) -> Result<ReclaimPolicy, FieldError> {
         const AT: (&str, &str) = ("reclaimPolicy", "defaultReclaimPolicy");
         let text = self.say(AT.0, AT.1).unwrap_or_else(|| "retain".to_owned()).to_lowercase();
-        let word = choose(&text, &["delete", "retain"], &self.place(AT.0, AT.1))?;
-        Ok(if word == "delete" { ReclaimPolicy::Delete } else { ReclaimPolicy::Retain })
+        let choice = choose(&text, &["delete", "retain"], &self.place(AT.0, AT.1))?;
+        Ok(if choice == "delete" { ReclaimPolicy::Delete } else { ReclaimPolicy::Retain })
     }
 
-    /// What becomes of an instance that was made on demand, where nothing is on it any more.
+    /// Whether an instance that was created on demand is deleted once nothing is on it.
     fn deletes(&self) -> Result<bool, FieldError> {
-        let policy = self.say("deletePolicy", "defaultDeletionPolicy").unwrap_or_else(|| "delete".to_owned());
+        let reclaim_policy =
+            self.say("deletePolicy", "defaultDeletionPolicy").unwrap_or_else(|| "delete".to_owned());
         let field = self.place("deletePolicy", "defaultDeletionPolicy");
-        Ok(choose(&policy.to_lowercase(), &["delete", "orphan"], &field)? == "delete")
+        Ok(choose(&reclaim_policy.to_lowercase(), &["delete", "orphan"], &field)? == "delete")
     }
 }
 
 impl Instance {
     fn read(label: &str, fields: &Fields, top: &Fields) -> Result<Instance, FieldError> {
         let section = Section::read(label, fields, top)?;
-        // It is there already, so that means nothing for it; it is read all the same.
+        // It exists already, so this has no effect on it; it is validated all the same.
         section.deletes()?;
         let engine = engine(label, section.say("type", ""))?;
         let usual = if engine == "postgresql" { "5432" } else { "3306" };
@@ -314,7 +316,7 @@ impl Instance {
             storage_gb: section.storage_gb()?,
             version: section.say("engineVersion", "defaultEngineVersion"),
             engine,
-            policy: section.policy()?,
+            reclaim_policy: section.reclaim_policy()?,
         })
     }
 }
@@ -322,23 +324,23 @@ impl Instance {
 impl OnDemand {
     fn read(label: &str, fields: &Fields, top: &Fields) -> Result<OnDemand, FieldError> {
         let section = Section::read(label, fields, top)?;
-        let policy = section.policy()?;
+        let reclaim_policy = section.reclaim_policy()?;
         Ok(OnDemand {
             shape: section.shape()?,
             storage_gb: section.storage_gb()?,
             version: section.say("engineVersion", "defaultEngineVersion"),
             engine: engine(label, section.say("type", ""))?,
-            policy: if section.deletes()? { policy } else { ReclaimPolicy::Retain },
-            keeps_databases: policy == ReclaimPolicy::Retain,
+            reclaim_policy: if section.deletes()? { reclaim_policy } else { ReclaimPolicy::Retain },
+            keeps_databases: reclaim_policy == ReclaimPolicy::Retain,
         })
     }
 
-    /// The class that makes it: all that another class of its shape says, under its own label.
+    /// The class that creates it: a copy of the class of its shape, under its own label.
     ///
     /// # Errors
-    /// There is no class of its shape and engine.
+    /// No class has its shape and engine.
     pub fn to_class(&self, namespace: &str, label: &str, patterns: &[Pattern]) -> Result<Value, FieldError> {
-        let OnDemand { shape, storage_gb, version, engine, policy, keeps_databases } = self;
+        let OnDemand { shape, storage_gb, version, engine, reclaim_policy, keeps_databases } = self;
         let fits =
             |pattern: &&Pattern| pattern.shape == *shape && is_engine(pattern.engine.as_deref(), engine);
         let pattern = patterns.iter().find(fits).ok_or_else(|| {
@@ -346,9 +348,10 @@ impl OnDemand {
                 Some(shape) => (shape.as_str(), format!("labels {{shape: {shape}}}")),
                 None => ("", "no label shape".to_owned()),
             };
-            let fix =
-                format!("make a RelationalDatabaseClass with engine {engine} and {labels}, or write a host");
-            ValueError::new(has, "has no class to make an instance from", fix)
+            let fix = format!(
+                "create a RelationalDatabaseClass with engine {engine} and {labels}, or write a host"
+            );
+            ValueError::new(has, "has no class to create an instance from", fix)
                 .in_field(format!("{label}.shape"))
         })?;
         let mut class = pattern.fields.clone();
@@ -359,7 +362,7 @@ impl OnDemand {
         if let Some(shape) = shape {
             class["labels"]["shape"] = Value::from(shape.clone());
         }
-        class["reclaimPolicy"] = json!(policy);
+        class["reclaimPolicy"] = json!(reclaim_policy);
         if *keeps_databases {
             keep_databases(label, &mut class)?;
         }
@@ -376,10 +379,10 @@ impl OnDemand {
     }
 }
 
-/// Makes the servers of a class keep their databases: the class that it was copied from may drop them at once.
+/// Makes a class retain the databases on its servers: the class that it was copied from may drop them at once.
 fn keep_databases(label: &str, class: &mut Value) -> Result<(), FieldError> {
     let unreadable = || {
-        let fix = "write the rules of databases there as plain values, without an expression";
+        let fix = "write spec.databases there as plain values, without an expression";
         ValueError::new("retain", "cannot be set in spec.databases of the template of its class", fix)
             .in_field(format!("{label}.reclaimPolicy"))
     };
@@ -398,52 +401,52 @@ fn keep_databases(label: &str, class: &mut Value) -> Result<(), FieldError> {
     for template in all.into_iter().filter(|template| makes_server(template)) {
         let template = template.as_object_mut().ok_or_else(unreadable)?;
         let spec = template.entry("spec").or_insert_with(|| json!({})).as_object_mut();
-        let rules = spec.ok_or_else(unreadable)?.entry("databases").or_insert_with(|| json!({}));
-        let rules = rules.as_object_mut().ok_or_else(unreadable)?;
-        rules.insert("reclaimPolicy".to_owned(), json!(ReclaimPolicy::Retain));
+        let policy = spec.ok_or_else(unreadable)?.entry("databases").or_insert_with(|| json!({}));
+        let policy = policy.as_object_mut().ok_or_else(unreadable)?;
+        policy.insert("reclaimPolicy".to_owned(), json!(ReclaimPolicy::Retain));
     }
     Ok(())
 }
 
-/// Whether a template makes a server on which claims get databases.
+/// Whether a template creates a server on which claims get databases.
 fn makes_server(template: &Value) -> bool {
     let group = template["apiVersion"].as_str().and_then(|version| version.split('/').next());
     group == Some(GROUP) && matches!(template["kind"].as_str(), Some("DatabaseServer" | "LocalServer"))
 }
 
-/// Claims that share an instance that was made on demand, where its class does not say.
+/// How many claims share an instance created on demand, unless its class says otherwise.
 const CLAIMS_DEFAULT: i32 = 100;
 
-/// A class that others can be made after.
+/// A class that can be copied for instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// The shape that it makes.
+    /// The shape of its servers.
     pub shape: Option<String>,
-    /// The engine that it makes, where it says.
+    /// The engine of its servers, if it names one.
     pub engine: Option<String>,
-    /// Everything that it says.
+    /// All its fields.
     pub fields: Value,
 }
 
-fn is_engine(of_class: Option<&str>, wanted: &str) -> bool {
+fn is_engine(of_class: Option<&str>, desired: &str) -> bool {
     let plain = |text: &str| match text.to_lowercase().as_str() {
         "mysql" | "mariadb" => "mariadb".to_owned(),
         "postgres" | "postgresql" => "postgresql".to_owned(),
         other => other.to_owned(),
     };
-    of_class.is_none_or(|engine| plain(engine) == plain(wanted))
+    of_class.is_none_or(|engine| plain(engine) == plain(desired))
 }
 
 fn engine(label: &str, text: Option<String>) -> Result<String, FieldError> {
     let text = text.unwrap_or_else(|| "postgres".to_owned()).to_lowercase();
-    let words = ["postgres", "postgresql", "mysql", "mariadb"];
-    Ok(match choose(&text, &words, &format!("{label}.type"))?.as_str() {
+    let values = ["postgres", "postgresql", "mysql", "mariadb"];
+    Ok(match choose(&text, &values, &format!("{label}.type"))?.as_str() {
         "mysql" | "mariadb" => "mariadb".to_owned(),
         _ => "postgresql".to_owned(),
     })
 }
 
-/// A shape is the value of a label, by which claims find it.
+/// Validates a shape: the value of a label that claims select.
 fn check_shape(place: &str, shape: String) -> Result<String, FieldError> {
     let is_end = |c: char| c.is_ascii_alphanumeric();
     let is_plain = shape.len() <= 63
@@ -457,17 +460,17 @@ fn check_shape(place: &str, shape: String) -> Result<String, FieldError> {
     }
 }
 
-fn choose(text: &str, words: &[&str], field: &str) -> Result<String, FieldError> {
-    match words.iter().find(|word| **word == text) {
-        Some(word) => Ok((*word).to_owned()),
+fn choose(text: &str, values: &[&str], field: &str) -> Result<String, FieldError> {
+    match values.iter().find(|value| **value == text) {
+        Some(value) => Ok((*value).to_owned()),
         None => {
-            Err(ValueError::new(text, "is not known", format!("write {}", words.join(" or ")))
+            Err(ValueError::new(text, "is not known", format!("write {}", values.join(" or ")))
                 .in_field(field))
         }
     }
 }
 
-/// A label is part of names of objects, and its segments are compared.
+/// Validates a label: a part of object names, compared by segments.
 fn check_label(label: &str) -> Result<(), FieldError> {
     let plain = |segment: &str| {
         !segment.is_empty()
@@ -501,12 +504,12 @@ fn ranged(
     }
 }
 
-/// The lines of a file, by section; settings outside of any stand under the empty name.
+/// The lines of a file by section; settings outside sections are under the empty name.
 fn sections(text: &str) -> Result<BTreeMap<String, Fields>, FieldError> {
     let mut found: BTreeMap<String, Fields> = BTreeMap::new();
     let mut section = String::new();
     for (at, line) in text.lines().enumerate() {
-        // The line is not quoted: one that cannot be read may be a password.
+        // Never quote the line: an unreadable one may be a password.
         let wrong = |name: &str, problem: &str| {
             let fix = "write `name: value` or `name=value`";
             ValueError::new(name, problem, fix).in_field(format!("line {}", at + 1))
@@ -553,9 +556,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_wrong_is_told_where_it_stands() {
+    fn a_problem_is_reported_with_its_line() {
         let instance = "a:\n  username: u\n  host: h\n  passwordSecretRef: s\n";
-        for (text, told) in [
+        for (text, message) in [
             (format!("defaultMasterPort: abc\n{instance}"), "defaultMasterPort"),
             (format!("{instance}  port: abc\n"), "a.port"),
             (format!("defaultMasterPort: 1\n{instance}  port: abc\n"), "a.port"),
@@ -565,12 +568,12 @@ mod tests {
             (format!("{instance}  type: [postgres, mysql]\n"), "line 5"),
             (format!("defaultSslMode: {{a: b}}\n{instance}"), "line 1"),
         ] {
-            let error = Fleet::read(&text).expect_err(&text).to_string();
-            assert!(error.starts_with(told), "{error} does not name {told}");
+            let error = ServerConfig::read(&text).expect_err(&text).to_string();
+            assert!(error.starts_with(message), "{error} does not name {message}");
         }
     }
 
-    /// As it was asked for, the lines with `=` included.
+    /// The seed's example, the lines with `=` included.
     const SEED: &str = r#"passwordConfig:
   passwordComplexity: enabled
   minPasswordLength: "15"
@@ -604,33 +607,33 @@ athena.hostapp:
 
     #[test]
     fn the_configuration_is_read_as_it_stands() {
-        let fleet = Fleet::read(SEED).expect("it can be read");
-        assert_eq!((fleet.password_length, fleet.rotation_minutes), (15, 60));
-        assert_eq!(fleet.instances.len(), 4);
-        let hostapp = &fleet.instances["athena.hostapp"];
+        let server_config = ServerConfig::read(SEED).expect("it can be read");
+        assert_eq!((server_config.password_length, server_config.rotation_minutes), (15, 60));
+        assert_eq!(server_config.instances.len(), 4);
+        let hostapp = &server_config.instances["athena.hostapp"];
         assert_eq!((hostapp.port, hostapp.ssl_mode.as_str()), (5432, "require"));
         assert_eq!(hostapp.secret, "athena-hostapp-password");
-        assert_eq!(fleet.instances["atlas.recyclebin"].port, 5412);
-        let servers = fleet.to_servers("conductor-system");
+        assert_eq!(server_config.instances["atlas.recyclebin"].port, 5412);
+        let servers = server_config.to_servers("conductor-system");
         assert_eq!(servers[1]["metadata"]["name"], "athena.hostapp");
         assert_eq!(servers[1]["spec"]["offer"]["labels"]["instance"], "athena.hostapp");
         assert_eq!(servers[1]["spec"]["admin"]["username"], "root");
     }
 
     #[test]
-    fn a_port_that_nobody_writes_is_the_engines_own() {
+    fn a_missing_port_is_the_engines_default() {
         let text = "a:\n  host: x\n  username: u\n  passwordSecretRef: s\n  type: MySQL\n\
             b:\n  host: y\n  username: u\n  passwordSecretRef: s\n";
-        let fleet = Fleet::read(text).expect("it can be read");
-        assert_eq!((fleet.instances["a"].port, fleet.instances["b"].port), (3306, 5432));
+        let server_config = ServerConfig::read(text).expect("it can be read");
+        assert_eq!((server_config.instances["a"].port, server_config.instances["b"].port), (3306, 5432));
     }
 
     #[test]
-    fn a_config_map_without_the_configuration_is_told_what_it_lacks() {
+    fn a_config_map_without_a_configuration_is_refused() {
         let read = |data: &str| config_of(&format!("kind: ConfigMap\ndata:\n  {data}\n"));
         assert_eq!(read("config.yaml: 'a: b'").as_deref(), Ok("a: b"));
-        let told = read("conf.yaml: 'a: b'").expect_err("it has none").to_string();
-        assert!(told.contains("data.config.yaml"), "{told}");
+        let message = read("conf.yaml: 'a: b'").expect_err("it has none").to_string();
+        assert!(message.contains("data.config.yaml"), "{message}");
         assert_eq!(config_of("a: b").as_deref(), Ok("a: b"));
     }
 
@@ -642,17 +645,17 @@ athena.hostapp:
             a:\n  host: x\n  passwordSecretRef: s\n\
             b:\n  host: y\n  passwordSecretRef: s\n  port: 1\n  username: u\n  sslMode: disable\n  shape: large\n  \
             minStorageGB: 9\n  engineVersion: 16\n  reclaimPolicy: retain\n  type: MySQL\n";
-        let fleet = Fleet::read(text).expect("it can be read");
-        let told = |label: &str| {
-            let i = &fleet.instances[label];
+        let server_config = ServerConfig::read(text).expect("it can be read");
+        let message = |label: &str| {
+            let i = &server_config.instances[label];
             format!(
                 "{} {} {} {:?} {:?} {:?} {:?} {}",
-                i.port, i.username, i.ssl_mode, i.shape, i.storage_gb, i.version, i.policy, i.engine
+                i.port, i.username, i.ssl_mode, i.shape, i.storage_gb, i.version, i.reclaim_policy, i.engine
             )
         };
-        assert_eq!(told("a"), r#"5433 admin require Some("small") Some(20) Some("15") Delete postgresql"#);
-        assert_eq!(told("b"), r#"1 u disable Some("large") Some(9) Some("16") Retain mariadb"#);
-        let server = &fleet.to_servers("s")[0];
+        assert_eq!(message("a"), r#"5433 admin require Some("small") Some(20) Some("15") Delete postgresql"#);
+        assert_eq!(message("b"), r#"1 u disable Some("large") Some(9) Some("16") Retain mariadb"#);
+        let server = &server_config.to_servers("s")[0];
         assert_eq!(server["metadata"]["annotations"][ENGINE_VERSION], "15");
         assert_eq!(server["spec"]["offer"]["labels"]["shape"], "small");
         assert_eq!(server["spec"]["offer"]["capacity"]["storage"], "20G");
@@ -665,10 +668,11 @@ athena.hostapp:
             a:\n  reclaimPolicy: delete\n  engineVersion: 15\n\
             b:\n  reclaimPolicy: delete\n  deletePolicy: orphan\n  shape: large\n  type: MySQL\n\
             c:\n  passwordSecretRef: s\n  username: root\n";
-        let error = Fleet::read(text).expect_err("a host was forgotten").to_string();
+        let error = ServerConfig::read(text).expect_err("a host was forgotten").to_string();
         assert!(error.contains("c.host"), "{error}");
-        let fleet = Fleet::read(text.split("c:").next().expect("the rest")).expect("it can be read");
-        assert!(fleet.instances.is_empty() && fleet.to_servers("s").is_empty());
+        let server_config =
+            ServerConfig::read(text.split("c:").next().expect("the rest")).expect("it can be read");
+        assert!(server_config.instances.is_empty() && server_config.to_servers("s").is_empty());
         let pattern = |shape: &str, engine: Option<&str>| Pattern {
             shape: Some(shape.to_owned()),
             engine: engine.map(str::to_owned),
@@ -676,51 +680,58 @@ athena.hostapp:
         };
         let patterns =
             [pattern("small", Some("mysql")), pattern("small", None), pattern("large", Some("postgres"))];
-        let class = fleet.on_demand["a"].to_class("s", "a", &patterns).expect("there is one");
+        let class = server_config.on_demand["a"].to_class("s", "a", &patterns).expect("there is one");
         expect_test::expect![[r#"{"apiVersion":"storage.conductor.io/v1alpha1","capacity":{"storage":"20G"},"kind":"RelationalDatabaseClass","labels":{"instance":"a","shape":"small"},"metadata":{"name":"a","namespace":"s"},"reclaimPolicy":"Delete","sharing":{"maxClaims":100},"template":{"kind":"small"},"version":"15"}"#]]
             .assert_eq(&class.to_string());
-        assert_eq!(fleet.on_demand["b"].policy, ReclaimPolicy::Retain, "an orphan is kept");
-        let told = fleet.on_demand["b"].to_class("s", "b", &patterns).expect_err("none is large").to_string();
-        assert!(told.contains("b.shape: `large` has no class") && told.contains("engine mariadb"), "{told}");
+        assert_eq!(server_config.on_demand["b"].reclaim_policy, ReclaimPolicy::Retain, "an orphan is kept");
+        let message = server_config.on_demand["b"]
+            .to_class("s", "b", &patterns)
+            .expect_err("none is large")
+            .to_string();
+        assert!(
+            message.contains("b.shape: `large` has no class") && message.contains("engine mariadb"),
+            "{message}"
+        );
     }
 
     #[test]
     fn a_label_that_retains_keeps_server_and_databases() {
-        let fleet = Fleet::read(
+        let server_config = ServerConfig::read(
             "a:\n  reclaimPolicy: retain\nb:\n  reclaimPolicy: delete\nc:\n  deletePolicy: orphan\n",
         );
-        let fleet = fleet.expect("it can be read");
-        let server = |rules: Value| json!({"apiVersion": API_VERSION, "kind": "LocalServer", "spec": rules});
+        let server_config = server_config.expect("it can be read");
+        let server =
+            |policy: Value| json!({"apiVersion": API_VERSION, "kind": "LocalServer", "spec": policy});
         let drops = json!({"databases": {"reclaimPolicy": "Delete", "quarantineMinutes": 0}});
         let class = |label: &str, fields: Value| {
             let pattern = Pattern { shape: None, engine: None, fields };
-            fleet.on_demand[label].to_class("s", label, &[pattern])
+            server_config.on_demand[label].to_class("s", label, &[pattern])
         };
-        let policy = |label: &str, rules: &Value| {
-            let class = class(label, json!({"template": server(rules.clone())})).expect("it has a class");
+        let reclaim_policy = |label: &str, policy: &Value| {
+            let class = class(label, json!({"template": server(policy.clone())})).expect("it has a class");
             let of = |pointer: &str| class.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
             (of("/reclaimPolicy"), of("/template/spec/databases/reclaimPolicy"))
         };
         let text = |text: &str| Some(text.to_owned());
-        for rules in [&drops, &json!({}), &json!({"databases": {}})] {
-            assert_eq!(policy("a", rules), (text("Retain"), text("Retain")), "{rules}");
-            assert_eq!(policy("c", rules), (text("Retain"), text("Retain")), "{rules}");
+        for policy in [&drops, &json!({}), &json!({"databases": {}})] {
+            assert_eq!(reclaim_policy("a", policy), (text("Retain"), text("Retain")), "{policy}");
+            assert_eq!(reclaim_policy("c", policy), (text("Retain"), text("Retain")), "{policy}");
         }
-        assert_eq!(policy("b", &drops), (text("Delete"), text("Delete")));
+        assert_eq!(reclaim_policy("b", &drops), (text("Delete"), text("Delete")));
         let several = json!({"templates": [{"id": "x", "template": {"kind": "ConfigMap", "spec": "text"}},
             {"id": "y", "template": server(drops.clone())}]});
         let several = class("a", several).expect("it has a class");
         assert_eq!(several["templates"][1]["template"]["spec"]["databases"]["reclaimPolicy"], "Retain");
         assert_eq!(several["templates"][0]["template"], json!({"kind": "ConfigMap", "spec": "text"}));
         let computed = class("a", json!({"template": server(json!({"databases": "${parameters.rules}"}))}));
-        let told = computed.expect_err("an expression cannot be changed").to_string();
-        assert!(told.contains("a.reclaimPolicy") && told.contains("spec.databases"), "{told}");
+        let message = computed.expect_err("an expression cannot be changed").to_string();
+        assert!(message.contains("a.reclaimPolicy") && message.contains("spec.databases"), "{message}");
     }
 
     #[test]
     fn the_longest_label_wins_and_segments_are_whole() {
-        let fleet = Fleet::read(SEED).expect("it can be read");
-        let found = |label: &str| fleet.find(label).map(|(label, _)| label.to_owned());
+        let server_config = ServerConfig::read(SEED).expect("it can be read");
+        let found = |label: &str| server_config.find(label).map(|(label, _)| label.to_owned());
         for (label, instance) in [
             ("athena.hostapp", Some("athena.hostapp")),
             ("athena.hostapp.eu", Some("athena.hostapp")),
@@ -736,9 +747,9 @@ athena.hostapp:
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_place() {
+    fn an_unreadable_value_is_reported_with_its_path() {
         let with = |more: &str| format!("{SEED}{more}");
-        for (text, told) in [
+        for (text, message) in [
             (SEED.replace("\"15\"", "\"14\""), "passwordConfig.minPasswordLength: `14` is out of range"),
             (SEED.replace("\"15\"", "\"100\""), "from 15 to 99"),
             (SEED.replace("\"60\"", "\"59\""), "passwordConfig.passwordRotationPeriod"),
@@ -766,28 +777,28 @@ athena.hostapp:
             (with("north:\n  hunter2\n"), "line 31: `` is no setting"),
             (with("athena.hostapp.x:\n  colour: red\n"), "`colour` is not known"),
         ] {
-            let error = Fleet::read(&text).expect_err(told).to_string();
-            assert!(error.contains(told), "wanted {told:?}, found {error:?}");
+            let error = ServerConfig::read(&text).expect_err(message).to_string();
+            assert!(error.contains(message), "expected {message:?}, found {error:?}");
         }
     }
 
     proptest! {
-        /// Against the plain reading: of all labels that are the same or end before a dot, the longest.
+        /// Compared with a plain search: of all labels that are equal or end before a dot, the longest.
         #[test]
         fn the_match_is_the_longest_prefix_of_whole_segments(
             labels in proptest::collection::btree_set("[ab]{1,2}(\\.[ab]{1,2}){0,2}", 0..6),
-            asked in "[ab]{1,2}(\\.[ab]{1,2}){0,3}",
+            requested in "[ab]{1,2}(\\.[ab]{1,2}){0,3}",
         ) {
-            let mut fleet = Fleet::read("").expect("empty");
-            fleet.instances = labels.iter().map(|label| (label.clone(), Instance::default())).collect();
-            let begins = |label: &&String| asked == **label || asked.starts_with(&format!("{label}."));
+            let mut server_config = ServerConfig::read("").expect("empty");
+            server_config.instances = labels.iter().map(|label| (label.clone(), Instance::default())).collect();
+            let begins = |label: &&String| requested == **label || requested.starts_with(&format!("{label}."));
             let expected = labels.iter().filter(begins).max_by_key(|label| label.len());
-            prop_assert_eq!(fleet.find(&asked).map(|(label, _)| label), expected.map(String::as_str));
+            prop_assert_eq!(server_config.find(&requested).map(|(label, _)| label), expected.map(String::as_str));
         }
 
         #[test]
         fn no_file_brings_the_reader_down(text in "([a-z:=. \n\"#]|.)*") {
-            let _ = Fleet::read(&text);
+            let _ = ServerConfig::read(&text);
         }
     }
 }

@@ -1,27 +1,27 @@
-//! The configuration of a fleet, read again and again: a file, as it is mounted into a Pod, or a ConfigMap in the system
-//! namespace. Each instance becomes a DatabaseServer, and each without a host a class that makes one on demand; one that
-//! is struck from it stays, for there may be databases on it.
+//! Applies the configuration of servers: a file, as mounted into a Pod, or a ConfigMap in the system namespace, read
+//! periodically. Each instance becomes a DatabaseServer, and each without a host a class that creates one on demand. The
+//! server of a removed instance stays, because it may have databases.
 
-use super::pass::class_fields;
-use crate::pass::Provider;
-use crate::trouble::Trouble;
-use crate::world;
+use super::reconcile::class_fields;
+use crate::error::Error;
+use crate::informers;
+use crate::reconcile::Provider;
 use conductor::api::database::FROM_CONFIGURATION;
 use conductor::api::database::logical::ServerKind;
 use conductor::model::FieldError;
-use conductor_sql_plan::fleet::{Fleet, Pattern, config_of};
+use conductor_sql_plan::server_config::{Pattern, ServerConfig, config_of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How often it is read: kubelet itself takes longer to bring a change.
+/// Pause between two reads: kubelet takes longer to update a mounted file.
 const EVERY: Duration = Duration::from_secs(5);
-/// What the name of a ConfigMap begins with.
+/// The prefix that names a ConfigMap.
 const IN_CLUSTER: &str = "configmap/";
 
-/// Keeps the servers of a configuration in line with it until it is dropped.
+/// Applies a configuration until it is dropped.
 pub(crate) async fn run(provider: Provider, source: String) {
     let mut known = String::new();
     loop {
@@ -32,8 +32,8 @@ pub(crate) async fn run(provider: Provider, source: String) {
                     known = text;
                 }
                 Ok(None) => {}
-                Err(trouble) => {
-                    tracing::warn!(source, %trouble, "the configuration of servers is not in force")
+                Err(error) => {
+                    tracing::warn!(source, %error, "the configuration of servers is not in force")
                 }
             }
         }
@@ -41,12 +41,12 @@ pub(crate) async fn run(provider: Provider, source: String) {
     }
 }
 
-/// Writes the servers and classes of a configuration that is not known yet; gives what they were made of.
-async fn follow(provider: &Provider, source: &str, known: &str) -> Result<Option<String>, Trouble> {
+/// Writes the servers and classes of a changed configuration; returns its text.
+async fn follow(provider: &Provider, source: &str, known: &str) -> Result<Option<String>, Error> {
     let text = read(provider, source).await?;
-    let invalid = |error: FieldError| Trouble::Invalid(error.to_string());
-    let fleet = Fleet::read(&text).map_err(invalid)?;
-    let patterns = match fleet.on_demand.is_empty() {
+    let invalid = |error: FieldError| Error::Invalid(error.to_string());
+    let server_config = ServerConfig::read(&text).map_err(invalid)?;
+    let patterns = match server_config.on_demand.is_empty() {
         true => Vec::new(),
         false => patterns(provider).await?,
     };
@@ -55,35 +55,35 @@ async fn follow(provider: &Provider, source: &str, known: &str) -> Result<Option
         return Ok(None);
     }
     let namespace = &provider.desk.namespace;
-    let servers = world::servers(ServerKind::DatabaseServer);
-    let mut wanted: Vec<(ApiResource, Value)> =
-        fleet.to_servers(namespace).into_iter().map(|server| (servers.clone(), server)).collect();
+    let servers = informers::servers(ServerKind::DatabaseServer);
+    let mut desired: Vec<(ApiResource, Value)> =
+        server_config.to_servers(namespace).into_iter().map(|server| (servers.clone(), server)).collect();
     let mut classless = None;
-    for (label, on_demand) in &fleet.on_demand {
+    for (label, on_demand) in &server_config.on_demand {
         match on_demand.to_class(namespace, label, &patterns).map_err(invalid) {
-            Ok(class) => wanted.push((world::classes(), class)),
-            Err(trouble) => classless = Some(trouble),
+            Ok(class) => desired.push((informers::classes(), class)),
+            Err(error) => classless = Some(error),
         }
     }
-    // The longest label first: a claim that comes meanwhile must not find only what it would fall back to.
-    wanted.sort_by_key(|(_, object)| std::cmp::Reverse(label_of(object).len()));
-    for (kind, object) in wanted {
+    // The longest label first: a claim that arrives meanwhile must not find its fallback only.
+    desired.sort_by_key(|(_, object)| std::cmp::Reverse(label_of(object).len()));
+    for (kind, object) in desired {
         put(provider, source, &kind, object).await?;
     }
-    // One that cannot be made yet holds up no other, and is looked at again.
+    // A class that cannot be created yet holds up no other, and is retried.
     classless.map_or(Ok(Some(made_of)), Err)
 }
 
-/// The label under which a server, or what a class makes, can be had.
+/// The label of a server, or of a class's servers.
 fn label_of(object: &Value) -> &str {
     let found = object.pointer("/spec/offer/labels/instance").or_else(|| object.pointer("/labels/instance"));
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The classes that others can be made after, by name: those that administrators wrote and that have no label yet.
-async fn patterns(provider: &Provider) -> Result<Vec<Pattern>, Trouble> {
+/// The classes that can be copied for instances, by name: those of administrators without an instance label.
+async fn patterns(provider: &Provider) -> Result<Vec<Pattern>, Error> {
     let desk = &provider.desk;
-    let classes = desk.list(&desk.others(&world::classes(), &desk.namespace)).await?;
+    let classes = desk.list(&desk.others(&informers::classes(), &desk.namespace)).await?;
     let ours = |class: &DynamicObject| class.annotations().contains_key(FROM_CONFIGURATION);
     let read = |class: DynamicObject| {
         let fields = class_fields(&class).filter(|_| !ours(&class))?;
@@ -94,9 +94,9 @@ async fn patterns(provider: &Provider) -> Result<Vec<Pattern>, Trouble> {
     Ok(classes.into_iter().filter_map(read).collect())
 }
 
-async fn read(provider: &Provider, source: &str) -> Result<String, Trouble> {
+async fn read(provider: &Provider, source: &str) -> Result<String, Error> {
     let desk = &provider.desk;
-    let unread = |why: &str| Trouble::Invalid(format!("{source}: {why}"));
+    let unread = |why: &str| Error::Invalid(format!("{source}: {why}"));
     let Some(name) = source.strip_prefix(IN_CLUSTER) else {
         let path = source.to_owned();
         let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
@@ -106,25 +106,20 @@ async fn read(provider: &Provider, source: &str) -> Result<String, Trouble> {
     };
     let api: Api<ConfigMap> = Api::namespaced(desk.client.clone(), &desk.namespace);
     let found = desk.find(&api, name).await?;
-    let found = found.ok_or_else(|| unread(&format!("there is none in namespace {}", desk.namespace)))?;
+    let found = found.ok_or_else(|| unread(&format!("does not exist in namespace {}", desk.namespace)))?;
     let text = found.data.and_then(|mut data| data.remove("config.yaml"));
     text.ok_or_else(|| unread("it has no key config.yaml"))
 }
 
-/// One server or class. What somebody else made by that name stays as it is.
-async fn put(
-    provider: &Provider,
-    source: &str,
-    kind: &ApiResource,
-    mut object: Value,
-) -> Result<(), Trouble> {
+/// Applies one server or class, unless another client created the object with its name.
+async fn put(provider: &Provider, source: &str, kind: &ApiResource, mut object: Value) -> Result<(), Error> {
     let desk = &provider.desk;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let api = desk.others(kind, &desk.namespace);
     let found = desk.find(&api, &name).await?;
     if found.is_some_and(|found| !found.annotations().contains_key(FROM_CONFIGURATION)) {
-        return Err(Trouble::Invalid(format!(
-            "{} {name} exists and is not from a configuration: remove one of the two",
+        return Err(Error::Invalid(format!(
+            "{} {name} exists and is not from this configuration: remove one of the two",
             kind.kind
         )));
     }

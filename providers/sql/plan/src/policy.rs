@@ -1,5 +1,5 @@
-//! What a claim's database is to be like: the server's rules with the claim's own words over them. Words that cannot
-//! be honoured are refused with their place; none ever reaches a server unread.
+//! A claim's desired database: the server's policy, overridden by the claim's spec. Invalid values are refused with their
+//! path; none reaches a server unvalidated.
 
 use super::names::{Identifier, Names, User};
 use super::sql::Dialect;
@@ -9,23 +9,23 @@ use conductor::model::{FieldError, ValueError};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Counted up whenever the set-up of databases changes, so that those that exist are set up anew.
+/// Incremented whenever the set-up of databases changes, so that existing databases are set up again.
 const SET_UP_FORM: u32 = 2;
-/// Most names in a list that a claim gives.
+/// Most names in a claim's list.
 const LIST_MAX: usize = 32;
 
-/// A server's rules, with nothing left open.
+/// A server's policy for its databases, with every default applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Between changes of a login.
+pub struct Policy {
+    /// The time between rotations of a login.
     pub rotation_ms: i64,
-    /// When a change is overdue.
+    /// When a rotation is overdue.
     pub deadline: Deadline,
     /// Characters of a password.
     pub password_length: usize,
-    /// What becomes of a database, where the server says so.
-    pub policy: Option<ReclaimPolicy>,
-    /// For how long a database can be had back.
+    /// The reclaim policy of databases, if the server sets one.
+    pub reclaim_policy: Option<ReclaimPolicy>,
+    /// For how long a dropped claim's database can be restored.
     pub quarantine_minutes: i32,
     connection_limit: Option<u32>,
     schemas: Vec<String>,
@@ -33,12 +33,12 @@ pub struct Rules {
     allowed_extensions: Vec<String>,
 }
 
-impl Rules {
-    /// Reads what a server says.
+impl Policy {
+    /// Reads the policy in a server's spec.
     ///
     /// # Errors
     /// A number outside its range: objects may be older than the schema that refuses it.
-    pub fn read(rules: Option<&DatabaseRules>) -> Result<Rules, FieldError> {
+    pub fn read(policy: Option<&DatabaseRules>) -> Result<Policy, FieldError> {
         let none = DatabaseRules::default();
         let DatabaseRules {
             rotation_minutes,
@@ -51,20 +51,20 @@ impl Rules {
             schemas,
             extensions,
             allowed_extensions,
-        } = rules.unwrap_or(&none);
+        } = policy.unwrap_or(&none);
         let minutes = ranged(*rotation_minutes, 60, (60, 1440), "spec.databases.rotationMinutes")?;
         let deadline = "spec.databases.rotationDeadlineMinutes";
         let deadline = ranged(*rotation_deadline_minutes, minutes, (1, 525_600), deadline)?;
         let length = ranged(*password_length, 32, (15, 99), "spec.databases.passwordLength")?;
         let quarantine = ranged(*quarantine_minutes, 1440, (0, 525_600), "spec.databases.quarantineMinutes")?;
-        Ok(Rules {
+        Ok(Policy {
             rotation_ms: i64::from(minutes) * 60_000,
             deadline: Deadline {
                 after_ms: i64::from(deadline) * 60_000,
                 ends_sessions: *rotation_deadline_policy == Some(DeadlinePolicy::EndSessions),
             },
             password_length: usize::try_from(length).unwrap_or(32),
-            policy: *reclaim_policy,
+            reclaim_policy: *reclaim_policy,
             quarantine_minutes: quarantine,
             connection_limit: connection_limit.and_then(|limit| u32::try_from(limit).ok()),
             schemas: schemas.clone().unwrap_or_default(),
@@ -87,12 +87,12 @@ fn ranged(value: Option<i32>, default: i32, range: (i32, i32), field: &str) -> R
     }
 }
 
-/// When a change of a login that is due is overdue, and what happens then.
+/// When a due rotation is overdue, and what happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    /// After the change was due.
+    /// Time after the rotation was due.
     pub after_ms: i64,
-    /// Whether sessions that hold the change up are ended then.
+    /// Whether sessions that hold up the rotation are ended then.
     pub ends_sessions: bool,
 }
 
@@ -102,98 +102,97 @@ impl Default for Deadline {
     }
 }
 
-/// What one claim's database is to be like.
+/// The desired database of one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// What it is called.
+pub struct DesiredDatabase {
+    /// Its names.
     pub names: Names,
-    /// What the server speaks.
+    /// The server's dialect.
     pub dialect: Dialect,
     /// Schemas beside the engine's own.
     pub schemas: Vec<Identifier>,
     /// Extensions.
     pub extensions: Vec<Identifier>,
-    /// Most connections at a time.
+    /// Its connection limit.
     pub connection_limit: Option<u32>,
-    /// Between changes of its login.
+    /// The time between rotations of its login.
     pub rotation_ms: i64,
-    /// When a change is overdue.
+    /// When a rotation is overdue.
     pub deadline: Deadline,
-    /// Whether it has been there before: one that is gone is not replaced by an empty one.
+    /// Whether it existed before: a lost database is never replaced by an empty one.
     pub was_made: bool,
-    /// What cannot be honoured of what is said about one that has been there before: its inside stays as it is.
+    /// What is invalid in the spec of a database that existed before: its inside stays as it is.
     pub unread: Option<String>,
 }
 
-impl Wanted {
-    /// The server's rules with the claim's spec over them.
+impl DesiredDatabase {
+    /// The server's policy, overridden by the claim's spec.
     ///
     /// # Errors
-    /// The first word of the claim, or of the server, that cannot be honoured.
+    /// The first invalid value of the claim or the server.
     pub fn read(
         names: Names,
         dialect: Dialect,
-        rules: &Rules,
+        policy: &Policy,
         claim_spec: &Value,
         was_made: bool,
-    ) -> Result<Wanted, FieldError> {
-        let asked = |name: &str| list(claim_spec.pointer("/parameters").and_then(|p| p.get(name)), name);
-        let (schemas, extensions) = (asked("schemas")?, asked("extensions")?);
+    ) -> Result<DesiredDatabase, FieldError> {
+        let requested = |name: &str| list(claim_spec.pointer("/parameters").and_then(|p| p.get(name)), name);
+        let (schemas, extensions) = (requested("schemas")?, requested("extensions")?);
         for extension in &extensions {
-            if !rules.allowed_extensions.contains(extension) && !rules.extensions.contains(extension) {
+            if !policy.allowed_extensions.contains(extension) && !policy.extensions.contains(extension) {
                 return Err(ValueError::new(
                     extension,
                     "is not allowed on this server",
-                    "ask for it to be added to spec.databases.allowedExtensions of the server",
+                    "have it added to spec.databases.allowedExtensions of the server",
                 )
                 .in_field("spec.parameters.extensions"));
             }
         }
         check_chosen(&names, claim_spec)?;
-        let schemas = both(&rules.schemas, schemas, "schemas", Identifier::read_schema)?;
-        let extensions = both(&rules.extensions, extensions, "extensions", Identifier::read_extension)?;
+        let schemas = both(&policy.schemas, schemas, "schemas", Identifier::read_schema)?;
+        let extensions = both(&policy.extensions, extensions, "extensions", Identifier::read_extension)?;
         if dialect != Dialect::Postgresql && !(schemas.is_empty() && extensions.is_empty()) {
             return Err(ValueError::new("", "is for PostgreSQL only", "leave it out")
                 .in_field("spec.parameters.schemas, extensions"));
         }
-        Ok(Wanted {
+        Ok(DesiredDatabase {
             names,
             dialect,
             schemas,
             extensions,
-            connection_limit: connections(claim_spec).or(rules.connection_limit),
-            rotation_ms: rules.rotation_ms,
-            deadline: rules.deadline,
+            connection_limit: connections(claim_spec).or(policy.connection_limit),
+            rotation_ms: policy.rotation_ms,
+            deadline: policy.deadline,
             was_made,
             unread: None,
         })
     }
 
-    /// One that has been there before, with words about it that cannot be honoured: logins change all the same, and its
-    /// limit stays what it is.
+    /// A database that existed before, with an invalid spec: its logins rotate all the same, and its connection limit applies.
     pub fn keep(
         names: Names,
         dialect: Dialect,
-        rules: &Rules,
+        policy: &Policy,
         claim_spec: &Value,
         unread: &FieldError,
-    ) -> Wanted {
-        Wanted {
+    ) -> DesiredDatabase {
+        DesiredDatabase {
             names,
             dialect,
             schemas: Vec::new(),
             extensions: Vec::new(),
-            connection_limit: connections(claim_spec).or(rules.connection_limit),
-            rotation_ms: rules.rotation_ms,
-            deadline: rules.deadline,
+            connection_limit: connections(claim_spec).or(policy.connection_limit),
+            rotation_ms: policy.rotation_ms,
+            deadline: policy.deadline,
             was_made: true,
             unread: Some(unread.to_string()),
         }
     }
 
-    /// A digest of how the inside of the database is set up.
+    /// The digest of its set-up.
     pub fn set_up(&self) -> String {
-        let Wanted {
+        let DesiredDatabase {
             names: _,
             dialect: _,
             schemas,
@@ -209,10 +208,10 @@ impl Wanted {
     }
 }
 
-/// The names that a claim chooses for its database and its users, where it chooses any.
+/// The names that a claim chooses for its database and its users, if any.
 ///
 /// # Errors
-/// One that cannot be a name.
+/// An invalid name.
 pub fn chosen(claim_spec: &Value) -> Result<(Option<Identifier>, Option<Identifier>), FieldError> {
     let read = |name: &str, read: fn(&str) -> Result<Identifier, ValueError>| {
         let field = format!("spec.parameters.{name}");
@@ -227,12 +226,12 @@ pub fn chosen(claim_spec: &Value) -> Result<(Option<Identifier>, Option<Identifi
     Ok((read("databaseName", Identifier::read_chosen)?, read("userName", Identifier::read_user)?))
 }
 
-/// What was chosen is what there is: a database does not change its name, nor its users theirs.
+/// Refuses chosen names that differ from the existing ones: neither a database nor its users can be renamed.
 fn check_chosen(names: &Names, claim_spec: &Value) -> Result<(), FieldError> {
     let (database, user) = chosen(claim_spec)?;
     let changed = |name: &str, text: &Identifier, is: &Identifier| {
-        let problem = format!("cannot be had any more: it is {is}");
-        Err(ValueError::new(text.as_str(), problem, "make a new claim")
+        let problem = format!("can no longer be changed: it is {is}");
+        Err(ValueError::new(text.as_str(), problem, "create a new claim")
             .in_field(format!("spec.parameters.{name}")))
     };
     match (database, user) {
@@ -245,8 +244,8 @@ fn check_chosen(names: &Names, claim_spec: &Value) -> Result<(), FieldError> {
 }
 
 fn connections(claim_spec: &Value) -> Option<u32> {
-    let asked = claim_spec.pointer("/resources/requests/connections")?;
-    let text = asked.as_str().map_or_else(|| asked.to_string(), str::to_owned);
+    let requested = claim_spec.pointer("/resources/requests/connections")?;
+    let text = requested.as_str().map_or_else(|| requested.to_string(), str::to_owned);
     text.parse().ok().filter(|limit| (2..=10_000).contains(limit))
 }
 
@@ -267,12 +266,12 @@ fn list(value: Option<&Value>, name: &str) -> Result<Vec<String>, FieldError> {
 
 fn both(
     ours: &[String],
-    asked: Vec<String>,
+    requested: Vec<String>,
     name: &str,
     read: fn(&str) -> Result<Identifier, ValueError>,
 ) -> Result<Vec<Identifier>, FieldError> {
     let mut names = Vec::new();
-    for text in ours.iter().chain(&asked) {
+    for text in ours.iter().chain(&requested) {
         names.push(read(text).map_err(|error| error.in_field(format!("spec.parameters.{name}")))?);
     }
     names.sort();
@@ -285,30 +284,30 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn wanted(rules: Value, spec: Value) -> Result<Wanted, String> {
-        let rules: DatabaseRules = serde_json::from_value(rules).expect("rules");
-        let rules = Rules::read(Some(&rules)).map_err(|error| error.to_string())?;
-        Wanted::read(Names::new("u", None), Dialect::Postgresql, &rules, &spec, false)
+    fn desired(policy: Value, spec: Value) -> Result<DesiredDatabase, String> {
+        let policy: DatabaseRules = serde_json::from_value(policy).expect("rules");
+        let policy = Policy::read(Some(&policy)).map_err(|error| error.to_string())?;
+        DesiredDatabase::read(Names::new("u", None), Dialect::Postgresql, &policy, &spec, false)
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn the_claims_words_stand_over_the_servers() {
-        let rules = json!({"schemas": ["app"], "extensions": ["hstore"], "allowedExtensions": ["uuid-ossp"],
+    fn the_claims_spec_overrides_the_servers_policy() {
+        let policy = json!({"schemas": ["app"], "extensions": ["hstore"], "allowedExtensions": ["uuid-ossp"],
             "connectionLimit": 20});
-        let asks = json!({"parameters": {"schemas": ["audit", "app"], "extensions": ["uuid-ossp"]},
+        let requests = json!({"parameters": {"schemas": ["audit", "app"], "extensions": ["uuid-ossp"]},
             "resources": {"requests": {"connections": "7"}}});
-        let found = wanted(rules.clone(), asks).expect("it is fine");
+        let found = desired(policy.clone(), requests).expect("it is fine");
         let texts = |names: &[Identifier]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(texts(&found.schemas), ["app", "audit"]);
         assert_eq!(texts(&found.extensions), ["hstore", "uuid-ossp"]);
         assert_eq!(found.connection_limit, Some(7));
-        assert_eq!(wanted(rules, json!({})).expect("fine").connection_limit, Some(20));
+        assert_eq!(desired(policy, json!({})).expect("fine").connection_limit, Some(20));
     }
 
     #[test]
-    fn what_cannot_be_honoured_is_refused_with_its_place() {
-        for (rules, spec, told) in [
+    fn an_invalid_value_is_refused_with_its_path() {
+        for (policy, spec, message) in [
             (json!({}), json!({"parameters": {"schemas": "app"}}), "spec.parameters.schemas"),
             (json!({}), json!({"parameters": {"schemas": ["a\"b"]}}), "cannot be a name"),
             (json!({}), json!({"parameters": {"schemas": ["pg_x"]}}), "is reserved by PostgreSQL"),
@@ -324,8 +323,8 @@ mod tests {
             (json!({"passwordLength": 14}), json!({}), "spec.databases.passwordLength"),
             (json!({"passwordLength": 100}), json!({}), "from 15 to 99"),
         ] {
-            let error = wanted(rules, spec).expect_err(told);
-            assert!(error.contains(told), "{error}");
+            let error = desired(policy, spec).expect_err(message);
+            assert!(error.contains(message), "{error}");
         }
     }
 }

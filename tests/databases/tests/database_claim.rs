@@ -1,10 +1,10 @@
-//! The second front on a real API server with real servers: a fleet's configuration becomes servers, a DatabaseClaim
+//! DatabaseClaims on a real API server with real servers: a configuration becomes servers, a DatabaseClaim
 //! becomes a claim on the one that its label leads to, and the connection string in its Secret logs in.
 
 use conductor::api::database::ADMIN_HOSTS;
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
 use conductor_controller::Options;
-use conductor_databases::{House, Login, RealServer, SYSTEM, house::options};
+use conductor_databases::{Cluster, Login, RealServer, SYSTEM, cluster::options};
 use conductor_live::{Controller, until};
 use conductor_sql_plan::sql::Dialect;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -12,40 +12,40 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-fn fronts(house: &House, namespace: &str) -> Api<DynamicObject> {
+fn database_claims(cluster: &Cluster, namespace: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(FRONT_GROUP, FRONT_VERSION, "DatabaseClaim");
-    Api::namespaced_with(house.client.clone(), namespace, &ApiResource::from_gvk(&gvk))
+    Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::from_gvk(&gvk))
 }
 
-async fn put(house: &House, namespace: &str, name: &str, spec: Value) {
-    house.turn.namespace(namespace).await;
+async fn put(cluster: &Cluster, namespace: &str, name: &str, spec: Value) {
+    cluster.turn.namespace(namespace).await;
     let claim = json!({"apiVersion": "persistance.atlas.infoblox.com/v1", "kind": "DatabaseClaim",
         "metadata": {"name": name, "namespace": namespace}, "spec": spec});
     let patch = Patch::Apply(claim);
     let parameters = PatchParams::apply("test").force();
-    fronts(house, namespace).patch(name, &parameters, &patch).await.expect("the API takes it");
+    database_claims(cluster, namespace).patch(name, &parameters, &patch).await.expect("the API takes it");
 }
 
-async fn status(house: &House, namespace: &str, name: &str) -> Value {
-    let front = fronts(house, namespace).get_opt(name).await.expect("the API answers");
+async fn status(cluster: &Cluster, namespace: &str, name: &str) -> Value {
+    let front = database_claims(cluster, namespace).get_opt(name).await.expect("the API answers");
     front.map(|front| front.data["status"].clone()).unwrap_or_default()
 }
 
 /// Waits until a DatabaseClaim is served, and gives its status.
-async fn served(house: &House, namespace: &str, name: &str) -> Value {
+async fn served(cluster: &Cluster, namespace: &str, name: &str) -> Value {
     until(&format!("DatabaseClaim {name} is served"), async || {
-        let status = status(house, namespace, name).await;
+        let status = status(cluster, namespace, name).await;
         // The time of the login is written after the login itself.
-        let told = status["connectionInfo"].is_array() && status["connectionInfoUpdatedAt"].is_string();
-        (status["error"] == "" && told).then_some(status)
+        let message = status["connectionInfo"].is_array() && status["connectionInfoUpdatedAt"].is_string();
+        (status["error"] == "" && message).then_some(status)
     })
     .await
 }
 
 /// Waits until it says what is wrong.
-async fn told(house: &House, name: &str, what: &str) -> String {
+async fn message(cluster: &Cluster, name: &str, what: &str) -> String {
     until(&format!("DatabaseClaim {name} says {what}"), async || {
-        let error = status(house, "app", name).await["error"].as_str().unwrap_or_default().to_owned();
+        let error = status(cluster, "app", name).await["error"].as_str().unwrap_or_default().to_owned();
         error.contains(what).then_some(error)
     })
     .await
@@ -80,7 +80,7 @@ fn example() -> String {
 async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_claim() {
     let (athena, hostapp) =
         (RealServer::start(Dialect::Postgresql).await, RealServer::start(Dialect::Postgresql).await);
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let admin = hostapp.access();
     // The example as it stands, with hosts, ports and passwords that lead to the servers of this test.
     let text = example()
@@ -101,9 +101,9 @@ async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_
     let manifest = scratch("example.yaml", &text);
     let config = Some("configmap/db-controller-config".to_owned());
     let controller =
-        Controller::start(house.turn.controller_client(), Options { database_config: config, ..options() });
-    house.turn.kubectl(&["apply", "-f", manifest.to_str().expect("a plain path")]);
-    let status = served(&house, "default", "hostapp").await;
+        Controller::start(cluster.turn.controller_client(), Options { database_config: config, ..options() });
+    cluster.turn.kubectl(&["apply", "-f", manifest.to_str().expect("a plain path")]);
+    let status = served(&cluster, "default", "hostapp").await;
     assert_eq!(status["matchedLabel"], "athena.hostapp", "the longest label wins");
     let info = &status["connectionInfo"][0];
     assert_eq!(info["databaseName"], "hosts");
@@ -112,7 +112,7 @@ async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_
     for time in ["dbCreatedAt", "connectionInfoUpdatedAt"] {
         assert!(status[time].as_str().is_some_and(|time| time.starts_with("20")), "{time}: {status}");
     }
-    let secret = house.published("default", "hostapp-database").await.expect("the Secret is there");
+    let secret = cluster.published("default", "hostapp-database").await.expect("the Secret is there");
     let login = from_dsn(&secret["dsn.txt"]);
     login.run("CREATE TABLE t (v INT); INSERT INTO t VALUES (7)").await.expect("the DSN logs in");
     for (key, of_login) in [
@@ -127,11 +127,11 @@ async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_
     assert!(!secret["userUpdatedAt"].is_empty() && secret["uri_dsn.txt"].starts_with("postgresql://"));
     assert!(!status.to_string().contains(&secret["password"]), "a password stands in the status");
     // A leak: the Secret of the front has the new login before the old one ends.
-    let claim = house.turn.claim("default", "hostapp").await.expect("it became a claim");
+    let claim = cluster.turn.claim("default", "hostapp").await.expect("it became a claim");
     let id = claim.metadata.uid.clone().expect("it has a UID");
-    house.rotate(&id, "hard-1").await;
+    cluster.rotate(&id, "hard-1").await;
     let changed = until("another login is published", async || {
-        let secret = house.published("default", "hostapp-database").await?;
+        let secret = cluster.published("default", "hostapp-database").await?;
         let now = from_dsn(&secret["dsn.txt"]);
         (now != login).then_some(now)
     })
@@ -139,25 +139,28 @@ async fn the_example_ends_in_a_connection_string_that_logs_in_and_goes_with_its_
     assert_eq!(changed.run("SELECT v FROM t").await, Ok(vec!["7".to_owned()]));
     login.run("SELECT 1").await.expect_err("the old login ends");
     // It goes, and everything with it.
-    fronts(&house, "default").delete("hostapp", &DeleteParams::default()).await.expect("it is there");
+    database_claims(&cluster, "default")
+        .delete("hostapp", &DeleteParams::default())
+        .await
+        .expect("it exists");
     until("it is gone", async || {
-        fronts(&house, "default").get_opt("hostapp").await.ok()?.is_none().then_some(())
+        database_claims(&cluster, "default").get_opt("hostapp").await.ok()?.is_none().then_some(())
     })
     .await;
-    assert!(house.turn.claim("default", "hostapp").await.is_none(), "its claim is gone before it");
-    assert_eq!(house.published("default", "hostapp-database").await, None);
+    assert!(cluster.turn.claim("default", "hostapp").await.is_none(), "its claim is gone before it");
+    assert_eq!(cluster.published("default", "hostapp-database").await, None);
     until("the login is refused", async || changed.run("SELECT 1").await.err()).await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
     let _ = std::fs::remove_file(manifest);
 }
 
-/// A place that nobody registered, and that notices who comes.
+/// An unregistered server that notices connections.
 struct Listener(std::net::TcpListener);
 
 impl Listener {
     fn start() -> Listener {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
-        listener.set_nonblocking(true).expect("it can be asked");
+        listener.set_nonblocking(true).expect("it can be requested");
         Listener(listener)
     }
 
@@ -171,7 +174,7 @@ impl Listener {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_label_without_a_host_has_its_server_made_on_demand_shared_and_gone_with_the_last_claim() {
+async fn a_server_on_demand_is_created_shared_and_deleted_with_its_last_claim() {
     on_demand(Dialect::Postgresql, "postgresql", "Postgres").await;
 }
 
@@ -180,13 +183,13 @@ async fn a_label_without_a_host_on_mariadb() {
     on_demand(Dialect::Mariadb, "mariadb", "MySQL").await;
 }
 
-async fn on_demand(dialect: Dialect, engine: &str, word: &str) {
-    let house = House::enter().await;
+async fn on_demand(dialect: Dialect, engine: &str, type_: &str) {
+    let cluster = Cluster::enter().await;
     let folder = std::env::temp_dir().join(format!("conductor-demand-{}-{engine}", std::process::id()));
-    let text = format!("defaultShape: small\ndemand:\n  type: {word}\n  reclaimPolicy: delete\n");
+    let text = format!("defaultShape: small\ndemand:\n  type: {type_}\n  reclaimPolicy: delete\n");
     let path = scratch("demand.yaml", &text);
     let controller = Controller::start(
-        house.turn.controller_client(),
+        cluster.turn.controller_client(),
         Options {
             database_config: Some(path.to_str().expect("a plain path").to_owned()),
             local_servers: Some(folder.clone()),
@@ -194,17 +197,17 @@ async fn on_demand(dialect: Dialect, engine: &str, word: &str) {
         },
     );
     let claim = |app: &str, more: Value| {
-        let mut spec = json!({"AppID": app, "Type": word, "InstanceLabel": "demand.eu", "Username": app});
+        let mut spec = json!({"AppID": app, "Type": type_, "InstanceLabel": "demand.eu", "Username": app});
         spec.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
         spec
     };
     // Two that wait for the same label: they are served together, and by one server.
-    put(&house, "app", "one", claim("one", json!({}))).await;
-    put(&house, "app", "two", claim("two", json!({"Shape": "small"}))).await;
-    told(&house, "one", "a class with it that makes one on demand").await;
+    put(&cluster, "app", "one", claim("one", json!({}))).await;
+    put(&cluster, "app", "two", claim("two", json!({"Shape": "small"}))).await;
+    message(&cluster, "one", "a class with it that creates one on demand").await;
     // An administrator says how a small one is made; the label gets a class of its own.
     let databases = json!({"quarantineMinutes": 0});
-    house
+    cluster
         .turn
         .put(json!({
             "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClass",
@@ -213,9 +216,9 @@ async fn on_demand(dialect: Dialect, engine: &str, word: &str) {
                 "spec": {"engine": engine, "databases": databases}},
         }))
         .await;
-    let first = served(&house, "app", "one").await;
+    let first = served(&cluster, "app", "one").await;
     assert_eq!(first["matchedLabel"], "demand");
-    let second = served(&house, "app", "two").await;
+    let second = served(&cluster, "app", "two").await;
     let port = |status: &Value| status["connectionInfo"][0]["port"].clone();
     assert_eq!(port(&first), port(&second), "a label is one server");
     assert_eq!(count(&folder), 1);
@@ -223,11 +226,11 @@ async fn on_demand(dialect: Dialect, engine: &str, word: &str) {
         ("shape", claim("x", json!({"Shape": "huge"})), "spec.Shape"),
         ("host", claim("y", json!({"Host": "127.0.0.1"})), "is made on demand and has no address yet"),
     ] {
-        put(&house, "app", name, spec).await;
-        told(&house, name, what).await;
+        put(&cluster, "app", name, spec).await;
+        message(&cluster, name, what).await;
     }
     let login = async |name: &str| {
-        let keys = house.published("app", name).await.expect("it is published");
+        let keys = cluster.published("app", name).await.expect("it is published");
         let keys = keys.into_iter().map(|(key, value)| match key.as_str() {
             "databaseName" => ("database".to_owned(), value),
             _ => (key, value),
@@ -240,8 +243,8 @@ async fn on_demand(dialect: Dialect, engine: &str, word: &str) {
     assert!(two.at(one.get("database")).run("SELECT v FROM t").await.is_err(), "{dialect:?}");
     // The last one takes the server along; the one before does not.
     for (name, left) in [("one", 1), ("two", 0)] {
-        fronts(&house, "app").delete(name, &DeleteParams::default()).await.expect("it is there");
-        until("its claim is gone", async || house.turn.claim("app", name).await.is_none().then_some(()))
+        database_claims(&cluster, "app").delete(name, &DeleteParams::default()).await.expect("it exists");
+        until("its claim is gone", async || cluster.turn.claim("app", name).await.is_none().then_some(()))
             .await;
         until(&format!("{left} servers are left"), async || (count(&folder) == left).then_some(())).await;
         if left == 1 {
@@ -249,11 +252,11 @@ async fn on_demand(dialect: Dialect, engine: &str, word: &str) {
         }
     }
     until("the resource is gone", async || {
-        let api = house.api("LocalServer");
+        let api = cluster.api("LocalServer");
         api.list(&ListParams::default()).await.ok()?.items.is_empty().then_some(())
     })
     .await;
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
     let _ = std::fs::remove_dir_all(&folder);
     let _ = std::fs::remove_file(path);
 }
@@ -266,9 +269,9 @@ fn count(folder: &Path) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_them() {
     let server = RealServer::start(Dialect::Postgresql).await;
-    let house = House::enter().await;
+    let cluster = Cluster::enter().await;
     let access = server.access();
-    house
+    cluster
         .turn
         .put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "root", "namespace": SYSTEM,
                 "annotations": {ADMIN_HOSTS: format!("127.0.0.1:{}", server.plan.port)}},
@@ -284,9 +287,9 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
     let path = scratch("config.yaml", &instance("atlas", "  shape: small\n  minStorageGB: 20\n"));
     let config = Some(path.to_str().expect("a plain path").to_owned());
     let controller =
-        Controller::start(house.turn.controller_client(), Options { database_config: config, ..options() });
-    put(&house, "app", "unknown", json!({"AppID": "a", "InstanceLabel": "athena"})).await;
-    told(&house, "unknown", "there are atlas; register a DatabaseServer").await;
+        Controller::start(cluster.turn.controller_client(), Options { database_config: config, ..options() });
+    put(&cluster, "app", "unknown", json!({"AppID": "a", "InstanceLabel": "athena"})).await;
+    message(&cluster, "unknown", "there are atlas; register a DatabaseServer").await;
     for (name, spec, what) in [
         ("field", json!({"InstanceLabel": "atlas", "Colour": "red"}), "`Colour` is not known"),
         (
@@ -295,49 +298,49 @@ async fn a_file_is_followed_as_it_changes_and_bad_claims_say_what_is_wrong_with_
             "spec.DatabaseName",
         ),
         ("port", json!({"InstanceLabel": "atlas", "Port": 1}), "spec.Port: instance atlas (atlas) has"),
-        // Nobody sends an administrator's password to a host that nobody registered.
+        // The administrator's password is never sent to an unregistered host.
         (
             "host",
             json!({"InstanceLabel": "atlas", "Host": "127.0.0.1", "Port": listener.port()}),
             "only registered servers can be named, because the administrator's password is sent there: leave it out, \
-             or ask for a DatabaseServer with it",
+             or have an administrator register a DatabaseServer with it",
         ),
         ("type", json!({"InstanceLabel": "atlas", "Type": "MySQL"}), "spec.Type"),
         ("shape", json!({"InstanceLabel": "atlas", "Shape": "large"}), "spec.Shape"),
         ("storage", json!({"InstanceLabel": "atlas", "MinStorageGB": 21}), "spec.MinStorageGB"),
     ] {
-        put(&house, "app", name, spec).await;
-        told(&house, name, what).await;
-        assert!(house.turn.claim("app", name).await.is_none(), "{name} became a claim");
+        put(&cluster, "app", name, spec).await;
+        message(&cluster, name, what).await;
+        assert!(cluster.turn.claim("app", name).await.is_none(), "{name} became a claim");
     }
-    assert!(!listener.was_called(), "somebody was connected to that only a claim names");
-    // What was wrong is mended, by its owner or by the administrator.
+    assert!(!listener.was_called(), "a host that only a claim names was connected to");
+    // The problem is fixed, by its owner or by the administrator.
     put(
-        &house,
+        &cluster,
         "app",
         "port",
         json!({"AppID": "ports", "InstanceLabel": "atlas.recyclebin", "Port": server.plan.port,
         "Host": "127.0.0.1", "Shape": "small", "MinStorageGB": 20, "DSNName": "dsn"}),
     )
     .await;
-    assert_eq!(served(&house, "app", "port").await["matchedLabel"], "atlas");
-    let text = std::fs::read_to_string(&path).expect("it is there");
+    assert_eq!(served(&cluster, "app", "port").await["matchedLabel"], "atlas");
+    let text = std::fs::read_to_string(&path).expect("it exists");
     std::fs::write(&path, format!("{text}{}", instance("athena", ""))).expect("it can be written");
-    assert_eq!(served(&house, "app", "unknown").await["matchedLabel"], "athena");
-    let secret = house.published("app", "unknown").await.expect("the Secret has the claim's name");
+    assert_eq!(served(&cluster, "app", "unknown").await["matchedLabel"], "athena");
+    let secret = cluster.published("app", "unknown").await.expect("the Secret has the claim's name");
     from_dsn(&secret["dsn"]).run("SELECT 1").await.expect("the DSN logs in");
     // Two applications do not get one database: its name is taken.
-    put(&house, "other", "port", json!({"AppID": "ports", "InstanceLabel": "atlas"})).await;
+    put(&cluster, "other", "port", json!({"AppID": "ports", "InstanceLabel": "atlas"})).await;
     until("the second says that the name is taken", async || {
-        let error = status(&house, "other", "port").await["error"].to_string();
-        error.contains("is another claim's: choose another spec.DatabaseName").then_some(())
+        let error = status(&cluster, "other", "port").await["error"].to_string();
+        error.contains("belongs to another claim: choose another spec.DatabaseName").then_some(())
     })
     .await;
     // What its message advises helps.
     let chosen = json!({"AppID": "ports", "InstanceLabel": "atlas", "DatabaseName": "ports_of_other"});
-    put(&house, "other", "port", chosen).await;
-    let status = served(&house, "other", "port").await;
+    put(&cluster, "other", "port", chosen).await;
+    let status = served(&cluster, "other", "port").await;
     assert_eq!(status["connectionInfo"][0]["databaseName"], "ports_of_other");
-    controller.stop().await.expect("it stops when asked to");
+    controller.stop().await.expect("it stops on request");
     let _ = std::fs::remove_file(path);
 }
