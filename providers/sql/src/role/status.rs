@@ -106,8 +106,8 @@ pub(super) async fn revoked(
     state: &RotationState,
 ) -> Result<DatabaseRole, Error> {
     let message = rotation::REVOKED.to_owned();
-    let report = Report { is_ready: false, reason: LOGIN_REVOKED, message, rotation: None };
-    report(desk, role, report, Login::Now(desired, state)).await?;
+    let revoked = Report { is_ready: false, reason: LOGIN_REVOKED, message, rotation: None };
+    report(desk, role, revoked, Login::Now(desired, state)).await?;
     let api: Api<DatabaseRole> = Api::namespaced(desk.client.clone(), &role.namespace().unwrap_or_default());
     desk.find(&api, &role.name_any()).await?.ok_or(Error::Conflict)
 }
