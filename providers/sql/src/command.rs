@@ -52,7 +52,7 @@ pub struct Note {
     /// What holds it up now, from the server's status.
     pub waits_for: Option<String>,
     /// The message of the object's own failing condition, if any.
-    #[serde(rename = "told")]
+    #[serde(rename = "told")] // tidy-allow: scripts read the field of the JSON by this name
     pub problem: Option<String>,
 }
 

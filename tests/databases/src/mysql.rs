@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Every engine that can be tried here. MySQL takes a download of its own: where that could not be had, it is said.
+/// Every engine that can be tried here. MySQL takes a download of its own: where that is not installed, a line reports it.
 pub fn engines() -> Vec<Dialect> {
     let mut all = vec![Dialect::Postgresql, Dialect::Mariadb];
     let answer = Command::new(home().join("bin/mysqld")).arg("--version").output();

@@ -49,7 +49,7 @@ pub struct Trace {
 #[derive(Clone, Copy, Debug)]
 pub struct Boundaries {
     /// Of the messages.
-    pub is_said: fn(&Said) -> bool,
+    pub is_counted: fn(&Said) -> bool,
     /// Of the calls.
     pub is_called: fn(&Call) -> bool,
 }
@@ -71,7 +71,7 @@ pub async fn enumerate<W, F>(
     let mut trials = Vec::new();
     for workflow in workflows.iter().copied() {
         let trace = trial(workflow, Boundary::Nowhere).await.expect("the undisturbed run");
-        let said: Vec<Said> = trace.said.into_iter().filter(boundaries.is_said).collect();
+        let said: Vec<Said> = trace.said.into_iter().filter(boundaries.is_counted).collect();
         let called: Vec<Call> = trace.called.into_iter().filter(boundaries.is_called).collect();
         println!("{title} {workflow:?}: {} messages, {} writes", said.len(), called.len());
         let cuts = said.into_iter().flat_map(|said| [Cut::Before(said.clone()), Cut::After(said)]);

@@ -44,16 +44,16 @@ impl Rogue {
 
 async fn listen(mut client: TcpStream, all: Arc<Mutex<Vec<u8>>>) -> std::io::Result<()> {
     let mut bytes = [0; 4096];
-    let mut is_asked = false;
+    let mut is_requested = false;
     loop {
         let count = client.read(&mut bytes).await?;
         if count == 0 {
             return Ok(());
         }
         all.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..count]);
-        if !is_asked {
+        if !is_requested {
             client.write_all(&REQUEST).await?;
-            is_asked = true;
+            is_requested = true;
         }
     }
 }

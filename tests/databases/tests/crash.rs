@@ -48,7 +48,7 @@ async fn every_boundary(dialect: Dialect) {
     let server = RealServer::start_with(dialect, 400, &[]).await;
     let cluster = Cluster::enter().await;
     let neighbour = neighbour(&server).await;
-    let boundaries = Boundaries { is_said: is_of_workflow, is_called: is_write };
+    let boundaries = Boundaries { is_counted: is_of_workflow, is_called: is_write };
     let (cluster, server) = (&cluster, &server);
     enumerate(&format!("{dialect:?}"), &ALL, boundaries, |workflow, boundary| {
         trial(cluster, server, workflow, boundary)

@@ -38,7 +38,7 @@ async fn every_boundary(dialect: Dialect) {
     let server = RealServer::start_with(dialect, 400, &[]).await;
     let cluster = Cluster::enter().await;
     let workflows = [Workflow::Give, Workflow::Rotate, Workflow::Revoke, Workflow::TakeAway];
-    let boundaries = Boundaries { is_said: is_of_workflow, is_called: is_write };
+    let boundaries = Boundaries { is_counted: is_of_workflow, is_called: is_write };
     let (cluster, server) = (&cluster, &server);
     enumerate(&format!("{dialect:?}"), &workflows, boundaries, |workflow, boundary| {
         trial(cluster, server, workflow, boundary)
@@ -47,7 +47,7 @@ async fn every_boundary(dialect: Dialect) {
 }
 
 /// Health checks come at their own time, and a crash at a read leaves what the write before it left. What is reported
-/// more often than there are users is said until sessions have ended, as often as that takes.
+/// more often than there are users is repeated until sessions have ended, as often as that takes.
 fn is_of_workflow(said: &Said) -> bool {
     let aside = [
         "SELECT pg_catalog.current_setting",

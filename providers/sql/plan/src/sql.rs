@@ -2,10 +2,10 @@
 
 pub mod mariadb;
 pub mod postgresql;
+mod query;
 pub mod role;
-mod survey;
 
-pub use survey::{OPEN_GRANTS, Row, read_open_grants, read_survey, survey};
+pub use query::{OPEN_GRANTS, Row, read_open_grants, read_survey, survey};
 
 use super::names::Identifier;
 use super::plan::Step;

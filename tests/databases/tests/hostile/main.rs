@@ -128,11 +128,11 @@ struct Outcome {
     refused: usize,
     /// Nothing of the value is wanted of a server.
     without: usize,
-    /// Something of it is: every different plan, and what is said for it.
+    /// A part of it does: every different plan, and its statements.
     with: Vec<(Plan, Vec<Batch>)>,
 }
 
-/// Reads values of a field and takes apart what is said.
+/// Reads values of a field and splits their statements.
 fn try_all(dialect: Dialect, at: usize, cases: usize) -> Outcome {
     let (field, input) = (&FIELDS[at], Input::plain(dialect));
     let plain = plan(dialect, field.way, &input).expect("the plain input is fine");
@@ -168,7 +168,7 @@ fn the_reader_of_statements_sees_an_injection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_value_of_any_field_changes_what_is_said_and_the_servers_own_logs_show_it() {
+async fn no_value_of_any_field_changes_the_statements_in_the_servers_logs() {
     let message = BOTH.map(|dialect| tokio::spawn(send_everything(dialect)));
     for message in message {
         message.await.expect("every statement is as it was meant");

@@ -3,7 +3,7 @@
 //! rights on the whole database, later tables included.
 
 use super::postgresql::Holder;
-use super::survey::{accounts, count, is_true};
+use super::query::{accounts, count, is_true};
 use super::{Batch, Dialect, Extras, Row, mariadb, postgresql};
 use crate::names::{Identifier, User};
 use crate::observed::NameState;
