@@ -205,26 +205,24 @@ async fn undelete_as_read(
         records.into_iter().partition(|record| Some(&record.spec.claim.uid) == in_use.as_ref());
     let newest = gone.last().and_then(find_end);
     let found = gone.into_iter().rev().find(|record| find_end(record).is_none());
-    match (found, theirs.is_empty()) {
-        (Some(record), _) if phase(&record) == Some(DatabasePhase::Quarantined) => {
-            let all: Api<LogicalDatabase> = Api::namespaced(client.clone(), system_namespace);
-            match find_rival(&record, &all.list(&ListParams::default()).await?.items) {
-                Some(_) => Err(Refused::NotFound(name_taken(&record))),
-                None => on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await,
+    let Some(record) = found else {
+        return Err(Refused::NotFound(match (newest, theirs.is_empty()) {
+            (Some(why), true) => format!("the database of claim {namespace}/{name} {why}"),
+            (_, false) => {
+                format!("claim {namespace}/{name} exists and has its database: there is nothing to restore")
             }
+            (None, true) => format!(
+                "no database of claim {namespace}/{name} is recorded: a dropped database cannot be restored; see kubectl get ldb -n {system_namespace}"
+            ),
+        }));
+    };
+    if phase(&record) == Some(DatabasePhase::Quarantined) {
+        let all: Api<LogicalDatabase> = Api::namespaced(client.clone(), system_namespace);
+        if find_rival(&record, &all.list(&ListParams::default()).await?.items).is_some() {
+            return Err(Refused::NotFound(name_taken(&record)));
         }
-        (Some(record), _) => on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await,
-        (None, true) if newest.is_some() => {
-            let why = newest.unwrap_or_default();
-            Err(Refused::NotFound(format!("the database of claim {namespace}/{name} {why}")))
-        }
-        (None, false) => Err(Refused::NotFound(format!(
-            "claim {namespace}/{name} exists and has its database: there is nothing to restore"
-        ))),
-        (None, true) => Err(Refused::NotFound(format!(
-            "no database of claim {namespace}/{name} is recorded: a dropped database cannot be restored; see kubectl get ldb -n {system_namespace}"
-        ))),
     }
+    on_record(client, system_namespace, &record, UNDELETE, "true".to_owned()).await
 }
 
 fn token(is_hard: bool) -> String {

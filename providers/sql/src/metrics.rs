@@ -129,9 +129,9 @@ impl Metrics {
         let counted = match step {
             Step::CreateUser(_) | Step::DropUser(_) => &self.users_failed,
             Step::StorePending { .. }
-            | Step::SetPassword { .. }
-            | Step::Publish { .. }
-            | Step::Promote { .. }
+            | Step::SetPassword(_)
+            | Step::Publish(_)
+            | Step::Promote(_)
             | Step::Revoke(_)
             | Step::EndRights { .. }
             | Step::CloseRequest { .. } => &self.rotations_failed,

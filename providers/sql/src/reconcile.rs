@@ -28,7 +28,7 @@ use conductor_sql_plan::desired_state::End;
 use conductor_sql_plan::names::Names;
 use conductor_sql_plan::plan::{UNDELIVERED, UNDELIVERED_HARD};
 use conductor_sql_plan::policy::chosen;
-use conductor_sql_plan::rotation_state::Request;
+use conductor_sql_plan::rotation_state::{Pending, Request};
 use conductor_sql_plan::sql::{Extras, statements};
 use conductor_sql_plan::{
     DesiredDatabase, DesiredState, Holder, Observed, Refusal, Step, find_desired_state, next_step,
@@ -368,8 +368,8 @@ impl Provider {
             Step::DropDatabase { .. } => self.metrics.database_dropped(dialect),
             Step::StorePending { .. } => *rotating = Some(Instant::now()),
             // The first login is no rotation.
-            Step::Promote { .. } if is_first_login(&inputs.record) => {}
-            Step::Promote { .. } => {
+            Step::Promote(_) if is_first_login(&inputs.record) => {}
+            Step::Promote(_) => {
                 self.metrics.rotated(dialect, rotating.map(|begun| begun.elapsed()).unwrap_or(took));
             }
             _ => {}
@@ -390,14 +390,14 @@ impl Provider {
                 let change = (*user, *generation, answers.as_deref());
                 secrets.store_pending(desk, change, inputs.server.policy.password_length).await?;
             }
-            Step::Publish { user, generation } => {
+            Step::Publish(Pending { user, generation }) => {
                 let (database, user) = (&inputs.desired.names.database, inputs.desired.names.user(*user));
                 let password = secrets.password(*generation)?;
                 let access = inputs.access.log_in_as(user.as_str(), password, database.as_str());
                 require_login(session, &access, (database, user)).await?;
                 secrets.publish(desk, &inputs.server.as_applications_see_it(access), *generation).await?;
             }
-            Step::Promote { user, generation } => secrets.promote(desk, *user, *generation).await?,
+            Step::Promote(Pending { user, generation }) => secrets.promote(desk, *user, *generation).await?,
             Step::EndRights { token } => {
                 self.send(step, inputs, session, secrets).await?;
                 secrets.note_revoked(desk, token).await?;
@@ -452,7 +452,7 @@ impl Provider {
             false => self.desk.may_write()?,
         }
         let secret = match step {
-            Step::SetPassword { generation, .. } => {
+            Step::SetPassword(Pending { generation, .. }) => {
                 verifier(inputs.desired.dialect, &secrets.password(*generation)?)
             }
             _ => String::new(),

@@ -64,26 +64,11 @@ pub enum Step {
         answers: Option<String>,
     },
     /// Set a user's password from the rotation state and let it log in.
-    SetPassword {
-        /// The user that gets it.
-        user: User,
-        /// The rotation's number.
-        generation: u64,
-    },
+    SetPassword(Pending),
     /// Try the login, then write it into the login Secret.
-    Publish {
-        /// The user that gets it.
-        user: User,
-        /// The rotation's number.
-        generation: u64,
-    },
+    Publish(Pending),
     /// Close the rotation in the rotation state.
-    Promote {
-        /// The user that gets it.
-        user: User,
-        /// The rotation's number.
-        generation: u64,
-    },
+    Promote(Pending),
     /// Revoke a user's right to log in, and end its sessions.
     Revoke(User),
     /// Revoke what the holders of the logins granted to other logins, and record that every login was revoked for this
@@ -258,7 +243,7 @@ pub(super) fn log_in(
     request: Option<&Request>,
     now: Time,
 ) -> Step {
-    if let Some(pending) = &state.pending {
+    if let Some(pending) = state.pending {
         return finish(observed, state, pending);
     }
     let newest = User::BOTH.map(|user| observed.user(user).ours().map_or(0, |found| found.generation));
@@ -277,10 +262,10 @@ pub(super) fn log_in(
     let is_answered = |request: &Request| state.answered.as_deref() == Some(&request.token);
     // Another client took away the password or the login right. Restore it: applications hold it.
     if !in_use.can_log_in || in_use.generation != state.generation {
-        return Step::SetPassword { user: active, generation: state.generation };
+        return Step::SetPassword(Pending { user: active, generation: state.generation });
     }
     if state.published != state.generation {
-        return Step::Publish { user: active, generation: state.generation };
+        return Step::Publish(Pending { user: active, generation: state.generation });
     }
     let due = rotated_at.plus_ms(rotation_ms);
     // The application may still hold the other user's login: leave that user alone until it holds this one's.
@@ -344,13 +329,12 @@ fn guarded(spare: &ObservedUser, until: Time, step: impl FnOnce() -> Step) -> St
     }
 }
 
-fn finish(observed: &Observed, state: &RotationState, pending: &Pending) -> Step {
-    let Pending { user, generation } = *pending;
-    let found = observed_user(observed, user);
-    match found.generation == generation && found.can_log_in {
-        false => Step::SetPassword { user, generation },
-        true if state.published != generation => Step::Publish { user, generation },
-        true => Step::Promote { user, generation },
+fn finish(observed: &Observed, state: &RotationState, pending: Pending) -> Step {
+    let found = observed_user(observed, pending.user);
+    match found.generation == pending.generation && found.can_log_in {
+        false => Step::SetPassword(pending),
+        true if state.published != pending.generation => Step::Publish(pending),
+        true => Step::Promote(pending),
     }
 }
 

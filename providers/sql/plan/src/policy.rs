@@ -156,17 +156,8 @@ impl DesiredDatabase {
             return Err(ValueError::new("", "is for PostgreSQL only", "leave it out")
                 .in_field("spec.parameters.schemas, extensions"));
         }
-        Ok(DesiredDatabase {
-            names,
-            dialect,
-            schemas,
-            extensions,
-            connection_limit: connections(claim_spec).or(policy.connection_limit),
-            rotation_ms: policy.rotation_ms,
-            deadline: policy.deadline,
-            was_made,
-            unread: None,
-        })
+        let base = DesiredDatabase::bare(names, dialect, policy, claim_spec);
+        Ok(DesiredDatabase { schemas, extensions, was_made, ..base })
     }
 
     /// A database that existed before, with an invalid spec: its logins rotate all the same, and its connection limit applies.
@@ -177,6 +168,11 @@ impl DesiredDatabase {
         claim_spec: &Value,
         unread: &FieldError,
     ) -> DesiredDatabase {
+        let base = DesiredDatabase::bare(names, dialect, policy, claim_spec);
+        DesiredDatabase { unread: Some(unread.to_string()), was_made: true, ..base }
+    }
+
+    fn bare(names: Names, dialect: Dialect, policy: &Policy, claim_spec: &Value) -> DesiredDatabase {
         DesiredDatabase {
             names,
             dialect,
@@ -185,8 +181,8 @@ impl DesiredDatabase {
             connection_limit: connections(claim_spec).or(policy.connection_limit),
             rotation_ms: policy.rotation_ms,
             deadline: policy.deadline,
-            was_made: true,
-            unread: Some(unread.to_string()),
+            was_made: false,
+            unread: None,
         }
     }
 

@@ -5,7 +5,7 @@ use super::names::User;
 use conductor::model::Time;
 
 /// A rotation in progress.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The user that gets a password.
     pub user: User,

@@ -20,7 +20,7 @@ use conductor_sql_plan::names::{Identifier, Names};
 use conductor_sql_plan::role::{
     DesiredRole, RoleRequest, RoleStep, Standing, judge, serve_role, withdraw_role,
 };
-use conductor_sql_plan::rotation_state::{Request, RotationState};
+use conductor_sql_plan::rotation_state::{Pending, Request, RotationState};
 use conductor_sql_plan::sql::{Extras, role as sql};
 use kube::api::DynamicObject;
 use kube::{Resource, ResourceExt};
@@ -223,14 +223,14 @@ impl Roles {
                 let change = (*user, *generation, answers.as_deref());
                 secrets.store_pending(desk, change, inputs.server.policy.password_length).await?;
             }
-            RoleStep::Login(Step::Publish { user, generation }) => {
+            RoleStep::Login(Step::Publish(Pending { user, generation })) => {
                 let (database, user) = (&inputs.desired.database.database, inputs.desired.user(*user));
                 let password = secrets.password(*generation)?;
                 let access = inputs.access.log_in_as(user.as_str(), password, database.as_str());
                 require_login(session, &access, (database, user)).await?;
                 secrets.publish(desk, &inputs.server.as_applications_see_it(access), *generation).await?;
             }
-            RoleStep::Login(Step::Promote { user, generation }) => {
+            RoleStep::Login(Step::Promote(Pending { user, generation })) => {
                 secrets.promote(desk, *user, *generation).await?;
             }
             RoleStep::Login(Step::EndRights { token }) => {
@@ -269,7 +269,7 @@ impl Roles {
             false => self.provider.desk.may_write()?,
         }
         let secret = match step {
-            RoleStep::Login(Step::SetPassword { generation, .. }) => {
+            RoleStep::Login(Step::SetPassword(Pending { generation, .. })) => {
                 verifier(inputs.desired.dialect, &secrets.password(*generation)?)
             }
             _ => String::new(),

@@ -10,7 +10,7 @@ use conductor_sql_plan::database_claim::{self, Instance, choose};
 use conductor_sql_plan::names::{Names, User};
 use conductor_sql_plan::policy::chosen;
 use conductor_sql_plan::role::{DesiredRole, RoleRequest, RoleStep, Standing, judge};
-use conductor_sql_plan::rotation_state::Request;
+use conductor_sql_plan::rotation_state::{Pending, Request};
 use conductor_sql_plan::server_config::{ServerConfig, config_of};
 use conductor_sql_plan::sql::{self, Batch, Dialect, Extras};
 use conductor_sql_plan::{DesiredDatabase, Policy, Step};
@@ -364,7 +364,7 @@ fn steps(request: Option<&Request>) -> Vec<Step> {
         Step::CreateDatabase,
         Step::SetUp { is_first: true },
         Step::StorePending { user: User::A, generation: 1, answers: token.clone() },
-        Step::SetPassword { user: User::A, generation: 1 },
+        Step::SetPassword(Pending { user: User::A, generation: 1 }),
         Step::CloseRequest { token: token.unwrap_or_default() },
         Step::Revoke(User::A),
         Step::EndRights { token: String::new() },
@@ -387,7 +387,7 @@ fn role_steps() -> Vec<RoleStep> {
         RoleStep::CreateUser(User::A),
         RoleStep::CreateUser(User::B),
         RoleStep::SetAccess { user: User::A, generation: 1 },
-        RoleStep::Login(Step::SetPassword { user: User::A, generation: 1 }),
+        RoleStep::Login(Step::SetPassword(Pending { user: User::A, generation: 1 })),
         RoleStep::Login(Step::Revoke(User::A)),
         RoleStep::Login(Step::EndRights { token: String::new() }),
         RoleStep::DropUser { user: User::A, is_open: true },

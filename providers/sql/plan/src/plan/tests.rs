@@ -143,15 +143,15 @@ impl Harness {
                 state.pending = Some(Pending { user, generation });
                 state.answered = answers;
             }
-            Step::SetPassword { user, generation } => {
+            Step::SetPassword(Pending { user, generation }) => {
                 let found = self.user(user);
                 (found.generation, found.can_log_in) = (generation, true);
             }
-            Step::Publish { user, generation } => {
+            Step::Publish(Pending { user, generation }) => {
                 assert!(self.user(user).can_log_in && self.user(user).generation == generation);
                 self.state().published = generation;
             }
-            Step::Promote { user, generation } => {
+            Step::Promote(Pending { user, generation }) => {
                 let state = self.state();
                 (state.active, state.generation) = (Some(user), generation);
                 (state.rotated_at, state.pending) = (Some(now), None);
@@ -237,9 +237,9 @@ fn a_claim_gets_its_database_in_order() {
             Step::SetUp { is_first: true },
             Step::RecordMade,
             Step::StorePending { user: User::A, generation: 1, answers: None },
-            Step::SetPassword { user: User::A, generation: 1 },
-            Step::Publish { user: User::A, generation: 1 },
-            Step::Promote { user: User::A, generation: 1 },
+            Step::SetPassword(Pending { user: User::A, generation: 1 }),
+            Step::Publish(Pending { user: User::A, generation: 1 }),
+            Step::Promote(Pending { user: User::A, generation: 1 }),
         ]
     );
     assert_eq!(rest, Step::Wait { until: Time(2 * HOUR), why: None });
@@ -268,9 +268,9 @@ fn a_rotation_takes_the_spare_user_and_waits_for_its_sessions() {
         harness.steps,
         [
             Step::StorePending { user, generation: 2, answers: None },
-            Step::SetPassword { user, generation: 2 },
-            Step::Publish { user, generation: 2 },
-            Step::Promote { user, generation: 2 },
+            Step::SetPassword(Pending { user, generation: 2 }),
+            Step::Publish(Pending { user, generation: 2 }),
+            Step::Promote(Pending { user, generation: 2 }),
         ]
     );
     assert!(harness.user(User::A).can_log_in, "who has not heard yet still gets in");
@@ -290,9 +290,9 @@ fn a_leak_ends_every_login_first_then_another_is_published() {
             Step::Revoke(User::B),
             Step::EndRights { token: "hard-1".to_owned() },
             Step::StorePending { user, generation: 2, answers: Some("hard-1".to_owned()) },
-            Step::SetPassword { user, generation: 2 },
-            Step::Publish { user, generation: 2 },
-            Step::Promote { user, generation: 2 },
+            Step::SetPassword(Pending { user, generation: 2 }),
+            Step::Publish(Pending { user, generation: 2 }),
+            Step::Promote(Pending { user, generation: 2 }),
             Step::CloseRequest { token: "hard-1".to_owned() },
         ]
     );
@@ -307,7 +307,7 @@ fn a_lost_login_is_restored_and_none_ends_before_its_successor_arrives() {
     let mut harness = Harness::serving(Dialect::Postgresql);
     harness.user(User::A).can_log_in = false;
     harness.settle(DesiredState::Serve);
-    assert_eq!(harness.steps, [Step::SetPassword { user: User::A, generation: 1 }]);
+    assert_eq!(harness.steps, [Step::SetPassword(Pending { user: User::A, generation: 1 })]);
     harness.request = Request::read("soft-1");
     harness.state().delivered = 0;
     let Step::Wait { why: Some(why), .. } = harness.next(DesiredState::Serve) else {

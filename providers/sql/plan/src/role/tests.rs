@@ -118,14 +118,14 @@ impl Harness {
             Step::StorePending { user, generation, .. } => {
                 state.pending = Some(Pending { user: *user, generation: *generation });
             }
-            Step::SetPassword { user, generation } => {
+            Step::SetPassword(Pending { user, generation }) => {
                 let found = &mut self.member(*user).user;
                 (found.generation, found.can_log_in) = (*generation, true);
             }
-            Step::Publish { generation, .. } => {
+            Step::Publish(Pending { generation, .. }) => {
                 (state.published, state.delivered) = (*generation, *generation);
             }
-            Step::Promote { user, generation } => {
+            Step::Promote(Pending { user, generation }) => {
                 (state.active, state.generation) = (Some(*user), *generation);
                 (state.pending, state.rotated_at) = (None, Some(Time(0)));
             }

@@ -6,6 +6,7 @@ use super::{At, Batch, Dialect, Extras};
 use crate::names::{Identifier, User};
 use crate::plan::Step;
 use crate::policy::DesiredDatabase;
+use crate::rotation_state::Pending;
 
 /// The database that holds the marks.
 pub const MARKS_DATABASE: &str = "conductor";
@@ -77,7 +78,7 @@ pub(super) fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<
             let grant = |user| grant(desired, user);
             vec![grant(User::A), grant(User::B), limit(User::A), limit(User::B), one(mark)]
         }
-        Step::SetPassword { user, generation } => {
+        Step::SetPassword(Pending { user, generation }) => {
             let user = names.user(*user);
             vec![
                 set_password(desired.dialect, user, extras),
@@ -103,8 +104,8 @@ pub(super) fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<
         | Step::PutBackLimits
         | Step::RecordMade
         | Step::StorePending { .. }
-        | Step::Publish { .. }
-        | Step::Promote { .. }
+        | Step::Publish(_)
+        | Step::Promote(_)
         | Step::CloseRequest { .. }
         | Step::StartQuarantine
         | Step::ForgetLogins
@@ -259,7 +260,7 @@ mod tests {
             Step::CreateUser(User::A),
             Step::CreateDatabase,
             Step::SetUp { is_first: true },
-            Step::SetPassword { user: User::B, generation: 7 },
+            Step::SetPassword(Pending { user: User::B, generation: 7 }),
             Step::Revoke(User::A),
             Step::DropDatabase { is_renamed: false },
             Step::DropUser(User::B),

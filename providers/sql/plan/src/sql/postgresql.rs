@@ -6,6 +6,7 @@ use super::{At, Batch, Dialect, Extras};
 use crate::names::{Identifier, Mark, Names, User};
 use crate::plan::Step;
 use crate::policy::DesiredDatabase;
+use crate::rotation_state::Pending;
 use conductor::api::database::role::RoleAccess;
 
 /// The start-up options of an administrator's session. They override `ALTER DATABASE ... SET`, which the application can
@@ -35,7 +36,7 @@ pub(super) fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<
             vec![Batch::server(&[text])]
         }
         Step::SetUp { is_first } => set_up(desired, *is_first),
-        Step::SetPassword { user, generation } => {
+        Step::SetPassword(Pending { user, generation }) => {
             let user = names.user(*user);
             let set = [
                 set_password(user, extras),
@@ -83,8 +84,8 @@ pub(super) fn statements(step: &Step, desired: &DesiredDatabase, extras: Extras<
         Step::DropOwner => drop_role(&names.owner),
         Step::RecordMade
         | Step::StorePending { .. }
-        | Step::Publish { .. }
-        | Step::Promote { .. }
+        | Step::Publish(_)
+        | Step::Promote(_)
         | Step::CloseRequest { .. }
         | Step::StartQuarantine
         | Step::ForgetLogins
@@ -442,7 +443,7 @@ mod tests {
             Step::CreateUser(User::A),
             Step::CreateDatabase,
             Step::SetUp { is_first: true },
-            Step::SetPassword { user: User::B, generation: 7 },
+            Step::SetPassword(Pending { user: User::B, generation: 7 }),
             Step::Revoke(User::A),
             Step::EndRights { token: "hard-1".to_owned() },
             Step::Seal,

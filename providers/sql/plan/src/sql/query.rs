@@ -74,33 +74,23 @@ pub(super) fn accounts(dialect: Dialect) -> (&'static str, &'static str) {
 /// Reads the rows of [`survey`].
 pub fn read_survey(names: &Names, rows: &[Row]) -> Observed {
     let id = names.id.as_str();
-    let find = |what: &str, name: &Identifier| {
-        rows.iter().find(|[w, n, ..]| w.as_deref() == Some(what) && n.as_deref() == Some(name.as_str()))
-    };
-    let owner = match find("role", &names.owner) {
-        None => NameState::Free,
-        Some(row) => NameState::read(row[3].as_deref(), id, |_| ()),
-    };
-    let group = |access: RoleAccess| match find("role", names.group(access)) {
-        None => NameState::Free,
-        Some(row) => NameState::read(row[3].as_deref(), id, |_| ()),
-    };
-    let user = |user: User| match find("role", names.user(user)) {
-        None => NameState::Free,
-        Some(row) => NameState::read(row[3].as_deref(), id, |mark| ObservedUser {
+    let owner = read_role(rows, &names.owner, id, |_, _| ());
+    let group = |access: RoleAccess| read_role(rows, names.group(access), id, |_, _| ());
+    let user = |user: User| {
+        read_role(rows, names.user(user), id, |mark, row| ObservedUser {
             generation: mark.note.parse().unwrap_or(0),
             can_log_in: is_true(&row[2]),
             sessions: count(&row[4]),
-        }),
+        })
     };
-    let database = |name: &Identifier| match find("database", name) {
+    let database = |name: &Identifier| match find(rows, "database", name) {
         None => NameState::Free,
         Some(row) => {
             let found = |mark: Mark| ObservedDatabase {
                 set_up: mark.note,
                 is_open: is_true(&row[2]),
                 sessions: count(&row[4]),
-                limits: find("limits", name).map(|row| ObservedLimits {
+                limits: find(rows, "limits", name).map(|row| ObservedLimits {
                     // -1 is no limit; -2 is an invalid database.
                     connections: row[3].as_deref().and_then(|text| text.parse().ok()),
                     is_template: is_true(&row[2]),
@@ -128,6 +118,22 @@ pub fn read_survey(names: &Names, rows: &[Row]) -> Observed {
         quarantined,
         owner,
     }
+}
+
+/// The row about an object with this name.
+pub(super) fn find<'a>(rows: &'a [Row], what: &str, name: &Identifier) -> Option<&'a Row> {
+    rows.iter().find(|[w, n, ..]| w.as_deref() == Some(what) && n.as_deref() == Some(name.as_str()))
+}
+
+/// Reads the state of a role's name, with the id in our mark.
+pub(super) fn read_role<T>(
+    rows: &[Row],
+    name: &Identifier,
+    id: &str,
+    found: impl FnOnce(Mark, &Row) -> T,
+) -> NameState<T> {
+    let read = |row: &Row| NameState::read(row[3].as_deref(), id, |mark| found(mark, row));
+    find(rows, "role", name).map_or(NameState::Free, read)
 }
 
 /// A row of the server's grants: pattern, user, host.

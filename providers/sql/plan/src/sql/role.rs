@@ -3,12 +3,13 @@
 //! rights on the whole database, later tables included.
 
 use super::postgresql::Holder;
-use super::query::{accounts, count, is_true};
+use super::query::{accounts, count, find, is_true, read_role};
 use super::{Batch, Dialect, Extras, Row, mariadb, postgresql};
 use crate::names::{Identifier, User};
 use crate::observed::NameState;
 use crate::plan::Step;
 use crate::role::{DesiredRole, ObservedMember, ObservedRole, RoleStep};
+use crate::rotation_state::Pending;
 use conductor::api::database::role::RoleAccess;
 
 /// The rights of a writer on MariaDB, beside reading.
@@ -67,7 +68,7 @@ fn on_postgresql(step: &RoleStep, desired: &DesiredRole, extras: Extras<'_>) -> 
             let inside = is_open.then(|| Batch::inside(&inside));
             inside.into_iter().chain(drop_role(role)).collect()
         }
-        RoleStep::Login(Step::SetPassword { user, generation }) => {
+        RoleStep::Login(Step::SetPassword(Pending { user, generation })) => {
             let user = desired.user(*user);
             let mark = comment("ROLE", user, &desired.mark(*generation));
             // The database's owner may have revoked it: a role with a grant in the API gets in.
@@ -176,7 +177,7 @@ fn on_mariadb(step: &RoleStep, desired: &DesiredRole, extras: Extras<'_>) -> Vec
             );
             vec![one(format!("DROP USER IF EXISTS {}", account(user))), one(unmark)]
         }
-        RoleStep::Login(Step::SetPassword { user, generation }) => {
+        RoleStep::Login(Step::SetPassword(Pending { user, generation })) => {
             let user = desired.user(*user);
             vec![set_password(desired.dialect, user, extras), marked(user, *generation)]
         }
@@ -227,29 +228,21 @@ pub fn survey(desired: &DesiredRole) -> String {
 
 /// Reads the rows of [`survey`].
 pub fn read_survey(desired: &DesiredRole, rows: &[Row]) -> ObservedRole {
-    let find = |what: &str, name: &Identifier| {
-        rows.iter().find(|[w, n, ..]| w.as_deref() == Some(what) && n.as_deref() == Some(name.as_str()))
-    };
-    let user = |user: User| match find("role", desired.user(user)) {
-        None => NameState::Free,
-        Some(row) => NameState::read(row[3].as_deref(), &desired.id, |mark| {
+    let user = |user: User| {
+        read_role(rows, desired.user(user), &desired.id, |mark, row| {
             ObservedMember::read(&mark.note, is_true(&row[2]), count(&row[4]))
-        }),
+        })
     };
     let is_left_over = |user: User| {
         let name = desired.user(user);
         let is_ours = |row: &Row| NameState::read(row[3].as_deref(), &desired.id, |_| ()).ours().is_some();
-        find("role", name).is_none() && find("mark", name).is_some_and(is_ours)
-    };
-    let group = match find("role", desired.group()) {
-        None => NameState::Free,
-        Some(row) => NameState::read(row[3].as_deref(), &desired.database.id, |mark| mark.note),
+        find(rows, "role", name).is_none() && find(rows, "mark", name).is_some_and(is_ours)
     };
     ObservedRole {
-        group,
+        group: read_role(rows, desired.group(), &desired.database.id, |mark, _| mark.note),
         users: User::BOTH.map(user),
         left_over: User::BOTH.map(is_left_over),
-        is_open: find("database", &desired.database.database).is_some_and(|row| is_true(&row[2])),
+        is_open: find(rows, "database", &desired.database.database).is_some_and(|row| is_true(&row[2])),
     }
 }
 

@@ -12,7 +12,7 @@ fn lines(dialect: Dialect, access: RoleAccess) -> String {
         RoleStep::SetUpGroup,
         RoleStep::CreateUser(User::A),
         RoleStep::SetAccess { user: User::A, generation: 3 },
-        login(Step::SetPassword { user: User::B, generation: 7 }),
+        login(Step::SetPassword(Pending { user: User::B, generation: 7 })),
         login(Step::Revoke(User::A)),
         RoleStep::DropUser { user: User::B, is_open: true },
         RoleStep::DropUser { user: User::B, is_open: false },
