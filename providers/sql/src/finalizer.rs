@@ -1,6 +1,6 @@
 //! Adds and removes the finalizers of objects.
 
-use super::desk::Desk;
+use super::api_client::ApiClient;
 use super::error::Error;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// Adds a finalizer, unless the object has it.
 pub(super) async fn add(
-    desk: &Desk,
+    cluster: &ApiClient,
     api: &Api<DynamicObject>,
     object: &impl ResourceExt,
     finalizer: &str,
@@ -19,12 +19,12 @@ pub(super) async fn add(
     let all: Vec<&str> = object.finalizers().iter().map(String::as_str).chain([finalizer]).collect();
     let metadata =
         json!({"uid": object.uid(), "resourceVersion": object.resource_version(), "finalizers": all});
-    desk.merge(api, &object.name_any(), json!({"metadata": metadata})).await.map(drop)
+    cluster.merge(api, &object.name_any(), json!({"metadata": metadata})).await.map(drop)
 }
 
 /// Removes a finalizer, which deletes an object that only waits for it; on this revision, if one is given.
 pub(super) async fn remove(
-    desk: &Desk,
+    cluster: &ApiClient,
     api: &Api<DynamicObject>,
     object: &impl ResourceExt,
     finalizer: &str,
@@ -38,7 +38,7 @@ pub(super) async fn remove(
     if let Some(revision) = revision {
         change["metadata"]["resourceVersion"] = revision.into();
     }
-    match desk.merge(api, &object.name_any(), change).await {
+    match cluster.merge(api, &object.name_any(), change).await {
         Err(Error::Api(why)) if why.starts_with("404") => Ok(()),
         other => other.map(drop),
     }

@@ -1,6 +1,6 @@
 //! Checks servers periodically: writes their status, and offers them to claims.
 
-use super::desk::Desk;
+use super::api_client::ApiClient;
 use super::error::Error;
 use super::hold;
 use super::identity;
@@ -44,7 +44,7 @@ const CLAIMS_DEFAULT: i32 = 100;
 pub(super) async fn run(provider: Provider, mut changed: watch::Receiver<()>) {
     let mut checks = Checks::default();
     loop {
-        let pause = match provider.desk.leadership.leads() {
+        let pause = match provider.cluster.leadership.leads() {
             true => checks.start(&provider),
             false => STAND_BY,
         };
@@ -118,7 +118,7 @@ async fn check_server(provider: &Provider, reference: &ServerRef, object: &Dynam
     }
     let checked = query_server(provider, reference, object).await;
     if let Err(error) =
-        report(&provider.desk, reference, object, checked.as_ref().map(|(_, health)| health)).await
+        report(&provider.cluster, reference, object, checked.as_ref().map(|(_, health)| health)).await
     {
         tracing::debug!(server = reference.name, %error, "its status cannot be written");
     }
@@ -147,7 +147,7 @@ async fn check_server(provider: &Provider, reference: &ServerRef, object: &Dynam
 async fn release(provider: &Provider, reference: &ServerRef, object: &DynamicObject) -> bool {
     let left = server_finalizer::leave(provider, reference, object).await;
     if let Err(error) = &left
-        && let Err(error) = report(&provider.desk, reference, object, Err(error)).await
+        && let Err(error) = report(&provider.cluster, reference, object, Err(error)).await
     {
         tracing::debug!(server = reference.name, %error, "its status cannot be written");
     }
@@ -160,7 +160,7 @@ async fn query_server(
     object: &DynamicObject,
 ) -> Result<(Server, Health), Error> {
     let server = server::read(reference, object)?;
-    let access = server::access(&provider.desk, &server).await?;
+    let access = server::access(&provider.cluster, &server).await?;
     let mut session = server::connect(&provider.pool, &server, &access).await?;
     let identity = identity::compare(provider, &server, object, &mut session).await;
     if identity.is_err() {
@@ -178,7 +178,7 @@ async fn query_server(
 }
 
 async fn report(
-    desk: &Desk,
+    cluster: &ApiClient,
     reference: &ServerRef,
     object: &DynamicObject,
     checked: Result<&Health, &Error>,
@@ -237,32 +237,32 @@ async fn report(
     if status == was {
         return Ok(());
     }
-    let api = desk.others(&informers::servers(reference.kind), &desk.namespace);
+    let api = cluster.others(&informers::servers(reference.kind), &cluster.namespace);
     // Its identity is written elsewhere, and this copy may be stale.
     status.identity = None;
     let status = serde_json::to_value(&status).unwrap_or_default();
-    desk.merge_status(&api, &reference.name, status).await.map(drop)
+    cluster.merge_status(&api, &reference.name, status).await.map(drop)
 }
 
 /// Creates the resource that claims are bound to, and recycles it after its last claim.
 async fn offer(provider: &Provider, server: &Server, of: &Offer, health: &Health) -> Result<(), Error> {
-    let desk = &provider.desk;
+    let cluster = &provider.cluster;
     let name = &server.reference.name;
     let named = format!("{}/{name}", server.reference.kind.word());
-    let api = desk.others(&informers::resources(), &desk.namespace);
+    let api = cluster.others(&informers::resources(), &cluster.namespace);
     let desired = resource(server, of, health, &named);
     let digest: String =
         Sha256::digest(desired.to_string().as_bytes()).iter().take(8).map(|b| format!("{b:02x}")).collect();
     let found = provider.informers.resource(name);
     let Some(found) = found else {
-        return desk.apply(&api, name, &signed(desired, &digest)).await;
+        return cluster.apply(&api, name, &signed(desired, &digest)).await;
     };
     if found.annotations().get(ON_SERVER) != Some(&named) {
         let why = format!("RelationalDatabase {name} exists and is not on it: rename one of the two");
         return Err(Error::Invalid(why));
     }
     if found.annotations().get(RENDERED) != Some(&digest) {
-        desk.apply(&api, name, &signed(desired, &digest)).await?;
+        cluster.apply(&api, name, &signed(desired, &digest)).await?;
     }
     make_available(provider, &found).await
 }
@@ -276,16 +276,16 @@ pub(super) async fn make_available(provider: &Provider, found: &DynamicObject) -
     if left.iter().any(|uid| provider.informers.assignment(uid).is_some()) {
         return Ok(());
     }
-    let desk = &provider.desk;
-    let api = desk.others(&informers::resources(), &desk.namespace);
+    let cluster = &provider.cluster;
+    let api = cluster.others(&informers::resources(), &cluster.namespace);
     let change = json!({
         "metadata": {"resourceVersion": found.resource_version(), "uid": found.uid()},
         "spec": {"claimRefs": null},
     });
     let given: Result<DynamicObject, Error> = async {
-        let bare = desk.merge(&api, &found.name_any(), change).await?;
+        let bare = cluster.merge(&api, &found.name_any(), change).await?;
         // Without references it would stay withdrawn, as it would protect a tenant's data elsewhere.
-        desk.merge_status_of(&api, &bare, json!({"phase": "Available"})).await
+        cluster.merge_status_of(&api, &bare, json!({"phase": "Available"})).await
     }
     .await;
     match given {

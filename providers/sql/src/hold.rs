@@ -80,14 +80,14 @@ pub(super) async fn check(
     }
     // It has no databases and no claims. The policy first: it decides what happens to the server.
     set(provider, &resource, json!("Delete"), reclaim_policy_of(&resource)).await?;
-    let desk = &provider.desk;
-    let api = desk.others(&informers::resources(), &desk.namespace);
-    let Some(found) = desk.find(&api, &resource.name_any()).await? else { return Ok(()) };
+    let cluster = &provider.cluster;
+    let api = cluster.others(&informers::resources(), &cluster.namespace);
+    let Some(found) = cluster.find(&api, &resource.name_any()).await? else { return Ok(()) };
     if found.uid() != resource.uid() || !holders(&found).is_empty() {
         return Ok(());
     }
-    desk.may_destroy().await?;
-    desk.delete_as_read(&api, &found).await
+    cluster.may_destroy().await?;
+    cluster.delete_as_read(&api, &found).await
 }
 
 /// Whether a database outlasts its claim.
@@ -101,11 +101,11 @@ async fn set(
     held: Value,
     reclaim_policy: ReclaimPolicy,
 ) -> Result<(), Error> {
-    let desk = &provider.desk;
-    let api = desk.others(&informers::resources(), &desk.namespace);
+    let cluster = &provider.cluster;
+    let api = cluster.others(&informers::resources(), &cluster.namespace);
     let change = json!({
         "metadata": {"uid": resource.uid(), "resourceVersion": resource.resource_version(), "annotations": {HELD: held}},
         "spec": {"reclaimPolicy": reclaim_policy},
     });
-    desk.merge::<DynamicObject>(&api, &resource.name_any(), change).await.map(drop)
+    cluster.merge::<DynamicObject>(&api, &resource.name_any(), change).await.map(drop)
 }

@@ -83,12 +83,12 @@ pub(super) async fn record(
     session: &mut Session,
     next: Next,
 ) -> Result<(), Error> {
-    let desk = &provider.desk;
+    let cluster = &provider.cluster;
     let identity = match next {
         Next::Nothing => return Ok(()),
         Next::Record(identity) => identity,
         Next::Mark => {
-            desk.may_write()?;
+            cluster.may_write()?;
             // The existing one counts: another process may have been first.
             session.mark_server(&new_marker()).await?;
             match session.identity().await? {
@@ -97,12 +97,12 @@ pub(super) async fn record(
             }
         }
     };
-    let api = desk.others(&informers::servers(reference.kind), &desk.namespace);
-    desk.merge_status::<DynamicObject>(&api, &reference.name, json!({"identity": identity})).await?;
+    let api = cluster.others(&informers::servers(reference.kind), &cluster.namespace);
+    cluster.merge_status::<DynamicObject>(&api, &reference.name, json!({"identity": identity})).await?;
     if object.annotations().contains_key(ACCEPT_SERVER) {
         // The acceptance is for this server, and once.
         let change = json!({"metadata": {"uid": object.uid(), "annotations": {ACCEPT_SERVER: null}}});
-        desk.merge::<DynamicObject>(&api, &reference.name, change).await?;
+        cluster.merge::<DynamicObject>(&api, &reference.name, change).await?;
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ pub(super) async fn warn(provider: &Provider, reference: &ServerRef, object: &Dy
     let is_known = informers::text(object, "/status/conditions/0/reason") == error.reason();
     let (Error::WrongServer(message), false) = (error, is_known) else { return };
     let regarding = object.object_ref(&informers::servers(reference.kind));
-    provider.desk.warn(regarding, error.reason(), message).await;
+    provider.cluster.warn(regarding, error.reason(), message).await;
 }
 
 /// Whether databases are recorded here, and none of them is found.

@@ -1,7 +1,7 @@
 //! The informers of claims, resources, servers and LogicalDatabases: a watch of each kind that keeps a copy. Nothing is
 //! deleted on the strength of a copy.
 
-use super::desk::record_name;
+use super::api_client::record_name;
 use super::follow::{self, Followed, Occasion, Part, Told, WatchReport};
 use super::mirror::{Key, Mirror};
 use conductor::api::database::logical::{LogicalDatabaseSpec, ServerKind, ServerRef};

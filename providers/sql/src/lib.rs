@@ -16,11 +16,11 @@
 
 mod access;
 mod admin_secret;
+mod api_client;
 mod clear_text;
 mod clock;
 pub mod command;
 mod database_claim;
-mod desk;
 mod error;
 mod finalizer;
 mod follow;
@@ -55,8 +55,8 @@ pub use metrics::Metrics;
 pub use pool::{Health, Pool, Session, run_as};
 pub use secret::{Password, verifier};
 
+use api_client::ApiClient;
 use conductor_runtime::leadership::Leadership;
-use desk::Desk;
 use informers::{Change, Informers};
 use kube::{Client, ResourceExt};
 use reconcile::Provider;
@@ -104,8 +104,8 @@ pub async fn run(
     }));
     informers.wait_for_servers().await;
     tracing::info!("databases: servers and LogicalDatabases are listed");
-    let desk = Desk { client, namespace: system_namespace, leadership };
-    let provider = Provider { desk, informers, pool: Pool::default(), metrics };
+    let cluster = ApiClient { client, namespace: system_namespace, leadership };
+    let provider = Provider { cluster, informers, pool: Pool::default(), metrics };
     tasks.spawn(health::run(provider.clone(), changed.clone()));
     tasks.spawn(role::run(provider.clone(), to_roles, for_roles));
     tasks.spawn(database_claim::run(provider.clone(), to_claims, for_claims));

@@ -1,8 +1,8 @@
 //! Writes LogicalDatabases: created before anything on the server, kept until everything is removed there, with a finalizer
 //! against accidental deletion.
 
+use super::api_client::{ApiClient, record_name};
 use super::clock;
-use super::desk::{Desk, record_name};
 use super::error::Error;
 use super::informers::{self, Assignment};
 use super::reconcile::reclaim_policy;
@@ -42,7 +42,7 @@ pub(super) fn names_of(spec: &LogicalDatabaseSpec) -> Names {
 
 /// Creates the LogicalDatabase of a new database.
 pub(super) async fn begin(
-    desk: &Desk,
+    cluster: &ApiClient,
     assignment: &Assignment,
     server: &Server,
 ) -> Result<LogicalDatabase, Error> {
@@ -68,7 +68,7 @@ pub(super) async fn begin(
         labels: Some(BTreeMap::from([(DATABASE_ID.to_owned(), id)])),
         ..ObjectMeta::default()
     };
-    desk.create(&desk.records(), &record).await
+    cluster.create(&cluster.records(), &record).await
 }
 
 fn claim_of(claim: &DynamicObject) -> ClaimOfDatabase {
@@ -81,7 +81,7 @@ fn claim_of(claim: &DynamicObject) -> ClaimOfDatabase {
 
 /// Updates what decides the end of its database.
 pub(super) async fn follow(
-    desk: &Desk,
+    cluster: &ApiClient,
     record: &LogicalDatabase,
     assignment: &Assignment,
     server: &Server,
@@ -93,22 +93,22 @@ pub(super) async fn follow(
         return Ok(record.clone());
     }
     let change = json!({"spec": {"reclaimPolicy": reclaim_policy, "quarantineMinutes": minutes}});
-    desk.merge(&desk.records(), &record.name_any(), guarded(record, change)).await
+    cluster.merge(&cluster.records(), &record.name_any(), guarded(record, change)).await
 }
 
 /// Hands a restored database over to its new claim.
 pub(super) async fn hand_over(
-    desk: &Desk,
+    cluster: &ApiClient,
     record: &DynamicObject,
     assignment: &Assignment,
 ) -> Result<(), Error> {
     let claim = claim_of(&assignment.claim);
     let resource = &assignment.resource;
     let resource = ResourceOfDatabase { name: resource.name_any(), uid: resource.uid().unwrap_or_default() };
-    let (api, name, mut revision) = (desk.records(), record.name_any(), record.resource_version());
+    let (api, name, mut revision) = (cluster.records(), record.name_any(), record.resource_version());
     if record.data.pointer("/status/quarantinedAt").is_some() {
         // First: the next deletion starts a new quarantine, even before this claim was ever served.
-        let over: LogicalDatabase = desk.merge_status(&api, &name, json!({"quarantinedAt": null})).await?;
+        let over: LogicalDatabase = cluster.merge_status(&api, &name, json!({"quarantinedAt": null})).await?;
         if !over.annotations().contains_key(UNDELETE) {
             return Err(Error::Conflict);
         }
@@ -118,27 +118,30 @@ pub(super) async fn hand_over(
         "metadata": {"resourceVersion": revision, "annotations": {UNDELETE: null}},
         "spec": {"claim": claim, "resource": resource},
     });
-    desk.merge(&api, &name, change).await.map(drop)
+    cluster.merge(&api, &name, change).await.map(drop)
 }
 
 /// Records that the database exists on its server.
-pub(super) async fn made(desk: &Desk, record: &LogicalDatabase) -> Result<LogicalDatabase, Error> {
+pub(super) async fn made(cluster: &ApiClient, record: &LogicalDatabase) -> Result<LogicalDatabase, Error> {
     let status = json!({"phase": "Pending", "createdAt": clock::write(clock::now()), "quarantinedAt": null});
-    desk.merge_status(&desk.records(), &record.name_any(), status).await
+    cluster.merge_status(&cluster.records(), &record.name_any(), status).await
 }
 
 /// Records that the quarantine begins.
 pub(super) async fn start_quarantine(
-    desk: &Desk,
+    cluster: &ApiClient,
     record: &LogicalDatabase,
 ) -> Result<LogicalDatabase, Error> {
     let now = clock::write(clock::now());
     let status = json!({"quarantinedAt": now, "username": null});
-    desk.merge_status(&desk.records(), &record.name_any(), status).await
+    cluster.merge_status(&cluster.records(), &record.name_any(), status).await
 }
 
 /// Records that it is being dropped, on the revision that this was decided on: an earlier request to restore it wins.
-pub(super) async fn start_drop(desk: &Desk, record: &LogicalDatabase) -> Result<LogicalDatabase, Error> {
+pub(super) async fn start_drop(
+    cluster: &ApiClient,
+    record: &LogicalDatabase,
+) -> Result<LogicalDatabase, Error> {
     let message = "it is being dropped, and cannot be restored".to_owned();
     let report = StatusReport {
         phase: Some(DatabasePhase::Dropping),
@@ -147,12 +150,12 @@ pub(super) async fn start_drop(desk: &Desk, record: &LogicalDatabase) -> Result<
         rotation: Some(Rotation::None),
     };
     let change = serde_json::to_value(status(record, report, None)).unwrap_or_default();
-    desk.merge_status_of(&desk.records(), record, change).await
+    cluster.merge_status_of(&cluster.records(), record, change).await
 }
 
 /// Records that every login was revoked: the requesting user sees that now, whatever happens to the next login.
 pub(super) async fn revoked(
-    desk: &Desk,
+    cluster: &ApiClient,
     record: &LogicalDatabase,
     state: Option<&RotationState>,
 ) -> Result<LogicalDatabase, Error> {
@@ -165,12 +168,12 @@ pub(super) async fn revoked(
     let status = status(record, report, state);
     let mut change = serde_json::to_value(&status).unwrap_or_default();
     change["rotatedAt"] = Value::Null;
-    desk.merge_status(&desk.records(), &record.name_any(), change).await
+    cluster.merge_status(&cluster.records(), &record.name_any(), change).await
 }
 
 /// Writes the status of a database, if it changed. Returns whether its message changed.
 pub(super) async fn report(
-    desk: &Desk,
+    cluster: &ApiClient,
     record: &LogicalDatabase,
     report: StatusReport,
     state: Option<&RotationState>,
@@ -185,7 +188,10 @@ pub(super) async fn report(
     let is_news = message(&status) != record.status.as_ref().and_then(message);
     let cleared = ["username", "quarantinedAt", "rotatedAt", "rotationDone", "rotationRevoked"];
     let change = status_patch(&status, &cleared);
-    desk.merge_status::<LogicalDatabase>(&desk.records(), &record.name_any(), change).await.map(|_| is_news)
+    cluster
+        .merge_status::<LogicalDatabase>(&cluster.records(), &record.name_any(), change)
+        .await
+        .map(|_| is_news)
 }
 
 fn status(
@@ -215,11 +221,11 @@ fn status(
 }
 
 /// Deletes the LogicalDatabase: nothing is left on the server, or an administrator has taken it over.
-pub(super) async fn forget(desk: &Desk, record: &LogicalDatabase) -> Result<(), Error> {
-    let (api, name) = (desk.records(), record.name_any());
-    desk.delete(&api, &name, record.uid()).await?;
+pub(super) async fn forget(cluster: &ApiClient, record: &LogicalDatabase) -> Result<(), Error> {
+    let (api, name) = (cluster.records(), record.name_any());
+    cluster.delete(&api, &name, record.uid()).await?;
     let bare = json!({"metadata": {"uid": record.uid(), "finalizers": null}});
-    match desk.merge(&api, &name, bare).await {
+    match cluster.merge(&api, &name, bare).await {
         Err(Error::Api(why)) if why.starts_with("404") => Ok(()),
         other => other.map(drop),
     }

@@ -3,8 +3,8 @@
 //! live, written whole, and never adopted from another owner.
 
 use super::access::Access;
+use super::api_client::{ApiClient, ledger_name};
 use super::clock;
-use super::desk::{Desk, ledger_name};
 use super::error::Error;
 use super::secret::Password;
 use super::server::Server;
@@ -60,10 +60,10 @@ pub(super) struct LoginSecrets {
 
 impl LoginSecrets {
     /// Reads both.
-    pub async fn open(desk: &Desk, owners: Owners) -> Result<LoginSecrets, Error> {
-        let api = desk.secrets();
-        let state_secret = desk.find(&api, &ledger_name(&owners.id)).await?;
-        let login = desk.find(&desk.secrets_in(&owners.login.0), &owners.login.1).await?;
+    pub async fn open(cluster: &ApiClient, owners: Owners) -> Result<LoginSecrets, Error> {
+        let api = cluster.secrets();
+        let state_secret = cluster.find(&api, &ledger_name(&owners.id)).await?;
+        let login = cluster.find(&cluster.secrets_in(&owners.login.0), &owners.login.1).await?;
         let is_ours = |secret: &Secret| secret.labels().get(DATABASE_ID) == Some(&owners.id);
         let login = login.filter(|login| !owners.is_ending || is_ours(login));
         if let Some(state_secret) = state_secret.as_ref().filter(|state_secret| !is_ours(state_secret)) {
@@ -74,9 +74,10 @@ impl LoginSecrets {
         let login = login.filter(is_ours);
         let delivered = match &owners.application {
             // A tenant chooses its name: an unreadable one was not delivered, and holds nothing else up.
-            Some((namespace, name)) => {
-                desk.find(&Api::namespaced(desk.client.clone(), namespace), name).await.unwrap_or_default()
-            }
+            Some((namespace, name)) => cluster
+                .find(&Api::namespaced(cluster.client.clone(), namespace), name)
+                .await
+                .unwrap_or_default(),
             None => None,
         };
         let mut secrets =
@@ -159,7 +160,7 @@ impl LoginSecrets {
     /// Generates a password and stores it.
     pub async fn store_pending(
         &mut self,
-        desk: &Desk,
+        cluster: &ApiClient,
         (user, generation, answers): (User, u64, Option<&str>),
         length: usize,
     ) -> Result<(), Error> {
@@ -171,11 +172,11 @@ impl LoginSecrets {
             ("pendingPassword", Some(password.expose().to_owned())),
             ("answered", answered),
         ];
-        self.write(desk, change).await
+        self.write(cluster, change).await
     }
 
     /// Closes a rotation: the pending login becomes the active one.
-    pub async fn promote(&mut self, desk: &Desk, user: User, generation: u64) -> Result<(), Error> {
+    pub async fn promote(&mut self, cluster: &ApiClient, user: User, generation: u64) -> Result<(), Error> {
         let password = self.password(generation)?;
         let change = [
             ("user", Some(user.letter().to_owned())),
@@ -186,12 +187,12 @@ impl LoginSecrets {
             ("pendingGeneration", None),
             ("pendingPassword", None),
         ];
-        self.write(desk, change).await
+        self.write(cluster, change).await
     }
 
     /// Records that every login was revoked for a request. Their passwords are discarded, so that no later step can restore
     /// one.
-    pub async fn note_revoked(&mut self, desk: &Desk, token: &str) -> Result<(), Error> {
+    pub async fn note_revoked(&mut self, cluster: &ApiClient, token: &str) -> Result<(), Error> {
         let change = [
             ("revoked", Some(token.to_owned())),
             ("rotatedAt", None),
@@ -200,16 +201,21 @@ impl LoginSecrets {
             ("pendingGeneration", None),
             ("pendingPassword", None),
         ];
-        self.write(desk, change).await
+        self.write(cluster, change).await
     }
 
     /// Records that a request was carried out.
-    pub async fn close_request(&mut self, desk: &Desk, token: &str) -> Result<(), Error> {
-        self.write(desk, [("done", Some(token.to_owned()))]).await
+    pub async fn close_request(&mut self, cluster: &ApiClient, token: &str) -> Result<(), Error> {
+        self.write(cluster, [("done", Some(token.to_owned()))]).await
     }
 
     /// Writes the login for applications.
-    pub async fn publish(&mut self, desk: &Desk, access: &Access, generation: u64) -> Result<(), Error> {
+    pub async fn publish(
+        &mut self,
+        cluster: &ApiClient,
+        access: &Access,
+        generation: u64,
+    ) -> Result<(), Error> {
         let (user, password) = (access.username.as_str(), access.password.expose());
         let (scheme, host, port) = (access.dialect.word(), access.host.as_str(), access.port);
         let shown = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -235,11 +241,11 @@ impl LoginSecrets {
             true => format!("servicebinding.io/{}", kind(access)),
             false => "Opaque".to_owned(),
         };
-        self.write_login(desk, Some((data, kind)), BTreeMap::from([note])).await
+        self.write_login(cluster, Some((data, kind)), BTreeMap::from([note])).await
     }
 
     /// Writes into the login Secret why it has no login yet.
-    pub async fn report_problem(&mut self, desk: &Desk, why: &str) -> Result<(), Error> {
+    pub async fn report_problem(&mut self, cluster: &ApiClient, why: &str) -> Result<(), Error> {
         let message = self.login.as_ref().and_then(|login| login.annotations().get(TROUBLE).cloned());
         let is_published = self.login.as_ref().is_some_and(|login| login.data.is_some());
         let is_revoked = self.is_revoked();
@@ -249,7 +255,7 @@ impl LoginSecrets {
         }
         let revoked = is_revoked.then(|| (REVOKED.to_owned(), "true".to_owned()));
         let message = (TROUBLE.to_owned(), why.to_owned());
-        self.write_login(desk, None, BTreeMap::from_iter([message].into_iter().chain(revoked))).await
+        self.write_login(cluster, None, BTreeMap::from_iter([message].into_iter().chain(revoked))).await
     }
 
     /// Whether every login was revoked, and no other is active yet.
@@ -269,10 +275,10 @@ impl LoginSecrets {
     }
 
     /// Deletes both: the login first, so that nothing is published from a deleted rotation state.
-    pub async fn forget(&mut self, desk: &Desk) -> Result<(), Error> {
+    pub async fn forget(&mut self, cluster: &ApiClient) -> Result<(), Error> {
         for secret in [self.login.take(), self.state_secret.take()].into_iter().flatten() {
-            let api = desk.secrets_in(&secret.namespace().unwrap_or_default());
-            desk.delete(&api, &secret.name_any(), secret.metadata.uid.clone()).await?;
+            let api = cluster.secrets_in(&secret.namespace().unwrap_or_default());
+            cluster.delete(&api, &secret.name_any(), secret.metadata.uid.clone()).await?;
         }
         self.read_state();
         Ok(())
@@ -284,10 +290,10 @@ impl LoginSecrets {
 
     async fn write<const N: usize>(
         &mut self,
-        desk: &Desk,
+        cluster: &ApiClient,
         change: [(&str, Option<String>); N],
     ) -> Result<(), Error> {
-        let api = desk.secrets();
+        let api = cluster.secrets();
         let is_new = self.state_secret.is_none();
         let mut secret = self
             .state_secret
@@ -301,8 +307,8 @@ impl LoginSecrets {
             }
         }
         self.state_secret = Some(match is_new {
-            true => desk.create(&api, &secret).await?,
-            false => desk.replace(&api, &secret).await?,
+            true => cluster.create(&api, &secret).await?,
+            false => cluster.replace(&api, &secret).await?,
         });
         self.read_state();
         Ok(())
@@ -310,23 +316,23 @@ impl LoginSecrets {
 
     async fn write_login(
         &mut self,
-        desk: &Desk,
+        cluster: &ApiClient,
         content: Option<(BTreeMap<String, ByteString>, String)>,
         annotations: BTreeMap<String, String>,
     ) -> Result<(), Error> {
         let (namespace, name) = self.owners.login.clone();
-        let api = desk.secrets_in(&namespace);
+        let api = cluster.secrets_in(&namespace);
         let mut secret = self.new_secret(name, self.owners.login_owner.clone());
         secret.metadata.annotations = Some(annotations);
         if let Some((data, kind)) = content {
             (secret.data, secret.type_) = (Some(data), Some(kind));
         }
         self.login = Some(match &self.login {
-            None => desk.create(&api, &secret).await?,
+            None => cluster.create(&api, &secret).await?,
             Some(found) => {
                 secret.metadata.uid.clone_from(&found.metadata.uid);
                 secret.metadata.resource_version.clone_from(&found.metadata.resource_version);
-                desk.replace(&api, &secret).await?
+                cluster.replace(&api, &secret).await?
             }
         });
         self.read_state();

@@ -1,7 +1,7 @@
 //! Events about refused requests of a DatabaseClaim or a claim. Best effort: the status of the object says the same, and an
 //! Event is written when that changes, with a name derived from its content, so that a repeat adds none.
 
-use super::desk::Desk;
+use super::api_client::ApiClient;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -18,7 +18,7 @@ const MESSAGE_MAX: usize = 1_024;
 /// Most characters of an object's name in the name of its Event.
 const NAME_MAX: usize = 200;
 
-impl Desk {
+impl ApiClient {
     /// Writes a warning about an object into its namespace.
     pub async fn warn(&self, object: ObjectReference, reason: &str, message: &str) {
         let namespace = object.namespace.clone().unwrap_or_default();

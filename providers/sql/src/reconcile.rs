@@ -2,8 +2,8 @@
 //! end anywhere and start again: the observed state decides, never what was done before.
 
 use super::access::Access;
+use super::api_client::{ApiClient, login_name, record_name};
 use super::clock;
-use super::desk::{Desk, login_name, record_name};
 use super::error::{Error, INVALID};
 use super::hold;
 use super::informers::{self, Assignment, Change, Informers, holders};
@@ -56,7 +56,7 @@ pub(super) enum Next {
 /// Everything that a reconcile uses.
 #[derive(Clone)]
 pub(super) struct Provider {
-    pub desk: Desk,
+    pub cluster: ApiClient,
     pub informers: Informers,
     pub pool: Pool,
     pub metrics: Metrics,
@@ -107,7 +107,7 @@ impl Provider {
     /// Reconciles the database of this id.
     async fn reconcile(&self, id: &str) -> Result<Next, Error> {
         let begun = Instant::now();
-        let found = self.desk.find(&self.desk.records(), &record_name(id)).await?;
+        let found = self.cluster.find(&self.cluster.records(), &record_name(id)).await?;
         let record = match (found, self.informers.assignment(id)) {
             (Some(record), _) => record,
             // Its database was created for an earlier claim, and restored.
@@ -124,11 +124,11 @@ impl Provider {
             && phase(&record) == Some(DatabasePhase::Retained)
         {
             // An administrator deletes the LogicalDatabase of a retained database, which stays on its server.
-            logical_database::forget(&self.desk, &record).await?;
+            logical_database::forget(&self.cluster, &record).await?;
             return Ok(Next::Rest);
         }
-        let owners = owners(&self.desk.namespace, &record, assignment.as_ref());
-        let mut secrets = LoginSecrets::open(&self.desk, owners).await?;
+        let owners = owners(&self.cluster.namespace, &record, assignment.as_ref());
+        let mut secrets = LoginSecrets::open(&self.cluster, owners).await?;
         let outcome = self.advance(&record, assignment.as_ref(), &mut secrets).await;
         if outcome.is_ok() {
             self.metrics.loaded(begun.elapsed());
@@ -153,10 +153,12 @@ impl Provider {
         let mut message = error.to_string();
         // What cannot be reported now, the next reconcile reports.
         if is_claimed {
-            drop(secrets.report_problem(&self.desk, &message).await);
+            drop(secrets.report_problem(&self.cluster, &message).await);
         }
         // The reconcile may have written to it.
-        let Ok(Some(record)) = self.desk.find(&self.desk.records(), &record.name_any()).await else { return };
+        let Ok(Some(record)) = self.cluster.find(&self.cluster.records(), &record.name_any()).await else {
+            return;
+        };
         if !is_claimed && matches!(error, Error::Unreachable(_) | Error::Credentials(_)) {
             message.push_str(meanwhile(&record));
         }
@@ -169,13 +171,13 @@ impl Provider {
             changing.judge_failed(secrets.state.as_ref(), &error.to_string(), &self.metrics)
         });
         let report = StatusReport { phase: None, reason: error.reason(), message, rotation };
-        let _ = logical_database::report(&self.desk, &record, report, secrets.state.as_ref()).await;
+        let _ = logical_database::report(&self.cluster, &record, report, secrets.state.as_ref()).await;
     }
 
     /// Records a new database before anything is created on the server; or hands a restored one over to its claim.
     async fn begin(&self, assignment: &Assignment) -> Result<Option<LogicalDatabase>, Error> {
         if let Some(kept) = self.informers.undeleted(&assignment.claim, &assignment.server) {
-            logical_database::hand_over(&self.desk, &kept, assignment).await?;
+            logical_database::hand_over(&self.cluster, &kept, assignment).await?;
             return Ok(None);
         }
         let server = server::find(&self.informers, &assignment.server)?;
@@ -184,7 +186,7 @@ impl Provider {
             server.policy.quarantine_minutes,
         );
         hold::hold(self, assignment, end).await?;
-        logical_database::begin(&self.desk, assignment, &server).await.map(Some)
+        logical_database::begin(&self.cluster, assignment, &server).await.map(Some)
     }
 
     async fn advance(
@@ -214,14 +216,14 @@ impl Provider {
                 server.policy.quarantine_minutes,
             );
             hold::hold(self, assignment, end).await?;
-            record = logical_database::follow(&self.desk, &record, assignment, &server).await?;
+            record = logical_database::follow(&self.cluster, &record, assignment, &server).await?;
         }
         let end = end_of(&record);
         let desired_state = match assignment {
             Some(_) => DesiredState::Serve,
             None => self.end_state(&record, &end).await?,
         };
-        let access = server::access(&self.desk, &server).await?;
+        let access = server::access(&self.cluster, &server).await?;
         let names = logical_database::names_of(&record.spec);
         let empty = serde_json::Value::Null;
         let spec = assignment.and_then(|found| found.claim.data.get("spec")).unwrap_or(&empty);
@@ -244,11 +246,13 @@ impl Provider {
     /// The desired state of a database whose claim is missing in the copies, verified against the API.
     async fn end_state(&self, record: &LogicalDatabase, end: &End) -> Result<DesiredState, Error> {
         let claim = &record.spec.claim;
-        let found =
-            self.desk.find(&self.desk.others(&informers::claims(), &claim.namespace), &claim.name).await?;
+        let found = self
+            .cluster
+            .find(&self.cluster.others(&informers::claims(), &claim.namespace), &claim.name)
+            .await?;
         let lives = found.is_some_and(|found| found.uid().as_deref() == Some(&claim.uid));
-        let resources = self.desk.others(&informers::resources(), &self.desk.namespace);
-        let resource = self.desk.find(&resources, &record.spec.resource.name).await?;
+        let resources = self.cluster.others(&informers::resources(), &self.cluster.namespace);
+        let resource = self.cluster.find(&resources, &record.spec.resource.name).await?;
         let holds = resource.as_ref().is_some_and(|resource| holders(resource).contains(&claim.uid));
         match (lives, holds) {
             // Both sides say that it is in use: the copies are stale.
@@ -344,9 +348,9 @@ impl Provider {
             && observed.has_nothing_of_ours()
             && !inputs.desired.was_made
         {
-            self.desk.may_destroy().await?;
-            secrets.forget(&self.desk).await?;
-            logical_database::forget(&self.desk, &inputs.record).await?;
+            self.cluster.may_destroy().await?;
+            secrets.forget(&self.cluster).await?;
+            logical_database::forget(&self.cluster, &inputs.record).await?;
             return Ok(Next::After(Duration::ZERO));
         }
         let claim = (spec.claim.namespace.as_str(), spec.claim.name.as_str());
@@ -384,45 +388,47 @@ impl Provider {
         session: &mut Session,
         secrets: &mut LoginSecrets,
     ) -> Result<bool, Error> {
-        let desk = &self.desk;
+        let cluster = &self.cluster;
         match step {
             Step::StorePending { user, generation, answers } => {
                 let change = (*user, *generation, answers.as_deref());
-                secrets.store_pending(desk, change, inputs.server.policy.password_length).await?;
+                secrets.store_pending(cluster, change, inputs.server.policy.password_length).await?;
             }
             Step::Publish(Pending { user, generation }) => {
                 let (database, user) = (&inputs.desired.names.database, inputs.desired.names.user(*user));
                 let password = secrets.password(*generation)?;
                 let access = inputs.access.log_in_as(user.as_str(), password, database.as_str());
                 require_login(session, &access, (database, user)).await?;
-                secrets.publish(desk, &inputs.server.as_applications_see_it(access), *generation).await?;
+                secrets.publish(cluster, &inputs.server.as_applications_see_it(access), *generation).await?;
             }
-            Step::Promote(Pending { user, generation }) => secrets.promote(desk, *user, *generation).await?,
+            Step::Promote(Pending { user, generation }) => {
+                secrets.promote(cluster, *user, *generation).await?
+            }
             Step::EndRights { token } => {
                 self.send(step, inputs, session, secrets).await?;
-                secrets.note_revoked(desk, token).await?;
+                secrets.note_revoked(cluster, token).await?;
                 inputs.record =
-                    logical_database::revoked(desk, &inputs.record, secrets.state.as_ref()).await?;
+                    logical_database::revoked(cluster, &inputs.record, secrets.state.as_ref()).await?;
                 return Ok(true);
             }
-            Step::CloseRequest { token } => secrets.close_request(desk, token).await?,
+            Step::CloseRequest { token } => secrets.close_request(cluster, token).await?,
             Step::RecordMade => {
-                inputs.record = logical_database::made(desk, &inputs.record).await?;
+                inputs.record = logical_database::made(cluster, &inputs.record).await?;
                 inputs.desired.was_made = true;
             }
             Step::StartQuarantine => {
-                desk.may_destroy().await?;
-                inputs.record = logical_database::start_quarantine(desk, &inputs.record).await?;
+                cluster.may_destroy().await?;
+                inputs.record = logical_database::start_quarantine(cluster, &inputs.record).await?;
             }
             Step::ForgetLogins => {
-                desk.may_destroy().await?;
-                secrets.forget(desk).await?;
+                cluster.may_destroy().await?;
+                secrets.forget(cluster).await?;
             }
             Step::Forget => {
                 // A refused claim has a login Secret with the reason only.
-                desk.may_destroy().await?;
-                secrets.forget(desk).await?;
-                logical_database::forget(desk, &inputs.record).await?;
+                cluster.may_destroy().await?;
+                secrets.forget(cluster).await?;
+                logical_database::forget(cluster, &inputs.record).await?;
             }
             Step::Wait { .. } | Step::Refuse(_) => {}
             _ => {
@@ -430,8 +436,8 @@ impl Provider {
                     && drops(step)
                     && phase(&inputs.record) != Some(DatabasePhase::Dropping)
                 {
-                    desk.may_destroy().await?;
-                    inputs.record = logical_database::start_drop(desk, &inputs.record).await?;
+                    cluster.may_destroy().await?;
+                    inputs.record = logical_database::start_drop(cluster, &inputs.record).await?;
                 }
                 return self.send(step, inputs, session, secrets).await;
             }
@@ -448,8 +454,8 @@ impl Provider {
     ) -> Result<bool, Error> {
         let takes_away = !matches!(inputs.desired_state, DesiredState::Serve) || step.revokes();
         match takes_away {
-            true => self.desk.may_destroy().await?,
-            false => self.desk.may_write()?,
+            true => self.cluster.may_destroy().await?,
+            false => self.cluster.may_write()?,
         }
         let secret = match step {
             Step::SetPassword(Pending { generation, .. }) => {
@@ -469,7 +475,7 @@ impl Provider {
     async fn warn_claim(&self, record: &LogicalDatabase, message: &str) {
         let claim = &record.spec.claim;
         if let Some(claim) = self.informers.claim(&claim.namespace, &claim.name) {
-            self.desk.warn(claim.object_ref(&informers::claims()), NOT_AS_ASKED, message).await;
+            self.cluster.warn(claim.object_ref(&informers::claims()), NOT_AS_ASKED, message).await;
         }
     }
 
@@ -530,7 +536,7 @@ impl Provider {
         };
         let warning = report.phase.is_none().then(|| report.message.clone());
         let is_news =
-            logical_database::report(&self.desk, &inputs.record, report, secrets.state.as_ref()).await?;
+            logical_database::report(&self.cluster, &inputs.record, report, secrets.state.as_ref()).await?;
         if let Some(message) = warning.filter(|_| is_news) {
             self.warn_claim(&inputs.record, &message).await;
         }

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::admin_secret;
-use super::desk::Desk;
+use super::api_client::ApiClient;
 use super::error::Error;
 use super::identity;
 use super::informers::{self, Informers};
@@ -156,12 +156,13 @@ pub(super) async fn connect(pool: &Pool, server: &Server, access: &Access) -> Re
 ///
 /// # Errors
 /// The Secret does not exist, lacks a key, or may not be used for this server.
-pub(super) async fn access(desk: &Desk, server: &Server) -> Result<Access, Error> {
+pub(super) async fn access(cluster: &ApiClient, server: &Server) -> Result<Access, Error> {
     let Server { dialect, host, port, ssl_mode, admin, reference, .. } = server;
     let name = &admin.secret_name;
     let kind = reference.kind.word();
     let wrong = |what: &str| Error::Credentials(format!("{kind} {}: Secret {name} {what}", reference.name));
-    let secret = desk.find(&desk.secrets(), name).await?.ok_or_else(|| wrong("does not exist: create it"))?;
+    let secret =
+        cluster.find(&cluster.secrets(), name).await?.ok_or_else(|| wrong("does not exist: create it"))?;
     let (username, password) = admin_secret::read(&secret, server).map_err(|why| wrong(&why))?;
     let home = match dialect {
         Dialect::Postgresql => "postgres",

@@ -24,8 +24,8 @@ pub(super) async fn protect(
     if reference.kind != ServerKind::DatabaseServer {
         return Ok(());
     }
-    let api = provider.desk.others(&informers::servers(reference.kind), &provider.desk.namespace);
-    finalizer::add(&provider.desk, &api, object, FINALIZER).await
+    let api = provider.cluster.others(&informers::servers(reference.kind), &provider.cluster.namespace);
+    finalizer::add(&provider.cluster, &api, object, FINALIZER).await
 }
 
 /// Releases a deleted server.
@@ -47,19 +47,19 @@ pub(super) async fn leave(
     if let Some(why) = waits_for(databases, claims) {
         return Err(Error::Refused(why));
     }
-    provider.desk.may_destroy().await?;
+    provider.cluster.may_destroy().await?;
     if let Some(found) = &offered {
-        let api = provider.desk.others(&informers::resources(), &provider.desk.namespace);
-        provider.desk.delete(&api, &found.name_any(), found.uid()).await?;
+        let api = provider.cluster.others(&informers::resources(), &provider.cluster.namespace);
+        provider.cluster.delete(&api, &found.name_any(), found.uid()).await?;
     }
-    let api = provider.desk.others(&informers::servers(reference.kind), &provider.desk.namespace);
-    finalizer::remove(&provider.desk, &api, object, FINALIZER, object.resource_version()).await
+    let api = provider.cluster.others(&informers::servers(reference.kind), &provider.cluster.namespace);
+    finalizer::remove(&provider.cluster, &api, object, FINALIZER, object.resource_version()).await
 }
 
 /// The number of recorded databases on a server, read live: a copy may miss one that was just created.
 pub(super) async fn records_on(provider: &Provider, reference: &ServerRef) -> Result<usize, Error> {
-    let api = provider.desk.others(&informers::records(), &provider.desk.namespace);
-    let records = provider.desk.list(&api).await?;
+    let api = provider.cluster.others(&informers::records(), &provider.cluster.namespace);
+    let records = provider.cluster.list(&api).await?;
     let on_it = |record: &&DynamicObject| informers::read(record, "/spec/server").as_ref() == Some(reference);
     Ok(records.iter().filter(on_it).count())
 }
@@ -87,9 +87,9 @@ async fn withhold(provider: &Provider, found: &DynamicObject) -> Result<(), Erro
     if found.data.pointer("/spec/unschedulable") == Some(&json!(true)) {
         return Ok(());
     }
-    let api = provider.desk.others(&informers::resources(), &provider.desk.namespace);
+    let api = provider.cluster.others(&informers::resources(), &provider.cluster.namespace);
     let change = json!({"metadata": {"uid": found.uid()}, "spec": {"unschedulable": true}});
-    provider.desk.merge::<DynamicObject>(&api, &found.name_any(), change).await.map(drop)
+    provider.cluster.merge::<DynamicObject>(&api, &found.name_any(), change).await.map(drop)
 }
 
 #[cfg(test)]

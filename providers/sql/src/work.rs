@@ -70,7 +70,7 @@ impl<R: Round> Worker for Rounds<R> {
     }
 
     fn may_start(&self) -> bool {
-        self.0.provider().desk.leadership.leads()
+        self.0.provider().cluster.leadership.leads()
     }
 
     async fn work(&self, key: String) -> Outcome {

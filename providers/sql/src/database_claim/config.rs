@@ -25,7 +25,7 @@ const IN_CLUSTER: &str = "configmap/";
 pub(crate) async fn run(provider: Provider, source: String) {
     let mut known = String::new();
     loop {
-        if provider.desk.leadership.leads() {
+        if provider.cluster.leadership.leads() {
             match follow(&provider, &source, &known).await {
                 Ok(Some(text)) => {
                     tracing::info!(source, "the configuration of servers is in force");
@@ -54,7 +54,7 @@ async fn follow(provider: &Provider, source: &str, known: &str) -> Result<Option
     if made_of == known {
         return Ok(None);
     }
-    let namespace = &provider.desk.namespace;
+    let namespace = &provider.cluster.namespace;
     let servers = informers::servers(ServerKind::DatabaseServer);
     let mut desired: Vec<(ApiResource, Value)> =
         server_config.to_servers(namespace).into_iter().map(|server| (servers.clone(), server)).collect();
@@ -82,8 +82,8 @@ fn label_of(object: &Value) -> &str {
 
 /// The classes that can be copied for instances, by name: those of administrators without an instance label.
 async fn patterns(provider: &Provider) -> Result<Vec<Pattern>, Error> {
-    let desk = &provider.desk;
-    let classes = desk.list(&desk.others(&informers::classes(), &desk.namespace)).await?;
+    let cluster = &provider.cluster;
+    let classes = cluster.list(&cluster.others(&informers::classes(), &cluster.namespace)).await?;
     let ours = |class: &DynamicObject| class.annotations().contains_key(FROM_CONFIGURATION);
     let read = |class: DynamicObject| {
         let fields = class_fields(&class).filter(|_| !ours(&class))?;
@@ -95,7 +95,7 @@ async fn patterns(provider: &Provider) -> Result<Vec<Pattern>, Error> {
 }
 
 async fn read(provider: &Provider, source: &str) -> Result<String, Error> {
-    let desk = &provider.desk;
+    let cluster = &provider.cluster;
     let unread = |why: &str| Error::Invalid(format!("{source}: {why}"));
     let Some(name) = source.strip_prefix(IN_CLUSTER) else {
         let path = source.to_owned();
@@ -104,19 +104,19 @@ async fn read(provider: &Provider, source: &str) -> Result<String, Error> {
         let text = text.map_err(|error| unread(&error.to_string()))?;
         return config_of(&text).map_err(|error| unread(&error.to_string()));
     };
-    let api: Api<ConfigMap> = Api::namespaced(desk.client.clone(), &desk.namespace);
-    let found = desk.find(&api, name).await?;
-    let found = found.ok_or_else(|| unread(&format!("does not exist in namespace {}", desk.namespace)))?;
+    let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let found = cluster.find(&api, name).await?;
+    let found = found.ok_or_else(|| unread(&format!("does not exist in namespace {}", cluster.namespace)))?;
     let text = found.data.and_then(|mut data| data.remove("config.yaml"));
     text.ok_or_else(|| unread("it has no key config.yaml"))
 }
 
 /// Applies one server or class, unless another client created the object with its name.
 async fn put(provider: &Provider, source: &str, kind: &ApiResource, mut object: Value) -> Result<(), Error> {
-    let desk = &provider.desk;
+    let cluster = &provider.cluster;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let api = desk.others(kind, &desk.namespace);
-    let found = desk.find(&api, &name).await?;
+    let api = cluster.others(kind, &cluster.namespace);
+    let found = cluster.find(&api, &name).await?;
     if found.is_some_and(|found| !found.annotations().contains_key(FROM_CONFIGURATION)) {
         return Err(Error::Invalid(format!(
             "{} {name} exists and is not from this configuration: remove one of the two",
@@ -124,5 +124,5 @@ async fn put(provider: &Provider, source: &str, kind: &ApiResource, mut object: 
         )));
     }
     object["metadata"]["annotations"][FROM_CONFIGURATION] = Value::from(source);
-    desk.apply(&api, &name, &object).await
+    cluster.apply(&api, &name, &object).await
 }

@@ -57,15 +57,15 @@ pub(super) async fn run(
     wakes: mpsc::UnboundedSender<DatabaseClaimChange>,
     mut inbox: mpsc::UnboundedReceiver<DatabaseClaimChange>,
 ) {
-    follow::until_served(&provider.desk.client, &database_claims(), &mut inbox).await;
+    follow::until_served(&provider.cluster.client, &database_claims(), &mut inbox).await;
     let mut tasks = JoinSet::new();
     let mut follow = |kind, home, part, change: fn(Arc<DynamicObject>) -> DatabaseClaimChange| {
         let told = Told { wakes: &wakes, change, everything: || DatabaseClaimChange::Everything };
         let followed = Followed { kind, home, keys: no_keys, part };
-        follow::follow(&provider.desk.client, provider.informers.occasion(), followed, told, &mut tasks)
+        follow::follow(&provider.cluster.client, provider.informers.occasion(), followed, told, &mut tasks)
     };
     let database_claims = follow(database_claims(), None, Part::Gives, DatabaseClaimChange::DatabaseClaim);
-    let home = Some(provider.desk.namespace.clone());
+    let home = Some(provider.cluster.namespace.clone());
     let classes = follow(informers::classes(), home, Part::Stands, |_| DatabaseClaimChange::Class);
     for mirror in [&database_claims, &classes] {
         mirror.wait_until_listed().await;

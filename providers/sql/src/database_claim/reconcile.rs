@@ -2,7 +2,7 @@
 //! `conductor_sql_plan::database_claim` reads its spec.
 
 use super::{DatabaseClaims, database_claims};
-use crate::desk::login_name;
+use crate::api_client::login_name;
 use crate::error::Error;
 use crate::login_secrets::text;
 use crate::notice::{INVALID_SPEC, NOT_AS_ASKED};
@@ -35,9 +35,9 @@ const END: Duration = Duration::from_millis(500);
 
 impl DatabaseClaims {
     pub(super) async fn reconcile(&self, key: &str) -> Result<Next, Error> {
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         let Some((namespace, name)) = key.split_once('/') else { return Ok(Next::Rest) };
-        let Some(found) = desk.find(&desk.others(&database_claims(), namespace), name).await? else {
+        let Some(found) = cluster.find(&cluster.others(&database_claims(), namespace), name).await? else {
             return Ok(Next::Rest);
         };
         let database_claim: DatabaseClaim =
@@ -85,8 +85,8 @@ impl DatabaseClaims {
             .and_then(|record| serde_json::from_value(record.data.get("status")?.clone()).ok())
             .unwrap_or_default();
         status.db_created_at = of_record.created_at;
-        let desk = &self.provider.desk;
-        let login = desk.find(&desk.secrets(), &login_name(&uid)).await?;
+        let cluster = &self.provider.cluster;
+        let login = cluster.find(&cluster.secrets(), &login_name(&uid)).await?;
         let Some(login) = login.filter(|login| text(login, "password").is_some()) else {
             status.error = waits_for(&claim);
             return Ok(status);
@@ -147,20 +147,20 @@ impl DatabaseClaims {
 
     /// Merges into the claim, as it was read.
     async fn edit(&self, claim: &DynamicObject, mut change: Value) -> Result<DynamicObject, Error> {
-        let desk = &self.provider.desk;
-        let api = desk.others(&informers::claims(), &claim.namespace().unwrap_or_default());
+        let cluster = &self.provider.cluster;
+        let api = cluster.others(&informers::claims(), &claim.namespace().unwrap_or_default());
         change["metadata"]["resourceVersion"] = json!(claim.resource_version());
-        desk.merge(&api, &claim.name_any(), change).await
+        cluster.merge(&api, &claim.name_any(), change).await
     }
 
     /// Removes a Secret of ours.
     async fn remove_secret(&self, database_claim: &DatabaseClaim, name: &str) -> Result<(), Error> {
-        let desk = &self.provider.desk;
-        let secrets: Api<Secret> = desk.secrets_in(&database_claim.namespace().unwrap_or_default());
-        match desk.find(&secrets, name).await? {
+        let cluster = &self.provider.cluster;
+        let secrets: Api<Secret> = cluster.secrets_in(&database_claim.namespace().unwrap_or_default());
+        match cluster.find(&secrets, name).await? {
             Some(secret) if secret.labels().get(DATABASE_ID) == database_claim.uid().as_ref() => {
-                desk.may_destroy().await?;
-                desk.delete(&secrets, name, secret.uid()).await
+                cluster.may_destroy().await?;
+                cluster.delete(&secrets, name, secret.uid()).await
             }
             Some(_) | None => Ok(()),
         }
@@ -173,10 +173,10 @@ impl DatabaseClaims {
         database_claim: &DatabaseClaim,
         request: &ClaimRequest,
     ) -> Result<DynamicObject, Error> {
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         let (namespace, name) = (database_claim.namespace().unwrap_or_default(), database_claim.name_any());
-        let api = desk.others(&informers::claims(), &namespace);
-        let found = desk.find(&api, &name).await?;
+        let api = cluster.others(&informers::claims(), &namespace);
+        let found = cluster.find(&api, &name).await?;
         let uid = database_claim.uid().unwrap_or_default();
         if let Some(found) = &found {
             if !found.owner_references().iter().any(|owner| owner.uid == uid) {
@@ -213,14 +213,14 @@ impl DatabaseClaims {
                 });
                 let claim = serde_json::from_value(claim)
                     .map_err(|_| Error::Invalid("the claim cannot be written".to_owned()))?;
-                desk.create(&api, &claim).await
+                cluster.create(&api, &claim).await
             }
             Some(found) if differs(&found, &spec) => {
                 let change = json!({
                     "metadata": {"resourceVersion": found.resource_version(), "annotations": annotations},
                     "spec": spec,
                 });
-                desk.merge(&api, &name, change).await
+                cluster.merge(&api, &name, change).await
             }
             Some(found) => Ok(found),
         }
@@ -257,8 +257,8 @@ impl DatabaseClaims {
     async fn has_database(&self, claim: &DynamicObject) -> Result<bool, Error> {
         let record = claim.uid().and_then(|uid| self.provider.informers.record_of(&uid));
         let Some(record) = record else { return Ok(false) };
-        let desk = &self.provider.desk;
-        let live = desk.find(&desk.records(), &record.name_any()).await?;
+        let cluster = &self.provider.cluster;
+        let live = cluster.find(&cluster.records(), &record.name_any()).await?;
         Ok(live.and_then(|record| record.status?.created_at).is_some())
     }
 
@@ -303,9 +303,9 @@ impl DatabaseClaims {
         name: &str,
         keys: BTreeMap<String, String>,
     ) -> Result<(), Error> {
-        let desk = &self.provider.desk;
-        let api = desk.secrets_in(&database_claim.namespace().unwrap_or_default());
-        let found = desk.find(&api, name).await?;
+        let cluster = &self.provider.cluster;
+        let api = cluster.secrets_in(&database_claim.namespace().unwrap_or_default());
+        let found = cluster.find(&api, name).await?;
         let uid = database_claim.uid().unwrap_or_default();
         if found.as_ref().is_some_and(|found| found.labels().get(DATABASE_ID) != Some(&uid)) {
             return Err(Error::Invalid(format!(
@@ -331,21 +331,21 @@ impl DatabaseClaims {
         let secret =
             Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() };
         match found {
-            None => desk.create(&api, &secret).await.map(drop),
-            Some(_) => desk.replace(&api, &secret).await.map(drop),
+            None => cluster.create(&api, &secret).await.map(drop),
+            Some(_) => cluster.replace(&api, &secret).await.map(drop),
         }
     }
 
     /// Deletes its claim first, then its Secret, then releases the DatabaseClaim itself.
     async fn end(&self, database_claim: &DatabaseClaim) -> Result<Next, Error> {
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         let (namespace, name) = (database_claim.namespace().unwrap_or_default(), database_claim.name_any());
         let uid = database_claim.uid().unwrap_or_default();
         if !database_claim.finalizers().iter().any(|one| one == FINALIZER) {
             return Ok(Next::Rest);
         }
-        let claims = desk.others(&informers::claims(), &namespace);
-        let claim = desk.find(&claims, &name).await?;
+        let claims = cluster.others(&informers::claims(), &namespace);
+        let claim = cluster.find(&claims, &name).await?;
         let is_ours = |claim: &DynamicObject| claim.owner_references().iter().any(|owner| owner.uid == uid);
         if let Some(claim) = claim.filter(is_ours) {
             if claim.metadata.deletion_timestamp.is_none() {
@@ -354,16 +354,16 @@ impl DatabaseClaims {
                 {
                     return Ok(Next::After(pause));
                 }
-                desk.may_destroy().await?;
-                desk.delete(&claims, &name, claim.uid()).await?;
+                cluster.may_destroy().await?;
+                cluster.delete(&claims, &name, claim.uid()).await?;
             }
             return Ok(Next::After(END));
         }
         if let Ok(request) = ClaimRequest::read(&name, &database_claim.spec) {
             self.remove_secret(database_claim, &request.secret).await?;
         }
-        let api = desk.others(&database_claims(), &namespace);
-        finalizer::remove(desk, &api, database_claim, FINALIZER, None).await.map(|()| Next::Rest)
+        let api = cluster.others(&database_claims(), &namespace);
+        finalizer::remove(cluster, &api, database_claim, FINALIZER, None).await.map(|()| Next::Rest)
     }
 
     /// The reclaim policy of its database must be recorded before its claim is deleted: afterwards it cannot be read.
@@ -387,9 +387,9 @@ impl DatabaseClaims {
 
     /// Adds the finalizer: from here on it is deleted only after its claim.
     async fn protect(&self, database_claim: &DatabaseClaim) -> Result<(), Error> {
-        let desk = &self.provider.desk;
-        let api = desk.others(&database_claims(), &database_claim.namespace().unwrap_or_default());
-        finalizer::add(desk, &api, database_claim, FINALIZER).await
+        let cluster = &self.provider.cluster;
+        let api = cluster.others(&database_claims(), &database_claim.namespace().unwrap_or_default());
+        finalizer::add(cluster, &api, database_claim, FINALIZER).await
     }
 
     /// Writes its status, if it changed, with an Event of this reason for an error.
@@ -404,13 +404,13 @@ impl DatabaseClaims {
         }
         let cleared = ["dbCreatedAt", "connectionInfoUpdatedAt", "matchedLabel", "connectionInfo"];
         let change = status_patch(&status, &cleared);
-        let desk = &self.provider.desk;
-        let api = desk.others(&database_claims(), &database_claim.namespace().unwrap_or_default());
-        desk.merge_status::<DynamicObject>(&api, &database_claim.name_any(), change).await?;
+        let cluster = &self.provider.cluster;
+        let api = cluster.others(&database_claims(), &database_claim.namespace().unwrap_or_default());
+        cluster.merge_status::<DynamicObject>(&api, &database_claim.name_any(), change).await?;
         let known = database_claim.status.as_ref().map(|status| status.error.as_str()).unwrap_or_default();
         // No Event for what it only waits for.
         if let Some(reason) = warning.filter(|_| known != status.error && !status.error.is_empty()) {
-            desk.warn(database_claim.object_ref(&()), reason, &status.error).await;
+            cluster.warn(database_claim.object_ref(&()), reason, &status.error).await;
         }
         Ok(())
     }

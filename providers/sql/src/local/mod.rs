@@ -9,7 +9,7 @@ pub mod process;
 
 pub use installed::{find_missing, find_version};
 
-use super::desk::Desk;
+use super::api_client::ApiClient;
 use super::error::Error;
 use super::finalizer;
 use super::informers;
@@ -59,7 +59,7 @@ struct LocalServers {
 
 impl LocalServers {
     async fn reconcile_all(&mut self) {
-        if !self.provider.desk.leadership.leads() {
+        if !self.provider.cluster.leadership.leads() {
             return;
         }
         for (reference, object) in self.provider.informers.servers() {
@@ -71,7 +71,7 @@ impl LocalServers {
                 None => self.keep(&reference, &object).await,
             };
             if let Err(error) = done
-                && let Ok(true) = report(&self.provider.desk, &reference, &object, &error).await
+                && let Ok(true) = report(&self.provider.cluster, &reference, &object, &error).await
             {
                 tracing::warn!(server = reference.name, %error, "a local server does not run");
             }
@@ -84,16 +84,16 @@ impl LocalServers {
         if self.running.get_mut(&uid).is_some_and(|process| !process.has_ended()) {
             return Ok(());
         }
-        let desk = &self.provider.desk;
-        let api = desk.others(&informers::servers(ServerKind::LocalServer), &desk.namespace);
+        let cluster = &self.provider.cluster;
+        let api = cluster.others(&informers::servers(ServerKind::LocalServer), &cluster.namespace);
         // Before anything exists that could be left behind.
-        finalizer::add(desk, &api, object, FINALIZER).await?;
+        finalizer::add(cluster, &api, object, FINALIZER).await?;
         let plan = self.plan(reference, object, &uid).await?;
         let port = plan.port;
         let process = Process::start(plan).await?;
         self.running.insert(uid, process);
         let status = json!({"host": "127.0.0.1", "port": port});
-        desk.merge_status(&api, &reference.name, status).await.map(drop)
+        cluster.merge_status(&api, &reference.name, status).await.map(drop)
     }
 
     async fn plan(&self, reference: &ServerRef, object: &DynamicObject, uid: &str) -> Result<Plan, Error> {
@@ -108,7 +108,7 @@ impl LocalServers {
         let _ = tokio::task::spawn_blocking(move || process::end_predecessor(dialect, &left)).await;
         let kept = status.port.and_then(|port| u16::try_from(port).ok()).filter(|port| is_free(*port));
         let port = kept.or_else(free_port).ok_or_else(|| Error::Refused("no port is free".to_owned()))?;
-        let password = admin(&self.provider.desk, reference, object, (dialect, port)).await?;
+        let password = admin(&self.provider.cluster, reference, object, (dialect, port)).await?;
         Ok(Plan {
             dialect,
             folder,
@@ -128,8 +128,8 @@ impl LocalServers {
             let why = format!("{left} databases on it are still recorded: it is deleted after them");
             return Err(Error::Refused(why));
         }
-        let desk = &self.provider.desk;
-        desk.may_destroy().await?;
+        let cluster = &self.provider.cluster;
+        cluster.may_destroy().await?;
         let uid = object.uid().unwrap_or_default();
         if let Some(mut process) = self.running.remove(&uid) {
             let _ = tokio::task::spawn_blocking(move || process.stop()).await;
@@ -139,26 +139,26 @@ impl LocalServers {
             std::fs::remove_dir_all(&folder)
                 .map_err(|error| Error::Refused(format!("folder {}: {error}", folder.display())))?;
         }
-        let secrets = desk.secrets();
-        if let Some(secret) = desk.find(&secrets, &local_secret(&reference.name)).await? {
-            desk.delete(&secrets, &secret.name_any(), secret.metadata.uid.clone()).await?;
+        let secrets = cluster.secrets();
+        if let Some(secret) = cluster.find(&secrets, &local_secret(&reference.name)).await? {
+            cluster.delete(&secrets, &secret.name_any(), secret.metadata.uid.clone()).await?;
         }
         let api: Api<DynamicObject> =
-            desk.others(&informers::servers(ServerKind::LocalServer), &desk.namespace);
-        finalizer::remove(desk, &api, object, FINALIZER, object.resource_version()).await
+            cluster.others(&informers::servers(ServerKind::LocalServer), &cluster.namespace);
+        finalizer::remove(cluster, &api, object, FINALIZER, object.resource_version()).await
     }
 }
 
 /// The administrator's password: generated once, kept in a Secret with the server's current address.
 async fn admin(
-    desk: &Desk,
+    cluster: &ApiClient,
     reference: &ServerRef,
     object: &DynamicObject,
     (dialect, port): (Dialect, u16),
 ) -> Result<Password, Error> {
-    let (api, name) = (desk.secrets(), local_secret(&reference.name));
+    let (api, name) = (cluster.secrets(), local_secret(&reference.name));
     let hosts = (ADMIN_HOSTS.to_owned(), format!("127.0.0.1:{port}"));
-    if let Some(mut secret) = desk.find(&api, &name).await? {
+    if let Some(mut secret) = cluster.find(&api, &name).await? {
         let is_ours = secret.owner_references().iter().any(|owner| Some(&owner.uid) == object.uid().as_ref());
         let Some(password) = text(&secret, "password").filter(|_| is_ours) else {
             let why = format!("Secret {name} exists and belongs to another owner: remove it");
@@ -166,7 +166,7 @@ async fn admin(
         };
         if secret.annotations().get(ADMIN_HOSTS) != Some(&hosts.1) {
             secret.annotations_mut().insert(hosts.0, hosts.1);
-            desk.replace(&api, &secret).await?;
+            cluster.replace(&api, &secret).await?;
         }
         return Ok(Password::new(password));
     }
@@ -185,13 +185,13 @@ async fn admin(
     };
     let data = BTreeMap::from([entry("username", username), entry("password", password.expose())]);
     let secret = Secret { metadata, data: Some(data), ..Secret::default() };
-    desk.create(&api, &secret).await?;
+    cluster.create(&api, &secret).await?;
     Ok(password)
 }
 
 /// Writes into its status why it does not run; returns whether that changed.
 async fn report(
-    desk: &Desk,
+    cluster: &ApiClient,
     reference: &ServerRef,
     object: &DynamicObject,
     error: &Error,
@@ -203,8 +203,8 @@ async fn report(
     let now = super::clock::write(super::clock::now());
     let condition = json!({"type": "Ready", "status": "False", "reason": error.reason(),
         "message": error.to_string(), "lastTransitionTime": now});
-    let api = desk.others(&informers::servers(ServerKind::LocalServer), &desk.namespace);
-    desk.merge_status(&api, &reference.name, json!({"conditions": [condition]})).await.map(|_| true)
+    let api = cluster.others(&informers::servers(ServerKind::LocalServer), &cluster.namespace);
+    cluster.merge_status(&api, &reference.name, json!({"conditions": [condition]})).await.map(|_| true)
 }
 
 fn folder_of(base: &Path, uid: &str) -> PathBuf {

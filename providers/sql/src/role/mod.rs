@@ -58,7 +58,7 @@ pub(super) async fn run(
     mut inbox: mpsc::UnboundedReceiver<RoleChange>,
 ) {
     let mut tasks = JoinSet::new();
-    let client = provider.desk.client.clone();
+    let client = provider.cluster.client.clone();
     for kind in [roles(), grants()] {
         follow::until_served(&client, &kind, &mut inbox).await;
     }

@@ -43,9 +43,9 @@ struct Inputs {
 
 impl Roles {
     pub(super) async fn reconcile(&self, key: &str) -> Result<Next, Error> {
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         let Some((namespace, name)) = key.split_once('/') else { return Ok(Next::Rest) };
-        let Some(found) = desk.find(&desk.others(&roles(), namespace), name).await? else {
+        let Some(found) = cluster.find(&cluster.others(&roles(), namespace), name).await? else {
             return Ok(Next::Rest);
         };
         let Some(claim) = claimed(&found) else { return Ok(Next::Rest) };
@@ -59,7 +59,7 @@ impl Roles {
             let rotation = self.judge_failed(&role, &message);
             let report = Report { is_ready: false, reason, message, rotation };
             // What cannot be reported now, the next pass reports.
-            let _ = status::report(desk, &role, report, Login::AsBefore).await;
+            let _ = status::report(cluster, &role, report, Login::AsBefore).await;
         }
         outcome
     }
@@ -87,11 +87,11 @@ impl Roles {
             }
             false => self.standing(role, claim, &self.grants_in(&claim.0), record.as_ref()),
         };
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         match (standing, record, made_on(role)) {
             (Standing::Served, Some((spec, _)), _) => {
                 let made_on = made_on_of(&spec);
-                status::begin(desk, role, &made_on).await?;
+                status::begin(cluster, role, &made_on).await?;
                 self.walk(self.open(role, &made_on, true, None).await?).await
             }
             (Standing::Waits { reason, message, ends: true }, _, Some(made_on)) => {
@@ -102,11 +102,11 @@ impl Roles {
             }
             (Standing::Waits { reason, message, .. }, _, _) => {
                 if is_going {
-                    status::forget(desk, role).await?;
+                    status::forget(cluster, role).await?;
                     return Ok(Next::Rest);
                 }
                 let report = Report { is_ready: false, reason, message, rotation: Some(Rotation::None) };
-                status::report(desk, role, report, Login::None).await.map(|()| Next::Rest)
+                status::report(cluster, role, report, Login::None).await.map(|()| Next::Rest)
             }
             // Served and without a LogicalDatabase: the copies are stale.
             (Standing::Served, None, _) => Err(Error::Conflict),
@@ -140,14 +140,14 @@ impl Roles {
 
     /// Verifies against the API that the login must be removed.
     async fn confirm(&self, role: &DatabaseRole, claim: &(String, String)) -> Result<(), Error> {
-        let desk = &self.provider.desk;
-        let listed = desk.list(&desk.others(&grants(), &claim.0)).await?;
+        let cluster = &self.provider.cluster;
+        let listed = cluster.list(&cluster.others(&grants(), &claim.0)).await?;
         let granted: Vec<DatabaseGrantSpec> = listed.iter().filter_map(read_grant).collect();
-        let found = desk.find(&desk.others(&informers::claims(), &claim.0), &claim.1).await?;
+        let found = cluster.find(&cluster.others(&informers::claims(), &claim.0), &claim.1).await?;
         let found = found.filter(|claim| claim.metadata.deletion_timestamp.is_none());
         let record = found.as_ref().and_then(|claim| self.provider.informers.record_of(&claim.uid()?));
         let record = match record {
-            Some(record) => desk.find(&desk.records(), &record.name_any()).await?,
+            Some(record) => cluster.find(&cluster.records(), &record.name_any()).await?,
             None => None,
         };
         let phase = record.and_then(|record| record.status?.phase);
@@ -166,7 +166,7 @@ impl Roles {
         why: Option<(&'static str, String)>,
     ) -> Result<Inputs, Error> {
         let server = server::find(&self.provider.informers, &made_on.server)?;
-        let access = server::access(&self.provider.desk, &server).await?;
+        let access = server::access(&self.provider.cluster, &server).await?;
         let database = Identifier::read(&made_on.database_name)
             .map_err(|error| Error::Invalid(format!("status.madeOn.databaseName: {error}")))?;
         let names = Names::new(&made_on.database_id, Some(database));
@@ -180,7 +180,7 @@ impl Roles {
 
     /// Carries out steps until there is nothing to do.
     async fn walk(&self, mut inputs: Inputs) -> Result<Next, Error> {
-        let mut secrets = LoginSecrets::open(&self.provider.desk, self.owners(&inputs)?).await?;
+        let mut secrets = LoginSecrets::open(&self.provider.cluster, self.owners(&inputs)?).await?;
         secrets.compare_with(&inputs.server);
         let mut session = server::log_in(&self.provider.pool, &inputs.server, &inputs.access).await?;
         inputs.desired.dialect = session.dialect();
@@ -217,34 +217,34 @@ impl Roles {
         session: &mut Session,
         secrets: &mut LoginSecrets,
     ) -> Result<bool, Error> {
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         match step {
             RoleStep::Login(Step::StorePending { user, generation, answers }) => {
                 let change = (*user, *generation, answers.as_deref());
-                secrets.store_pending(desk, change, inputs.server.policy.password_length).await?;
+                secrets.store_pending(cluster, change, inputs.server.policy.password_length).await?;
             }
             RoleStep::Login(Step::Publish(Pending { user, generation })) => {
                 let (database, user) = (&inputs.desired.database.database, inputs.desired.user(*user));
                 let password = secrets.password(*generation)?;
                 let access = inputs.access.log_in_as(user.as_str(), password, database.as_str());
                 require_login(session, &access, (database, user)).await?;
-                secrets.publish(desk, &inputs.server.as_applications_see_it(access), *generation).await?;
+                secrets.publish(cluster, &inputs.server.as_applications_see_it(access), *generation).await?;
             }
             RoleStep::Login(Step::Promote(Pending { user, generation })) => {
-                secrets.promote(desk, *user, *generation).await?;
+                secrets.promote(cluster, *user, *generation).await?;
             }
             RoleStep::Login(Step::EndRights { token }) => {
                 self.send(step, inputs, session, secrets).await?;
-                secrets.note_revoked(desk, token).await?;
+                secrets.note_revoked(cluster, token).await?;
                 if let Some(state) = &secrets.state {
-                    inputs.role = status::revoked(desk, &inputs.role, &inputs.desired, state).await?;
+                    inputs.role = status::revoked(cluster, &inputs.role, &inputs.desired, state).await?;
                 }
                 return Ok(true);
             }
-            RoleStep::Login(Step::CloseRequest { token }) => secrets.close_request(desk, token).await?,
+            RoleStep::Login(Step::CloseRequest { token }) => secrets.close_request(cluster, token).await?,
             RoleStep::Login(Step::ForgetLogins) => {
-                desk.may_destroy().await?;
-                secrets.forget(desk).await?;
+                cluster.may_destroy().await?;
+                secrets.forget(cluster).await?;
             }
             RoleStep::Login(Step::Wait { .. } | Step::Refuse(_) | Step::Forget) => {}
             _ => return self.send(step, inputs, session, secrets).await,
@@ -265,8 +265,8 @@ impl Roles {
             _ => false,
         };
         match takes_away {
-            true => self.provider.desk.may_destroy().await?,
-            false => self.provider.desk.may_write()?,
+            true => self.provider.cluster.may_destroy().await?,
+            false => self.provider.cluster.may_write()?,
         }
         let secret = match step {
             RoleStep::Login(Step::SetPassword(Pending { generation, .. })) => {
@@ -296,22 +296,22 @@ impl Roles {
         let message = why.unwrap_or_else(|| "its application can log in".to_owned());
         let report = Report { is_ready: true, reason: "Ready", message, rotation: Some(rotation) };
         let login = secrets.state.as_ref().map_or(Login::None, |state| Login::Now(&inputs.desired, state));
-        status::report(&self.provider.desk, &inputs.role, report, login).await?;
+        status::report(&self.provider.cluster, &inputs.role, report, login).await?;
         let ms = until.0.saturating_sub(clock::now().0);
         Ok(Next::After(Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
     }
 
     /// Writes the status once nothing is left on the server.
     async fn end(&self, inputs: &Inputs) -> Result<Next, Error> {
-        let desk = &self.provider.desk;
+        let cluster = &self.provider.cluster;
         self.provider.metrics.rotation_blocked(inputs.desired.dialect, &inputs.desired.id, None);
         if inputs.role.metadata.deletion_timestamp.is_none()
             && let Some((reason, message)) = inputs.why.clone()
         {
             let report = Report { is_ready: false, reason, message, rotation: Some(Rotation::None) };
-            status::report(desk, &inputs.role, report, Login::None).await?;
+            status::report(cluster, &inputs.role, report, Login::None).await?;
         }
-        status::forget(desk, &inputs.role).await?;
+        status::forget(cluster, &inputs.role).await?;
         Ok(Next::Rest)
     }
 

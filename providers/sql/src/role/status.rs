@@ -2,8 +2,8 @@
 //! created there, with a finalizer, so that no user is left behind.
 
 use super::roles;
+use crate::api_client::ApiClient;
 use crate::clock;
-use crate::desk::Desk;
 use crate::error::Error;
 use crate::finalizer;
 use crate::rotation::{self, Report, status_patch};
@@ -29,22 +29,22 @@ pub(super) fn made_on(role: &DatabaseRole) -> Option<&MadeOn> {
 }
 
 /// Records where users are about to be created.
-pub(super) async fn begin(desk: &Desk, role: &DatabaseRole, made_on: &MadeOn) -> Result<(), Error> {
-    let (api, name) = (desk.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
-    finalizer::add(desk, &api, role, FINALIZER).await?;
+pub(super) async fn begin(cluster: &ApiClient, role: &DatabaseRole, made_on: &MadeOn) -> Result<(), Error> {
+    let (api, name) = (cluster.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
+    finalizer::add(cluster, &api, role, FINALIZER).await?;
     if role.status.as_ref().and_then(|status| status.made_on.as_ref()) != Some(made_on) {
-        let _: DynamicObject = desk.merge_status(&api, &name, json!({"madeOn": made_on})).await?;
+        let _: DynamicObject = cluster.merge_status(&api, &name, json!({"madeOn": made_on})).await?;
     }
     Ok(())
 }
 
 /// Releases a role with nothing left on any server.
-pub(super) async fn forget(desk: &Desk, role: &DatabaseRole) -> Result<(), Error> {
-    let (api, name) = (desk.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
+pub(super) async fn forget(cluster: &ApiClient, role: &DatabaseRole) -> Result<(), Error> {
+    let (api, name) = (cluster.others(&roles(), &role.namespace().unwrap_or_default()), role.name_any());
     if made_on(role).is_some() {
-        let _: DynamicObject = desk.merge_status(&api, &name, json!({"madeOn": null})).await?;
+        let _: DynamicObject = cluster.merge_status(&api, &name, json!({"madeOn": null})).await?;
     }
-    finalizer::remove(desk, &api, role, FINALIZER, None).await
+    finalizer::remove(cluster, &api, role, FINALIZER, None).await
 }
 
 /// The login to report.
@@ -59,7 +59,7 @@ pub(super) enum Login<'a> {
 
 /// Writes the status of a role, if it changed.
 pub(super) async fn report(
-    desk: &Desk,
+    cluster: &ApiClient,
     role: &DatabaseRole,
     report: Report<'_>,
     login: Login<'_>,
@@ -94,20 +94,21 @@ pub(super) async fn report(
     // `madeOn` is written elsewhere, and this reconcile may have written `rotationRevoked` after it read the role.
     let cleared = ["binding", "username", "rotatedAt", "rotationDone", "rotationRevoked"];
     let change = status_patch(&status, if is_as_before { &cleared[..4] } else { &cleared });
-    let api = desk.others(&roles(), &role.namespace().unwrap_or_default());
-    desk.merge_status::<DynamicObject>(&api, &role.name_any(), change).await.map(drop)
+    let api = cluster.others(&roles(), &role.namespace().unwrap_or_default());
+    cluster.merge_status::<DynamicObject>(&api, &role.name_any(), change).await.map(drop)
 }
 
 /// Records that every login was revoked: the requesting user sees that now, whatever happens to the next login.
 pub(super) async fn revoked(
-    desk: &Desk,
+    cluster: &ApiClient,
     role: &DatabaseRole,
     desired: &DesiredRole,
     state: &RotationState,
 ) -> Result<DatabaseRole, Error> {
     let message = rotation::REVOKED.to_owned();
     let revoked = Report { is_ready: false, reason: LOGIN_REVOKED, message, rotation: None };
-    report(desk, role, revoked, Login::Now(desired, state)).await?;
-    let api: Api<DatabaseRole> = Api::namespaced(desk.client.clone(), &role.namespace().unwrap_or_default());
-    desk.find(&api, &role.name_any()).await?.ok_or(Error::Conflict)
+    report(cluster, role, revoked, Login::Now(desired, state)).await?;
+    let api: Api<DatabaseRole> =
+        Api::namespaced(cluster.client.clone(), &role.namespace().unwrap_or_default());
+    cluster.find(&api, &role.name_any()).await?.ok_or(Error::Conflict)
 }

@@ -28,13 +28,13 @@ impl<T: Clone + DeserializeOwned + Debug> Object for T {}
 
 /// The API, for the leader.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct ApiClient {
     pub client: Client,
     pub namespace: String,
     pub leadership: Leadership,
 }
 
-impl Desk {
+impl ApiClient {
     pub fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
