@@ -95,7 +95,7 @@ pub(super) struct Followed {
 }
 
 /// Where changes go.
-pub(super) struct Told<'a, W> {
+pub(super) struct ChangeSink<'a, W> {
     /// The receiver.
     pub wakes: &'a mpsc::UnboundedSender<W>,
     /// Made of an object that has changed or was deleted.
@@ -135,10 +135,10 @@ pub(super) fn follow<W: Send + 'static>(
     client: &Client,
     occasion: &Occasion,
     followed: Followed,
-    told: Told<'_, W>,
+    sink: ChangeSink<'_, W>,
     tasks: &mut JoinSet<()>,
 ) -> Mirror {
-    let Told { wakes, change, everything } = told;
+    let ChangeSink { wakes, change, everything } = sink;
     let Followed { kind, home, keys, part } = followed;
     let (mirror, scribe) = mirror(keys);
     let route = Route::namespaced(&kind.api_version, kind.plural);
@@ -280,11 +280,11 @@ mod tests {
         });
         let gvk = GroupVersionKind::gvk("example.com", "v1", "Thing");
         let kind = ApiResource::from_gvk_with_plural(&gvk, "things");
-        let (wakes, _told) = mpsc::unbounded_channel();
-        let told = Told { wakes: &wakes, change: drop, everything: || () };
+        let (wakes, _sink) = mpsc::unbounded_channel();
+        let sink = ChangeSink { wakes: &wakes, change: drop, everything: || () };
         let mut tasks = JoinSet::new();
         let followed = Followed { kind, home: None, keys: no_keys, part: Part::Stands };
-        let mirror = follow(&client, &Occasion::none(report), followed, told, &mut tasks);
+        let mirror = follow(&client, &Occasion::none(report), followed, sink, &mut tasks);
         tokio::time::timeout(WITHIN, mirror.wait_until_listed()).await.expect("it is listed in the end");
         let said = said.lock().unwrap().clone();
         assert_eq!(said.len(), 4, "{said:?}");

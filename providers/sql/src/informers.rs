@@ -2,7 +2,7 @@
 //! deleted on the strength of a copy.
 
 use super::api_client::record_name;
-use super::follow::{self, Followed, Occasion, Part, Told, WatchReport};
+use super::follow::{self, ChangeSink, Followed, Occasion, Part, WatchReport};
 use super::mirror::{Key, Mirror};
 use conductor::api::database::logical::{LogicalDatabaseSpec, ServerKind, ServerRef};
 use conductor::api::database::{GROUP, ON_SERVER, UNDELETE};
@@ -87,8 +87,8 @@ impl Informers {
     ) -> Informers {
         let occasion = Occasion::none(report);
         let mut follow = |followed: Followed, wake: fn(Arc<DynamicObject>) -> Change| {
-            let told = Told { wakes, change: wake, everything: || Change::Everything };
-            follow::follow(client, &occasion, followed, told, tasks)
+            let sink = ChangeSink { wakes, change: wake, everything: || Change::Everything };
+            follow::follow(client, &occasion, followed, sink, tasks)
         };
         let home = || Some(namespace.to_owned());
         let claims = Followed { kind: claims(), home: None, keys: keys_of_claim, part: Part::Waits };

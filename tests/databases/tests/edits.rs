@@ -146,7 +146,7 @@ async fn an_invalid_edit_is_reported_and_logins_rotate_all_the_same() {
     warned(&cluster, "NotAsAsked", "is not allowed on this server").await;
     let note = command::rotate(&cluster.client, SYSTEM, ("app", "orders"), true).await.expect("it is in use");
     assert!(
-        note.message.is_some_and(|message| message.contains("spec.parameters.extensions")),
+        note.problem.is_some_and(|message| message.contains("spec.parameters.extensions")),
         "it is reported"
     );
     until("the change is done", async || {
@@ -164,6 +164,6 @@ async fn an_invalid_edit_is_reported_and_logins_rotate_all_the_same() {
     cluster.record_reports(&id, "its claim can use it").await;
     let note =
         command::rotate(&cluster.client, SYSTEM, ("app", "orders"), false).await.expect("it is in use");
-    assert_eq!(note.message, None);
+    assert_eq!(note.problem, None);
     controller.stop().await.expect("it stops on request");
 }

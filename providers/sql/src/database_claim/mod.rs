@@ -5,7 +5,7 @@ mod config;
 mod reconcile;
 
 use super::error::Error;
-use super::follow::{self, Followed, Part, Told};
+use super::follow::{self, ChangeSink, Followed, Part};
 use super::informers::{self, Change};
 use super::mirror::{Mirror, no_keys};
 use super::reconcile::{Next, Provider};
@@ -60,9 +60,9 @@ pub(super) async fn run(
     follow::until_served(&provider.cluster.client, &database_claims(), &mut inbox).await;
     let mut tasks = JoinSet::new();
     let mut follow = |kind, home, part, change: fn(Arc<DynamicObject>) -> DatabaseClaimChange| {
-        let told = Told { wakes: &wakes, change, everything: || DatabaseClaimChange::Everything };
+        let sink = ChangeSink { wakes: &wakes, change, everything: || DatabaseClaimChange::Everything };
         let followed = Followed { kind, home, keys: no_keys, part };
-        follow::follow(&provider.cluster.client, provider.informers.occasion(), followed, told, &mut tasks)
+        follow::follow(&provider.cluster.client, provider.informers.occasion(), followed, sink, &mut tasks)
     };
     let database_claims = follow(database_claims(), None, Part::Gives, DatabaseClaimChange::DatabaseClaim);
     let home = Some(provider.cluster.namespace.clone());

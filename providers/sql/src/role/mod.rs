@@ -5,7 +5,7 @@ mod reconcile;
 mod status;
 
 use super::error::Error;
-use super::follow::{self, Followed, Part, Told};
+use super::follow::{self, ChangeSink, Followed, Part};
 use super::informers::{self, Change};
 use super::mirror::{Key, Mirror, no_keys};
 use super::reconcile::{Next, Provider};
@@ -63,9 +63,9 @@ pub(super) async fn run(
         follow::until_served(&client, &kind, &mut inbox).await;
     }
     let mut follow = |kind, keys, part, wake: fn(Arc<DynamicObject>) -> RoleChange| {
-        let told = Told { wakes: &wakes, change: wake, everything: || RoleChange::Everything };
+        let sink = ChangeSink { wakes: &wakes, change: wake, everything: || RoleChange::Everything };
         let followed = Followed { kind, home: None, keys, part };
-        follow::follow(&client, provider.informers.occasion(), followed, told, &mut tasks)
+        follow::follow(&client, provider.informers.occasion(), followed, sink, &mut tasks)
     };
     let roles = follow(roles(), keys_of_role, Part::Gives, RoleChange::Role);
     let grants = follow(grants(), no_keys, Part::Stands, RoleChange::Grant);
