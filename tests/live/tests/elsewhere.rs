@@ -67,11 +67,11 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
     let calls = Calls::default();
     let options = Options { lease: None, system_namespace: "elsewhere".to_owned(), ..Options::default() };
     let second = Controller::start(turn.client_through(&calls), options);
-    let notes = until("the second reports what it does not manage", async || {
+    let reports = until("the second reports what it does not manage", async || {
         Some(notes(&turn, "NotManaged").await).filter(|notes| notes.len() >= 2)
     })
     .await;
-    for note in &notes {
+    for note in &reports {
         let text = note["note"].as_str().unwrap_or_default();
         assert!(
             text.contains("in namespace conductor-system, which this controller does not manage"),
