@@ -1,7 +1,6 @@
 //! The API itself: what is kept, what is served, and the way of a request through both. How requests arrive, in
 //! process or over a socket, is not known here.
 
-use super::absent;
 use super::advice;
 use super::answer::{Answer, Body, Content};
 use super::call::Call;
@@ -11,6 +10,7 @@ use super::route::{Route, Target};
 use super::scope::Scope;
 use super::status::Status;
 use super::store::Store;
+use super::unsupported;
 use super::{Options, discovery, openapi, review, verbs};
 use http::{Method, Response, StatusCode};
 use parking_lot::RwLock;
@@ -47,7 +47,7 @@ impl Api {
         Arc::clone(&self.registry.read())
     }
 
-    /// Reads the CRDs anew, after one of them has changed.
+    /// Reads the CRDs again after one of them changed.
     pub fn refresh(&self) {
         let mut registry = self.registry.write();
         let state = self.store.read();
@@ -128,7 +128,7 @@ impl Api {
         let registry = self.registry();
         let scope = Scope::find(&registry, target).map_err(|status| {
             let unknown = registry.find(&target.group, &target.version, &target.plural).is_none();
-            match absent::resource(&target.group, &target.plural).filter(|_| unknown) {
+            match unsupported::resource(&target.group, &target.plural).filter(|_| unknown) {
                 Some(what) => Status::not_implemented(what),
                 None => status,
             }

@@ -1,4 +1,4 @@
-//! The time that objects carry. A world with a clock of its own hands it in; everybody else has the system's.
+//! The time that objects carry. The simulator passes its own clock; otherwise it is the system's.
 
 use jiff::Timestamp;
 use std::fmt;

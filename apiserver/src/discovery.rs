@@ -1,4 +1,4 @@
-//! What is served, told in the old way, group by group, and in the new one, all at once.
+//! Discovery: legacy (group by group) and aggregated (one document).
 
 use super::accept::{Shape, Wanted};
 use super::answer::Answer;
@@ -138,7 +138,7 @@ fn group_value(group: &str, versions: &[String], alone: bool) -> Value {
 
 fn verbs(resource: &Resource) -> Vec<&'static str> {
     let common = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    // A CRD's are told in another order.
+    // A CRD's resources come in another order.
     let custom = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
     let all = if resource.is_custom() { custom } else { common };
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
@@ -167,7 +167,7 @@ fn resource_value(resource: &Resource, version: &Version) -> Value {
     Value::Object(value)
 }
 
-/// What tells one storage version from another.
+/// The hash that identifies a storage version.
 fn hash(place: &str) -> String {
     use base64::Engine;
     use sha2::{Digest, Sha256};
@@ -185,7 +185,7 @@ struct Part {
 
 fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
     let mut parts = Vec::new();
-    // The group without a name does not tell its version here.
+    // The core group does not state its version here.
     let part = |name, verbs| Part {
         name,
         kind: resource.kind.clone(),
@@ -208,7 +208,7 @@ fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
         parts.push(part("status", vec!["get", "patch", "update"]));
     }
     if resource.is_custom() {
-        // A CRD's are told in another order.
+        // A CRD's resources come in another order.
         parts.reverse();
     }
     parts

@@ -1,9 +1,9 @@
-//! A Kubernetes API of our own: in process for `kube::Client`, over HTTPS on loopback for kubectl and everybody else,
-//! in memory or durable in one folder. What it deliberately does not do is listed in `absent.rs`.
+//! A Kubernetes API server of our own: in process for `kube::Client`, over HTTPS on loopback for kubectl and other clients,
+//! in memory or durable in one folder. `unsupported.rs` lists what it deliberately leaves out.
 //!
 //! ```text
 //!  kube::Client -----+
-//!                    +--> service: who asks? --> route: what path? --> scope: which resource?
+//!                    +--> service: which user? --> route: which path? --> scope: which resource?
 //!  socket --> serve -+                                                       |
 //!       +--------------------------------------------------------------------+
 //!       v
@@ -14,20 +14,19 @@
 //!  store.commit(expected revision) --> [redb: group commit] --> state: objects + log --> watchers
 //!       |
 //!       v
-//!  sweep: CRDs take effect, garbage is collected, namespaces empty out
+//!  builtin controllers: CRDs take effect, garbage is collected, namespaces empty out
 //!       |
 //!       v
-//!  present: version asked for, Table, metadata only --> answer: JSON, YAML, lines of a watch
+//!  encode: requested version, Table, metadata only --> answer: JSON, YAML, lines of a watch
 //! ```
 //!
 //! The types remember progress: a `Call` has been read, a `Scope` exists, a draft `Value` has been admitted, a
-//! `Stored` object is kept and never changes. A refusal is a `Status` in the words of Kubernetes at any step. The
+//! `Stored` object is kept and never changes. Every step refuses with a Kubernetes `Status`. The
 //! store knows no Kubernetes and the rooms above it know no disk; one revision orders every write, and a watch is a
 //! walk along the log from a revision, so that a list at an earlier revision, a resumed watch and a page of a list are
 //! all the same idea. What a cluster's controllers would do (conditions of CRDs, garbage, namespaces) is done before a
 //! write is answered, so that a world made twice is the same world.
 
-mod absent;
 mod accept;
 mod admit;
 mod advice;
@@ -35,15 +34,15 @@ mod answer;
 mod api;
 mod call;
 mod clock;
+mod credentials;
 mod decode;
 mod discovery;
+mod encode;
 mod fields;
-mod keepsake;
 mod kinds;
 mod object;
 mod openapi;
 mod patch;
-mod present;
 mod protobuf;
 mod query;
 mod registry;
@@ -58,6 +57,7 @@ mod status;
 mod store;
 mod table;
 mod token;
+mod unsupported;
 mod verbs;
 
 pub use answer::Body;
@@ -80,10 +80,10 @@ pub struct Options {
     /// How many changes each resource remembers, for watches that resume and lists that go on.
     pub log_max: usize,
     /// How much memory those changes take at most, about, for each resource. A watch that would go on from an older
-    /// revision is answered with 410 and lists anew.
+    /// revision is answered with 410 and lists again.
     pub log_bytes_max: usize,
     /// A namespace that cannot be deleted, and that is Active again at the next start where an earlier version let its
-    /// deletion begin: whoever runs on this API cannot do without it. Who writes a class or a resource elsewhere is warned.
+    /// deletion begin: the controllers on this API cannot run without it. Clients that write a class or a resource elsewhere get a warning.
     pub system_namespace: Option<String>,
     /// Connections at a time; more are refused.
     pub connections_max: usize,
@@ -169,7 +169,7 @@ pub enum Error {
     /// The address cannot be had.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
-    /// The address can be reached from elsewhere, and nobody said that it may be.
+    /// The address can be reached from other hosts, and the options do not allow that.
     #[error("{0} is not a loopback address: name one such as 127.0.0.1:0, or allow others on purpose")]
     NotLoopback(SocketAddr),
     /// No certificate could be made.
@@ -227,9 +227,9 @@ impl Embedded {
         // The store answers from a thread of its own, so this needs no runtime.
         let restored = futures::executor::block_on(async {
             api.seed().await?;
-            // Before the sweep, which would go on emptying it.
+            // Before the builtin controllers, which would go on deleting its content.
             let restored = verbs::restore::system_namespace(&api).await?;
-            verbs::sweep::everything(&api).await;
+            verbs::builtin_controllers::everything(&api).await;
             Ok(restored)
         })
         .map_err(Error::Data)?;
@@ -237,7 +237,7 @@ impl Embedded {
         Ok(Embedded { api: Arc::new(api), options: Arc::new(options), folder, restored })
     }
 
-    /// The API as a tower service, for whoever is in this process and trusted.
+    /// The API as a tower service, for trusted code in this process.
     pub fn service(&self) -> Service {
         Service::trusting(Arc::clone(&self.api))
     }
@@ -248,15 +248,15 @@ impl Embedded {
     }
 
     /// Serves the API over HTTPS until the answer is dropped or shut down. One that is kept in a folder keeps its token,
-    /// its authority and, where none is asked for and it is free, its port.
+    /// its certificate authority and, where no port is requested and it is free, its port.
     ///
     /// # Errors
-    /// When the address cannot be had, or is not loopback and nobody allowed that.
+    /// The address is in use, or is not loopback and the options do not allow that.
     pub async fn serve(&self, listen: SocketAddr) -> Result<Served, Error> {
         serve::serve(Arc::clone(&self.api), &self.options, self.folder.as_deref(), listen).await
     }
 
-    /// Forgets every change before now: whoever would go on from an older revision must list anew.
+    /// Compacts the log up to now: a watch from an older revision must list again.
     pub fn compact(&self) {
         self.api.store.compact();
     }

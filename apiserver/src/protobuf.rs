@@ -72,7 +72,7 @@ struct Field {
     /// None: its own fields stand in the message itself.
     name: Option<&'static str>,
     holds: Type,
-    /// Go writes zeros of fields that are no pointers; nobody meant them.
+    /// Go writes the zeros of fields that are no pointers; the client did not set them.
     keeps_zero: bool,
 }
 
@@ -383,7 +383,7 @@ mod tests {
         let entry = [bytes(1, b"k"), bytes(2, b"v")].concat();
         let raw = [bytes(1, &metadata), bytes(2, &entry), number(4, 0)].concat();
         let read = read(&body("v1", "ConfigMap", &raw)).unwrap();
-        // Zeros that nobody meant are gone; a pointer to one stays.
+        // Zeros that the client did not set are dropped; a pointer to one stays.
         let meant = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
             "data": {"k": "v"}, "immutable": false});
         assert_eq!(read, meant);

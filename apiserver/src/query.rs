@@ -1,4 +1,4 @@
-//! The query of a request, read by name. Values are checked where they are asked for, in the words of Go's parsers,
+//! The query of a request, read by name. Values are checked where they are used, with the messages of Go's parsers,
 //! because clients show them.
 
 use super::status::Status;

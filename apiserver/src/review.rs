@@ -1,4 +1,4 @@
-//! Questions about oneself: who one is, and what one may. There is no RBAC: whoever is known may do everything, and is told so.
+//! Self-reviews: which user this is, and what it may do. There is no RBAC: every known user may do everything, and reviews say so.
 
 use super::answer::Answer;
 use super::api::Api;
@@ -14,7 +14,7 @@ pub(super) const GROUPS: [&str; 2] = [AUTHENTICATION, AUTHORIZATION];
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
-/// What is asked.
+/// What a review is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Review {
     Access,
@@ -75,7 +75,7 @@ pub(super) fn answer(_api: &Api, call: &Call, review: Review) -> Result<Answer, 
     Ok(Answer::created(value))
 }
 
-/// Exactly one thing is asked about at a time.
+/// A review is about exactly one thing.
 fn check_access(spec: &Value) -> Result<(), Status> {
     let has = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
     let cause = match (has("resourceAttributes"), has("nonResourceAttributes")) {

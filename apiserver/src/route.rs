@@ -1,4 +1,4 @@
-//! A path taken apart: what is asked for, before anybody knows whether it exists.
+//! Parses a path: what the client requests, before it is known whether it exists.
 
 use percent_encoding::percent_decode_str;
 

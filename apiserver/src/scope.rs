@@ -48,7 +48,7 @@ impl Scope {
             "status" if version.status => Sub::Status,
             "scale" if version.scale.is_some() => Sub::Scale,
             "finalize" if target.plural == "namespaces" && target.group.is_empty() => Sub::Finalize,
-            other => match super::absent::subresource(&target.plural, other) {
+            other => match super::unsupported::subresource(&target.plural, other) {
                 Some(what) if !served.resource.is_custom() => return Err(Status::not_implemented(what)),
                 _ if served.resource.is_custom() => {
                     return Err(Status::not_found(&served.resource.named(), &target.name));
@@ -88,7 +88,7 @@ impl Scope {
         Status::not_found(&self.served.resource.named(), &self.name)
     }
 
-    /// What whoever uses a deprecated version is told.
+    /// The warning for clients that use a deprecated version.
     pub fn warnings(&self) -> Vec<String> {
         self.served.version().deprecated.iter().cloned().collect()
     }

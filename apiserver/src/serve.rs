@@ -3,7 +3,7 @@
 //! `conductor-connections`.
 
 use super::api::Api;
-use super::keepsake::Keepsake;
+use super::credentials::Credentials;
 use super::service::{Service, is_public};
 use super::token::Tokens;
 use super::{Error, Options, User};
@@ -40,7 +40,7 @@ impl Served {
     pub async fn shutdown(mut self) {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
-            // It ends by itself; a panic in it has been told already.
+            // It ends by itself; a panic in it has been logged already.
             let _ = task.await;
         }
     }
@@ -68,11 +68,11 @@ pub(super) async fn serve(
     if !listen.ip().is_loopback() && !options.listen_anywhere {
         return Err(Error::NotLoopback(listen));
     }
-    let keepsake = Keepsake::open(folder).map_err(Error::Certificate)?;
-    let listener = bind(listen, keepsake.port).await.map_err(|error| Error::Listen(listen, error))?;
+    let credentials = Credentials::open(folder).map_err(Error::Certificate)?;
+    let listener = bind(listen, credentials.port).await.map_err(|error| Error::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| Error::Listen(listen, error))?;
-    keepsake.keep(address.port()).map_err(|error| Error::Data(error.to_string()))?;
-    let Keepsake { token, authority, .. } = keepsake;
+    credentials.keep(address.port()).map_err(|error| Error::Data(error.to_string()))?;
+    let Credentials { token, authority, .. } = credentials;
     let identity = Identity::make(address.ip(), authority).map_err(Error::Certificate)?;
     let token = options.token.clone().unwrap_or(token);
     let kubeconfig = kubeconfig(address, &identity.authority, &token);
@@ -95,7 +95,7 @@ pub(super) async fn serve(
     Ok(Served { address, kubeconfig, stop, task: Some(task) })
 }
 
-/// The address that is asked for; where any port will do, the last one if it is free.
+/// Binds the requested address; with port 0 the port of the last start if it is free.
 async fn bind(listen: SocketAddr, last: Option<u16>) -> std::io::Result<TcpListener> {
     if let Some(port) = last.filter(|_| listen.port() == 0)
         && let Ok(listener) = TcpListener::bind((listen.ip(), port)).await
@@ -131,20 +131,20 @@ struct Identity {
 impl Identity {
     /// Signed with the authority's key: a client that trusts an earlier certificate of it trusts this one.
     fn make(address: IpAddr, authority_key: KeyPair) -> Result<Identity, String> {
-        let told = |error: rcgen::Error| error.to_string();
+        let text = |error: rcgen::Error| error.to_string();
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.distinguished_name.push(DnType::CommonName, "conductor-embedded-ca");
-        let authority_certificate = authority.self_signed(&authority_key).map_err(told)?;
+        let authority_certificate = authority.self_signed(&authority_key).map_err(text)?;
         let issuer = Issuer::new(authority, authority_key);
         let names = vec!["localhost".to_owned(), "kubernetes.default.svc".to_owned()];
-        let mut own = CertificateParams::new(names).map_err(told)?;
+        let mut own = CertificateParams::new(names).map_err(text)?;
         own.distinguished_name.push(DnType::CommonName, "conductor-embedded-api");
         for address in [address, IpAddr::from([127, 0, 0, 1])] {
             own.subject_alt_names.push(SanType::IpAddress(address));
         }
-        let key = KeyPair::generate().map_err(told)?;
-        let certificate = own.signed_by(&key, &issuer).map_err(told)?;
+        let key = KeyPair::generate().map_err(text)?;
+        let certificate = own.signed_by(&key, &issuer).map_err(text)?;
         Ok(Identity {
             authority: authority_certificate.pem(),
             certificate: certificate.der().clone(),
@@ -153,15 +153,15 @@ impl Identity {
     }
 
     fn acceptor(self) -> Result<TlsAcceptor, String> {
-        let told = |error: rustls::Error| error.to_string();
+        let text = |error: rustls::Error| error.to_string();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key));
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(told)?
+            .map_err(text)?
             .with_no_client_auth()
             .with_single_cert(vec![self.certificate], key)
-            .map_err(told)?;
+            .map_err(text)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }

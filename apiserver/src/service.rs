@@ -50,7 +50,7 @@ impl Service {
             // A token is not needed here; one that is shown cannot be known.
             Door::Open if request.headers.contains_key(header::AUTHORIZATION) => Err(Status::unauthorized()),
             Door::Open => Ok(User::admin()),
-            // Health and version are told to anybody, as by a real server.
+            // Health and version need no authentication, as on a real server.
             Door::Guarded(_) if is_public(request.uri.path()) => Ok(User::anonymous()),
             Door::Guarded(tokens) => {
                 let shown = request.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -61,7 +61,7 @@ impl Service {
     }
 }
 
-/// Whoever asks to be somebody else would be told what they themselves may do.
+/// An impersonating client would get the rights of its own user.
 fn refuse_impersonation(request: &http::request::Parts) -> Result<(), Status> {
     match request.headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
         true => Err(Status::not_implemented("impersonation: every known token may do everything")),

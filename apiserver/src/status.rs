@@ -1,5 +1,5 @@
-//! Refusals in the words of Kubernetes: a Status with a code, a reason, and causes by field. Nothing is decided
-//! here; whoever refuses chooses the kind.
+//! Refusals as Kubernetes words them: a Status with a code, a reason, and causes by field. Nothing is decided here; the
+//! caller chooses the kind.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ impl std::fmt::Display for Named {
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
-    /// The machine's word: `FieldValueInvalid` and its like.
+    /// The machine-readable reason: `FieldValueInvalid` and the like.
     pub kind: &'static str,
     pub field: String,
     /// Without the field's name.
@@ -100,7 +100,7 @@ pub(super) struct Status {
     pub reason: &'static str,
     pub message: String,
     pub details: Map<String, Value>,
-    /// Details are told although there are none, as by the outermost layers of a real server.
+    /// Details are included although empty, as by the outermost layers of a real server.
     pub hollow: bool,
     /// More metadata, such as where an expired list may go on.
     pub metadata: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Bearer tokens: who may come in over a connection. They are compared by digest, and shown to nobody.
+//! Bearer tokens: which users may connect. They are compared by digest and never shown.
 
 use super::call::User;
 use sha2::{Digest, Sha256};
@@ -29,7 +29,7 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A token that nobody can guess.
+/// A random token.
 pub(super) fn made_up() -> String {
     format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
 }

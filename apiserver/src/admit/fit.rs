@@ -1,4 +1,4 @@
-//! Objects made to fit their schema: what is unknown is dropped and told of, what is absent gets its default.
+//! Fits objects to their schema: unknown fields are dropped and reported, absent ones get their default.
 
 use crate::call::{Call, Strictness, WriteOptions};
 use crate::decode::{Decoded, decode};
@@ -8,7 +8,7 @@ use crate::schema::{Kind, Library, Node, default, find_mismatch, unknown_fields}
 use crate::status::Status;
 use serde_json::Value;
 
-/// The object in a request's body, and what its sender should be told.
+/// The object in a request's body, and the warnings for the client.
 pub(crate) fn read_object(
     call: &Call,
     served: &Served,
@@ -235,7 +235,7 @@ fn name_itself(value: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// An object of another kind than the path's, in the words of the scheme that would have to know it.
+/// An object of another kind than the path's, with the message of the scheme that would have to know it.
 fn other_kind(api_version: &str, found: &str, served: &Served) -> Status {
     let (kind, version) = (&served.resource.kind, api_version.rsplit('/').next().unwrap_or_default());
     let known = Registry::is_common(api_version, found);

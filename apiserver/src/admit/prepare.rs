@@ -132,7 +132,7 @@ fn check_custom(object: &Value, old: Option<&Value>, served: &Served, sub: Sub) 
     causes
 }
 
-/// A status is looked at alone; messages name its fields without it.
+/// A status is checked alone; messages name its fields without the prefix.
 fn check_status(object: &Value, old: Option<&Value>, served: &Served) -> Vec<Cause> {
     let (Some(node), Some(status)) = (served.version().schema.properties.get("status"), object.get("status"))
     else {

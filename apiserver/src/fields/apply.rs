@@ -1,13 +1,13 @@
 //! A configuration applied: merged over the live object, with what its manager no longer mentions taken out, and with
-//! conflicts told unless it is forced.
+//! conflicts reported unless it is forced.
 
-use super::book::{Book, Page, Who, unmanaged};
+use super::managed_fields::{Entry, ManagedFields, Who, unmanaged};
 use super::manager::Manager;
 use super::path::Step;
 use super::set::FieldSet;
 use super::update::{bare, reset};
 use super::walk::{compare, field_set, merge_typed, remove};
-use super::zero::zero;
+use super::zero_values::zero;
 use crate::object;
 use crate::registry::Served;
 use crate::schema::Node;
@@ -27,10 +27,14 @@ pub(crate) fn apply(
 ) -> Result<Value, Status> {
     let node = &served.version().fields;
     let empty = zero(served);
-    let mut book = live.map(Book::read).unwrap_or_default();
+    let mut managed = live.map(ManagedFields::read).unwrap_or_default();
     let before = bare(live.unwrap_or(&empty));
-    if live.is_some() && book.0.is_empty() {
-        book.set(nobody(served), compare(&empty, &before, node).added.difference(&unmanaged()), &manager.now);
+    if live.is_some() && managed.0.is_empty() {
+        managed.set(
+            before_first_apply(served),
+            compare(&empty, &before, node).added.difference(&unmanaged()),
+            &manager.now,
+        );
     }
     let who = Who {
         manager: manager.name.clone(),
@@ -41,29 +45,29 @@ pub(crate) fn apply(
     let ignored = reset(served, manager.sub);
     let config = bare(config);
     let merged = merge_typed(&before, &config, node);
-    let last = book.find(&who).map(|page| page.set.clone()).unwrap_or_default();
+    let last = managed.find(&who).map(|entry| entry.set.clone()).unwrap_or_default();
     let said = field_set(&config, node).without_branches(&ignored);
-    book.set(who.clone(), said.difference(&unmanaged()), &manager.now);
-    let merged = prune(&merged, &book, &said, &last, node);
+    managed.set(who.clone(), said.difference(&unmanaged()), &manager.now);
+    let merged = prune(&merged, &managed, &said, &last, node);
     let comparison = compare(&before, &merged, node);
     let changed = comparison.added.union(&comparison.modified).without_branches(&ignored);
     if !force {
-        refuse_conflicts(&book, &who, &changed)?;
+        refuse_conflicts(&managed, &who, &changed)?;
     }
     let removed = comparison.removed.without_branches(&ignored);
-    book.take_from_others(&who, &changed.union(&removed));
+    managed.take_from_others(&who, &changed.union(&removed));
     let mut made = merged;
     if let Some(live) = live {
         let keep = object::meta(live).and_then(|meta| meta.get("resourceVersion")).cloned();
         let sent = object::meta(&config).and_then(|meta| meta.get("resourceVersion")).cloned();
         object::set_meta(&mut made, "resourceVersion", sent.or(keep).unwrap_or_default());
     }
-    book.write(&mut made);
+    managed.write(&mut made);
     Ok(made)
 }
 
 /// Who made what was there before anybody applied anything.
-fn nobody(served: &Served) -> Who {
+fn before_first_apply(served: &Served) -> Who {
     Who {
         manager: "before-first-apply".to_owned(),
         applies: false,
@@ -72,13 +76,13 @@ fn nobody(served: &Served) -> Who {
     }
 }
 
-/// Takes out what the manager mentioned last time and nobody mentions now.
-fn prune(merged: &Value, book: &Book, said: &FieldSet, last: &FieldSet, node: &Node) -> Value {
+/// Removes what the manager applied last time and no manager owns now.
+fn prune(merged: &Value, managed: &ManagedFields, said: &FieldSet, last: &FieldSet, node: &Node) -> Value {
     if last.is_empty() {
         return merged.clone();
     }
     let pruned = remove(merged, &last.with_named_parents(), node);
-    let managed = book.0.iter().fold(said.clone(), |all, page| all.union(&page.set));
+    let managed = managed.0.iter().fold(said.clone(), |all, entry| all.union(&entry.set));
     let had = field_set(merged, node).with_named_parents();
     let kept = field_set(&pruned, node).with_named_parents().union(&managed.with_named_parents());
     let pruned = remove(merged, &had.difference(&kept), node);
@@ -87,11 +91,11 @@ fn prune(merged: &Value, book: &Book, said: &FieldSet, last: &FieldSet, node: &N
     remove(merged, &dangling, node)
 }
 
-fn refuse_conflicts(book: &Book, who: &Who, changed: &FieldSet) -> Result<(), Status> {
+fn refuse_conflicts(managed: &ManagedFields, who: &Who, changed: &FieldSet) -> Result<(), Status> {
     let mut conflicts: Vec<(String, Vec<Step>)> = Vec::new();
-    for page in book.0.iter().filter(|page| !page.who.is(who)) {
-        let shown = shown(page);
-        let paths = page.set.intersection(changed).paths();
+    for entry in managed.0.iter().filter(|entry| !entry.who.is(who)) {
+        let shown = shown(entry);
+        let paths = entry.set.intersection(changed).paths();
         conflicts.extend(paths.into_iter().map(|path| (shown.clone(), path)));
     }
     if conflicts.is_empty() {
@@ -121,8 +125,8 @@ fn refuse_conflicts(book: &Book, who: &Who, changed: &FieldSet) -> Result<(), St
     Err(Status::apply_conflict(message, causes))
 }
 
-fn shown(page: &Page) -> String {
-    let Who { manager, applies, version, sub } = &page.who;
+fn shown(entry: &Entry) -> String {
+    let Who { manager, applies, version, sub } = &entry.who;
     let mut text = format!("{manager:?}");
     if !sub.is_empty() {
         text.push_str(&format!(" with subresource {sub:?}"));

@@ -2,14 +2,14 @@
 //! applied. Only fields are known here, not what they mean.
 
 mod apply;
-mod book;
+mod managed_fields;
 mod manager;
 mod path;
 mod set;
 mod typed;
 mod update;
 mod walk;
-mod zero;
+mod zero_values;
 
 pub(super) use apply::apply;
 pub(super) use manager::Manager;

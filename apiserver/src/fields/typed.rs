@@ -1,4 +1,4 @@
-//! A configuration looked at before it is applied: values of the wrong type, and items that cannot be told apart.
+//! Checks a configuration before it is applied: values of the wrong type, and items that cannot be told apart.
 
 use super::path::Step;
 use super::walk::step_of;

@@ -1,11 +1,11 @@
-//! An update attributed: what it added or changed is the updater's, what it removed is nobody's.
+//! Attributes an update: its manager owns what it added or changed, and no manager owns what it removed.
 
-use super::book::{Book, Who, asks_for_reset, unmanaged};
+use super::managed_fields::{ManagedFields, Who, asks_for_reset, unmanaged};
 use super::manager::Manager;
 use super::path::Step;
 use super::set::FieldSet;
 use super::walk::{Comparison, compare};
-use super::zero::zero;
+use super::zero_values::zero;
 use crate::object;
 use crate::registry::Served;
 use crate::scope::Sub;
@@ -15,12 +15,13 @@ use serde_json::Value;
 pub(crate) fn track_update(draft: &mut Value, old: Option<&Value>, served: &Served, manager: &Manager) {
     let empty = zero(served);
     let live = old.unwrap_or(&empty);
-    if old.is_some_and(|old| Book::read(old).0.is_empty()) && Book::read(draft).0.is_empty() {
-        // Whoever began without managers goes on without, until somebody applies.
+    if old.is_some_and(|old| ManagedFields::read(old).0.is_empty()) && ManagedFields::read(draft).0.is_empty()
+    {
+        // An object created without managers has none until the first apply.
         object::set_meta(draft, "managedFields", Value::Null);
         return;
     }
-    let mut book = starting_book(draft, old, manager.sub);
+    let mut managed = starting_fields(draft, old, manager.sub);
     let comparison = compare(&bare(live), &bare(draft), &served.version().fields);
     let who = Who {
         manager: manager.name.clone(),
@@ -28,31 +29,31 @@ pub(crate) fn track_update(draft: &mut Value, old: Option<&Value>, served: &Serv
         version: served.api_version(),
         sub: manager.sub.name().to_owned(),
     };
-    update(&mut book, &comparison, &who, &reset(served, manager.sub), &manager.now);
-    book.write(draft);
+    update(&mut managed, &comparison, &who, &reset(served, manager.sub), &manager.now);
+    managed.write(draft);
 }
 
-fn starting_book(draft: &Value, old: Option<&Value>, sub: Sub) -> Book {
-    let live = || old.map(Book::read).unwrap_or_default();
+fn starting_fields(draft: &Value, old: Option<&Value>, sub: Sub) -> ManagedFields {
+    let live = || old.map(ManagedFields::read).unwrap_or_default();
     if sub != Sub::Whole {
         return live();
     }
     if asks_for_reset(draft) {
-        return Book::default();
+        return ManagedFields::default();
     }
     // Who does not understand managed fields does not delete them by leaving them out.
-    let sent = Book::read(draft);
+    let sent = ManagedFields::read(draft);
     if sent.0.is_empty() { live() } else { sent }
 }
 
-fn update(book: &mut Book, comparison: &Comparison, who: &Who, reset: &FieldSet, now: &str) {
+fn update(managed: &mut ManagedFields, comparison: &Comparison, who: &Who, reset: &FieldSet, now: &str) {
     let cut = |set: &FieldSet| set.without_branches(reset);
     let changed = cut(&comparison.added.union(&comparison.modified));
     let removed = cut(&comparison.removed);
-    book.take_from_others(who, &changed.union(&removed));
-    let own = book.find(who).map(|page| page.set.clone()).unwrap_or_default();
+    managed.take_from_others(who, &changed.union(&removed));
+    let own = managed.find(who).map(|entry| entry.set.clone()).unwrap_or_default();
     let own = own.difference(&removed).union(&changed).difference(&unmanaged());
-    book.set(who.clone(), own.without_branches(reset), now);
+    managed.set(who.clone(), own.without_branches(reset), now);
 }
 
 /// What a write through this part cannot change.
@@ -78,15 +79,15 @@ pub(super) fn bare(object: &Value) -> Value {
 
 /// A write that would change nothing but times changes nothing.
 pub(crate) fn keep_times(draft: &mut Value, old: &Value) {
-    let (mut new, before) = (Book::read(draft), Book::read(old));
+    let (mut new, before) = (ManagedFields::read(draft), ManagedFields::read(old));
     if new == before {
         return;
     }
     let same = new.0.len() == before.0.len()
         && new.0.iter().zip(&before.0).all(|(one, two)| one.who == two.who && one.set == two.set);
     if same && bare(draft) == bare(old) {
-        for (page, old) in new.0.iter_mut().zip(&before.0) {
-            page.time = old.time.clone();
+        for (entry, old) in new.0.iter_mut().zip(&before.0) {
+            entry.time = old.time.clone();
         }
         new.write(draft);
     }

@@ -59,7 +59,7 @@ fn check_typed(object: &Value) -> Vec<Cause> {
     needed.iter().filter(|key| !has(key)).map(|key| Cause::required(format!("data[{key}]"), "")).collect()
 }
 
-/// The file of a registry must be JSON; what it holds is shown to nobody.
+/// The file of a registry must be JSON; no message shows what it holds.
 fn check_docker(object: &Value) -> Option<Cause> {
     let encoded = object.get("data")?.get(".dockerconfigjson")?.as_str()?;
     let decoded = STANDARD.decode(encoded).ok()?;

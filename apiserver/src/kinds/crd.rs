@@ -223,7 +223,7 @@ fn check_approval(object: &Value, group: &str, old: Option<&Value>, causes: &mut
 
 fn check_versions(spec: &Value, causes: &mut Vec<Cause>) {
     let versions = items(spec, "versions");
-    // What all versions share is one thing, and told of once.
+    // What all versions share is reported once.
     let shared = |path: &str| {
         let first = versions.first().and_then(|version| version.pointer(path));
         versions.iter().all(|version| version.pointer(path) == first)

@@ -1,4 +1,4 @@
-//! Events, kept once and served in two groups: the words of `events.k8s.io` are turned into the older ones and back.
+//! Events, kept once and served in two groups: the field names of `events.k8s.io` are converted to those of `v1` and back.
 
 use super::{put, text};
 use crate::object::names::bad_key;
@@ -6,7 +6,7 @@ use crate::object::namespace;
 use crate::status::Cause;
 use serde_json::{Map, Value};
 
-/// The new word, the old word.
+/// The field in `events.k8s.io`, the field in `v1`.
 const WORDS: [(&str, &str); 9] = [
     ("note", "message"),
     ("regarding", "involvedObject"),
@@ -43,7 +43,7 @@ pub(crate) fn from_new(mut event: Value) -> Value {
     event
 }
 
-/// An Event in the words of the new group.
+/// An Event with the field names of `events.k8s.io`.
 pub(crate) fn to_new(mut event: Value) -> Value {
     rename(&mut event, |(new, old)| (old, new));
     if let Some(fields) = event.as_object_mut() {

@@ -46,8 +46,8 @@ pub(crate) fn remaining(namespace: &mut Value, left: &[(&str, &Value)], now: &st
             *by_finalizer.entry(finalizer.to_owned()).or_default() += 1;
         }
     }
-    let join = |counts: &BTreeMap<String, usize>, word: &str| {
-        let texts = counts.iter().map(|(name, count)| format!("{name} {word} {count} resource instances"));
+    let join = |counts: &BTreeMap<String, usize>, verb: &str| {
+        let texts = counts.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances"));
         texts.collect::<Vec<_>>().join(", ")
     };
     let tables = format!("Some resources are remaining: {}", join(&by_table, "has"));
@@ -90,10 +90,11 @@ pub(crate) fn remaining(namespace: &mut Value, left: &[(&str, &Value)], now: &st
         })
     });
     let Some(status) = inner(namespace, "status") else { return };
-    let told = status.get("conditions").and_then(Value::as_array);
-    let same = told.is_some_and(|told| {
+    let present = status.get("conditions").and_then(Value::as_array);
+    let same = present.is_some_and(|present| {
         let plain = |one: &Value| (one["status"].clone(), one["message"].clone());
-        told.len() == conditions.len() && told.iter().zip(&conditions).all(|(a, b)| plain(a) == plain(b))
+        present.len() == conditions.len()
+            && present.iter().zip(&conditions).all(|(a, b)| plain(a) == plain(b))
     });
     if !same && let Some(status) = status.as_object_mut() {
         status.insert("conditions".to_owned(), Value::Array(conditions.to_vec()));

@@ -44,7 +44,7 @@ pub(super) fn prepare_created(object: &mut Value) {
 pub(super) fn prepare_updated(object: &mut Value, old: &Value) {
     let given = |field: &str| old.pointer(&format!("/spec/{field}")).cloned();
     let Some(spec) = object.get_mut("spec") else { return };
-    // An address that a client leaves out is not given back.
+    // An address that a client leaves out is not released.
     if text(spec, "type") != "ExternalName" {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             let value = given(field).unwrap_or(Value::Null);

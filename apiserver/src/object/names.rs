@@ -1,4 +1,4 @@
-//! What names, labels and annotations may look like, in the words of Kubernetes.
+//! What names, labels and annotations may look like, with the messages of Kubernetes.
 
 const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -31,7 +31,7 @@ pub(crate) fn bad_subdomain(name: &str) -> Vec<String> {
     if !name.split('.').all(is_label) {
         let what = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                     and must start and end with an alphanumeric character";
-        found.push(told(what, SUBDOMAIN, &["example.com"]));
+        found.push(rule_of(what, SUBDOMAIN, &["example.com"]));
     }
     found
 }
@@ -44,7 +44,7 @@ pub(crate) fn bad_label(name: &str) -> Vec<String> {
     if !is_label(name) {
         let what = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
                     start and end with an alphanumeric character";
-        found.push(told(what, LABEL, &["my-name", "123-abc"]));
+        found.push(rule_of(what, LABEL, &["my-name", "123-abc"]));
     }
     found
 }
@@ -54,7 +54,7 @@ pub(crate) fn bad_label_1035(name: &str) -> Vec<String> {
     if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         let what = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
                     alphabetic character, and end with an alphanumeric character";
-        found.push(told(what, LABEL_1035, &["my-name", "abc-123"]));
+        found.push(rule_of(what, LABEL_1035, &["my-name", "abc-123"]));
     }
     found
 }
@@ -85,9 +85,9 @@ pub(crate) fn bad_key(key: &str) -> Vec<String> {
             name
         }
         _ => {
-            let told = told(what, KEY, &examples);
+            let rule = rule_of(what, KEY, &examples);
             let more = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a valid label key {told} {more}")];
+            return vec![format!("a valid label key {rule} {more}")];
         }
     };
     if name.is_empty() {
@@ -96,7 +96,7 @@ pub(crate) fn bad_key(key: &str) -> Vec<String> {
         found.extend(too_many_bytes(name, 63).into_iter().map(|why| format!("name part {why}")));
     }
     if !is_key(name) {
-        found.push(format!("name part {}", told(what, KEY, &examples)));
+        found.push(format!("name part {}", rule_of(what, KEY, &examples)));
     }
     found
 }
@@ -107,7 +107,7 @@ pub(crate) fn bad_label_value(value: &str) -> Vec<String> {
     if !value.is_empty() && !is_key(value) {
         let what = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
                     must start and end with an alphanumeric character";
-        found.push(told(what, &format!("({KEY})?"), &["MyValue", "my_value", "12345"]));
+        found.push(rule_of(what, &format!("({KEY})?"), &["MyValue", "my_value", "12345"]));
     }
     found
 }
@@ -118,7 +118,7 @@ pub(crate) fn bad_data_key(key: &str) -> Vec<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if key.is_empty() || !key.bytes().all(allowed) {
         let what = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
-        found.push(told(what, "[-._a-zA-Z0-9]+", &["key.name", "KEY_NAME", "key-name"]));
+        found.push(rule_of(what, "[-._a-zA-Z0-9]+", &["key.name", "KEY_NAME", "key-name"]));
     }
     match key {
         "." => found.push("must not be '.'".to_owned()),
@@ -146,19 +146,19 @@ fn too_long(text: &str, max: usize) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Keys and values of labels are counted in other words than names.
+/// Messages count the length of label keys and values differently from that of names.
 fn too_many_bytes(text: &str, max: usize) -> Vec<String> {
     let found = (text.len() > max).then(|| format!("must be no more than {max} bytes"));
     found.into_iter().collect()
 }
 
-fn told(what: &str, pattern: &str, examples: &[&str]) -> String {
+fn rule_of(what: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{what} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
 }
 
 #[test]
-fn bad_names_are_told() {
+fn bad_names_are_rule_of() {
     assert!(bad_name(Form::Subdomain, "a.b-c", false).is_empty());
     assert!(bad_name(Form::Subdomain, "prefix-", true).is_empty());
     assert!(!bad_name(Form::Subdomain, "prefix-", false).is_empty());

@@ -1,5 +1,5 @@
 //! The schemas of what is served, published for clients that explain, complete and validate: OpenAPI v3 by group and
-//! version, and version 2 as far as clients still ask for it.
+//! version, and version 2 as far as clients still request it.
 
 mod document;
 mod paths;
@@ -49,7 +49,7 @@ pub(super) fn document(registry: &Registry, path: &str) -> Result<Answer, Status
     Ok(answer)
 }
 
-/// How kubectl asks for the old document, before it sends a `List`.
+/// How kubectl requests the old document, before it sends a `List`.
 const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// A document with a version, a title and no definitions: what is not described is left to the server to check, which
 /// it does better.

@@ -16,7 +16,7 @@ pub(crate) enum Common {
     EndpointSlice,
     /// Of the group without a name; what is kept.
     Event,
-    /// The same Events in the words of `events.k8s.io`.
+    /// The same Events as `events.k8s.io` serves them.
     NewEvent,
     Lease,
     Pod,

@@ -36,7 +36,7 @@ pub(crate) struct Version {
     pub name: String,
     pub served: bool,
     pub storage: bool,
-    /// Told to whoever uses a deprecated version.
+    /// The warning for clients that use a deprecated version.
     pub deprecated: Option<String>,
     pub status: bool,
     pub scale: Option<Scale>,
@@ -128,7 +128,7 @@ pub(crate) fn precedence(version: &str) -> (u8, u64, u64, std::cmp::Reverse<Stri
         return (3, major, 0, nothing);
     }
     let known = [(2, "beta"), (1, "alpha")];
-    let found = known.into_iter().find_map(|(rank, word)| Some((rank, minor(tail.strip_prefix(word)?)?)));
+    let found = known.into_iter().find_map(|(rank, stage)| Some((rank, minor(tail.strip_prefix(stage)?)?)));
     found.map_or_else(other, |(rank, minor)| (rank, major, minor, nothing))
 }
 

@@ -154,7 +154,7 @@ fn annotated(name: &str, mut schema: Value) -> Value {
     schema
 }
 
-/// A definition as it is published: what it refers to beside other words, and metadata that nobody must give.
+/// A definition as it is published: a reference beside other keywords, and metadata that no client must give.
 fn published(definition: &Value) -> Value {
     let mut definition = definition.clone();
     if let Some(required) = definition.get_mut("required").and_then(Value::as_array_mut) {

@@ -74,7 +74,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Numbers with units, as Go reads them, or words such as `3 days`.
+/// Numbers with units, as Go reads them, or units spelled out such as `3 days`.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 20] = [
         "ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w", "sec", "second", "min", "minute", "hour",

@@ -1,4 +1,4 @@
-//! Values of the wrong type in the kinds that every cluster has, told in the words of Go's decoder: those kinds are
+//! Values of the wrong type in the kinds that every cluster has, reported as Go's decoder reports them: those kinds are
 //! structs there, and clients see what it says.
 
 use super::{Kind, Node};
@@ -47,11 +47,11 @@ impl Walk {
             }
             (Kind::Integer, Value::Number(_)) if fits(node, value) => None,
             (Kind::Number, Value::Number(_)) => None,
-            (_, value) => Some(self.told(value, node, holder)),
+            (_, value) => Some(self.report(value, node, holder)),
         }
     }
 
-    fn told(&self, value: &Value, node: &Node, holder: &str) -> String {
+    fn report(&self, value: &Value, node: &Node, holder: &str) -> String {
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),

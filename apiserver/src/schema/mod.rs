@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// What lives under a field, where anything is said about it.
+    /// What lives under a field, where the schema declares anything about it.
     pub fn field(&self, name: &str) -> Option<&Arc<Node>> {
         self.properties.get(name).or(self.values.as_ref())
     }

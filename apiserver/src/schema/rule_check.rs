@@ -1,5 +1,5 @@
-//! A rule looked at before it is taken: whether it can be read, whether it names fields that its schema has, whether
-//! it says yes or no, and whether it could run for ever. No type checker: what it cannot tell it lets pass.
+//! Checks a rule before it is accepted: whether it can be read, whether it names fields that its schema has, whether
+//! it says yes or no, and whether it could run for ever. No type checker: what it cannot decide it accepts.
 
 use kube_cel::cel::Program;
 use kube_cel::cel::common::ast::{Expr, IdedExpr, LiteralValue};

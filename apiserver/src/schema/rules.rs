@@ -1,4 +1,4 @@
-//! The rules of a CRD, in CEL, each at its place in the schema. A rule that looks at the old value runs only where an
+//! The rules of a CRD, in CEL, each at its place in the schema. A rule that uses the old value runs only where an
 //! old value can be found for certain: by the name of a field or the keys of an item.
 
 use super::{List, read};
@@ -235,8 +235,8 @@ mod tests {
         let moved = json!({"list": [{"name": "b", "size": 2}, {"name": "a", "size": 5}]});
         assert_eq!(rules.check(&moved, Some(&old)), []);
         let shrunk = json!({"list": [{"name": "b", "size": 0}]});
-        let told: Vec<_> = rules.check(&shrunk, Some(&old)).iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["list[0].size: Invalid value: 0: may only grow"]);
+        let found: Vec<_> = rules.check(&shrunk, Some(&old)).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["list[0].size: Invalid value: 0: may only grow"]);
         assert_eq!(rules.check(&shrunk, None), []);
     }
 }

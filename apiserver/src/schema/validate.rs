@@ -13,7 +13,7 @@ pub(crate) fn validate(value: &Value, old: Option<&Value>, node: &Node) -> Vec<C
     outcome.causes
 }
 
-/// What was found, and how much was right: of failed alternatives the nearest one is told of.
+/// What was found, and how much was right: of failed alternatives the nearest one is reported.
 #[derive(Default)]
 struct Outcome {
     causes: Vec<Cause>,
@@ -280,7 +280,7 @@ fn too_many(path: &str, count: u64, max: u64) -> Cause {
     Cause { kind: "FieldValueTooMany", field: shown(path), message }
 }
 
-/// A path as it is told; the root has none.
+/// A path as messages show it; the root has none.
 fn shown(path: &str) -> String {
     match path.trim_start_matches('.') {
         "" => "<nil>".to_owned(),
@@ -337,7 +337,7 @@ mod tests {
             "list": {"type": "array", "maxItems": 1, "items": {"type": "string"}},
         }}}});
         let node = read(&schema);
-        let told = |value: Value| {
+        let found = |value: Value| {
             validate(&value, None, &node).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
         };
         for (value, expected) in [
@@ -367,7 +367,7 @@ mod tests {
             ),
             (json!({"spec": {"name": "a", "count": 2, "mode": "a", "list": ["x"]}}), ""),
         ] {
-            assert_eq!(told(value.clone()), expected, "{value}");
+            assert_eq!(found(value.clone()), expected, "{value}");
         }
     }
 }

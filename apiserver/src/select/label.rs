@@ -3,7 +3,7 @@
 use crate::object::names::{bad_key, bad_label_value};
 use serde_json::Value;
 
-/// What one requirement asks for.
+/// What one requirement demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ask {
     In(Vec<String>),

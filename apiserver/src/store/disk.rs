@@ -72,7 +72,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Ends when nobody can ask any more.
+    /// Ends when the last sender is dropped.
     fn run(mut self, waiting: &Receiver<(Write, Answer)>) {
         loop {
             let first = match self.fails() {
@@ -278,7 +278,7 @@ mod tests {
         }
         // What has not failed by now is not to fail what comes after.
         let failed = disk.fails_in.swap(0, Ordering::Relaxed) == 0;
-        // A disk that failed once is proved anew before long, without a write.
+        // A disk that failed once is tested again soon, without a write.
         let mut trouble = store.trouble();
         futures::executor::block_on(trouble.wait_for(Option::is_none)).expect("the thread runs");
         futures::executor::block_on(store.commit(put("last"))).expect("it takes writes again");
@@ -290,7 +290,7 @@ mod tests {
             assert!(seen.contains(key), "operation {fails_in}: {key} was answered and is not seen");
         }
         drop(store);
-        // The thread ends when nobody can ask it any more, and closes its handle.
+        // The thread ends when the last sender is dropped, and closes its handle.
         while Arc::strong_count(&disk) > 1 {
             std::thread::yield_now();
         }

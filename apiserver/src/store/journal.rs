@@ -15,10 +15,10 @@ const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const REVISION: &str = "revision";
 const FILE: &str = "objects.redb";
 /// What to do about a file that cannot be read.
-const REPAIR: &str = "put a copy of it back, or move it away to begin anew without what it held";
+const REPAIR: &str = "restore a copy of it, or move it away to start without what it held";
 /// What `conductor up` keeps in the same folder.
 const KEPT_BESIDE: [&str; 6] = [FILE, "access.json", "access.new", "kubeconfig", "kubeconfig.new", "servers"];
-/// The bit of folders that are everybody's, such as `/tmp`.
+/// The sticky bit of shared folders such as `/tmp`.
 const STICKY: u32 = 0o1000;
 
 /// What a folder held.
@@ -56,7 +56,7 @@ impl Journal {
 
     /// As [`Journal::open`], wherever the database is.
     pub(super) fn open_by(opener: Opener) -> Result<(Journal, Kept), String> {
-        let database = opener().map_err(|error| told(&error))?;
+        let database = opener().map_err(|error| explain(&error))?;
         let kept = read(&database).map_err(|error| explained(&error))?;
         Ok((Journal { opener, database: Some(database) }, kept))
     }
@@ -93,7 +93,7 @@ impl Journal {
     pub fn reopen(&mut self) -> Result<u64, String> {
         let database = match self.database.take() {
             Some(database) => database,
-            None => (self.opener)().map_err(|error| told(&error))?,
+            None => (self.opener)().map_err(|error| explain(&error))?,
         };
         let revision = revision(&database).map_err(|error| explained(&error))?;
         self.database = Some(database);
@@ -141,8 +141,8 @@ fn commit(database: &Database, staged: &[Staged], revision: u64) -> Result<(), r
     Ok(())
 }
 
-/// Makes the folder and the file where they are not there, and lets nobody but their owner in: every Secret is in them.
-/// A folder that holds other things too, or is everybody's, keeps its rights; the file does not.
+/// Makes the folder and the file where they are not there, readable by their owner alone: they hold every Secret.
+/// A folder that holds other files too, or is shared, keeps its mode; the file does not.
 fn shut(folder: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mode = fs::metadata(folder)?.permissions().mode();
@@ -167,7 +167,7 @@ fn is_own(folder: &Path) -> std::io::Result<bool> {
 }
 
 /// What is wrong with the file, and what to do about it.
-fn told(error: &DatabaseError) -> String {
+fn explain(error: &DatabaseError) -> String {
     match error {
         DatabaseError::DatabaseAlreadyOpen => {
             "another process uses it: choose a folder that no other process uses".to_owned()
@@ -179,7 +179,7 @@ fn told(error: &DatabaseError) -> String {
     }
 }
 
-/// As [`told`], of a database that is open.
+/// As [`explain`], for a database that is open.
 fn explained(error: &redb::Error) -> String {
     match error {
         redb::Error::Io(error) if error.kind() != ErrorKind::InvalidData => of_system(error),

@@ -1,5 +1,5 @@
 //! Objects under one revision. A write names what it expects to find; the store numbers it, keeps what it replaced
-//! in a bounded log, and wakes whoever watches. What an object means is not known here.
+//! in a bounded log, and wakes watchers. What an object means is not known here.
 //!
 //! ```text
 //!  commit(Write) --> [disk: group commit] --> state: objects, log, owners --> watchers look into the log
@@ -152,7 +152,7 @@ impl Store {
         }
     }
 
-    /// Forgets every change before now: whoever would go on from an older revision must list anew.
+    /// Compacts the log up to now: a watch from an older revision must list again.
     pub fn compact(&self) {
         self.state.write().compact();
     }

@@ -186,7 +186,7 @@ mod tests {
         let limits = LogLimits { count: 50, bytes: 10 * one };
         let large = written(limits, 1_000);
         assert_eq!((large.log.len(), large.log_bytes), (10, 10 * one));
-        assert_eq!(large.since(89).map(|_| ()), Err(Gone { oldest: 90 }), "an older watch lists anew");
+        assert_eq!(large.since(89).map(|_| ()), Err(Gone { oldest: 90 }), "an older watch lists again");
         assert_eq!(large.since(90).map(|later| later.len()), Ok(10));
         assert_eq!(written(limits, 1).log.len(), 50);
         assert_eq!(written(limits, 1 << 20).log.len(), 1, "the last change is there, however large");

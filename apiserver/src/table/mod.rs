@@ -4,7 +4,7 @@ mod age;
 mod common;
 mod path;
 
-use super::present;
+use super::encode;
 use super::registry::{Column, Served};
 use super::status::Status;
 use serde_json::{Map, Value, json};
@@ -54,11 +54,11 @@ pub(super) fn of_bookmark(bookmark: &Value) -> Value {
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {"resourceVersion": revision},
         "columnDefinitions": null,
-        "rows": [{"cells": [], "object": present::metadata(bookmark)}],
+        "rows": [{"cells": [], "object": encode::metadata(bookmark)}],
     })
 }
 
-/// What of the objects a table is asked to carry.
+/// What of the objects a requested table includes.
 pub(super) fn included(asked: Option<&str>) -> Result<&str, Status> {
     match asked {
         None | Some("") => Ok("Metadata"),
@@ -78,7 +78,7 @@ fn row(object: Value, served: &Served, include: &str) -> Value {
     let shown = match include {
         "None" => Value::Null,
         "Object" => object,
-        _ => present::metadata(&object),
+        _ => encode::metadata(&object),
     };
     json!({"cells": cells, "object": shown})
 }

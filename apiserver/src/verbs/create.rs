@@ -1,13 +1,13 @@
 //! New objects: named or given a name, admitted to their namespace, checked, kept.
 
-use super::{ATTEMPTS, broken, sweep};
+use super::{ATTEMPTS, broken, builtin_controllers};
 use crate::admit::{check, prepare_created, read_object};
 use crate::answer::{Answer, Content};
 use crate::api::{Api, find_namespace};
 use crate::call::{Call, WriteOptions};
+use crate::encode::{self, to_kept};
 use crate::fields::{Manager, track_update};
 use crate::object::{self, meta_text, set_meta};
-use crate::present::{self, to_kept};
 use crate::registry::{CRD_TABLE, Served};
 use crate::scope::{Scope, Sub};
 use crate::status::{Named, Status};
@@ -22,7 +22,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
     let (object, warnings) = read_object(call, &scope.served, &options)?;
     let manager = Manager::of(call, scope.sub, api.now());
     let stored = create(api, scope, object, &manager, options.dry_run).await?;
-    let content = Content::Json(present::object(&stored, &scope.served, wanted.shape));
+    let content = Content::Json(encode::object(&stored, &scope.served, wanted.shape));
     Ok(Answer::of(StatusCode::CREATED, content).warn(warnings))
 }
 
@@ -101,7 +101,7 @@ async fn keep(api: &Api, scope: &Scope, draft: Value, dry_run: bool) -> Result<A
     }
     let stored =
         api.store.commit(Write { table, key, expect: Expect::Absent, leave: Leave::Put(kept) }).await?;
-    sweep::after_write(api, served, &stored).await;
+    builtin_controllers::after_write(api, served, &stored).await;
     Ok(stored)
 }
 
@@ -169,7 +169,7 @@ fn taken(served: &Served, name: &str, generated: bool) -> Status {
     status
 }
 
-/// A name that begins as asked, with five characters that spell no words.
+/// The requested prefix and five characters that spell no words.
 fn generate_name(prefix: &str) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut cut = prefix.len().min(58);

@@ -1,14 +1,14 @@
 //! Ends of objects: at once, or marked until finalizers are gone and grace is over.
 
-use super::{ATTEMPTS, broken, restore, sweep};
+use super::{ATTEMPTS, broken, builtin_controllers, restore};
 use crate::answer::{Answer, Content};
 use crate::api::Api;
 use crate::call::Call;
 use crate::clock::stamp;
 use crate::decode::decode;
+use crate::encode;
 use crate::kinds;
 use crate::object::{self, finalizers, is_deleting, set_meta};
-use crate::present;
 use crate::registry::Common;
 use crate::scope::Scope;
 use crate::status::{Cause, Named, Status};
@@ -62,7 +62,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
         Some(Common::Pod | Common::Namespace | Common::Service | Common::ServiceAccount)
     );
     if matches!(deleted, Deleted::Later(_)) || returns_object {
-        let content = Content::Json(present::object(stored, &scope.served, wanted.shape));
+        let content = Content::Json(encode::object(stored, &scope.served, wanted.shape));
         return Ok(Answer::of(code, content));
     }
     Ok(Answer::value(gone(scope, &stored.value)))
@@ -166,11 +166,11 @@ pub(super) async fn delete(api: &Api, scope: &Scope, options: &DeleteOptions) ->
         let write = Write { table, key: scope.key(), expect: Expect::Revision(kept.revision), leave };
         match api.store.commit(write).await {
             Ok(stored) if is_end => {
-                sweep::after_end(api, served, &stored).await;
+                builtin_controllers::after_end(api, served, &stored).await;
                 return Ok(Deleted::Now(stored));
             }
             Ok(stored) => {
-                sweep::after_write(api, served, &stored).await;
+                builtin_controllers::after_write(api, served, &stored).await;
                 return Ok(Deleted::Later(stored));
             }
             Err(Refusal::Exists | Refusal::Changed) => {}
@@ -238,7 +238,7 @@ fn plan(api: &Api, kept: &Value, scope: &Scope, options: &DeleteOptions) -> Plan
     }
     let mut wanted = wanted_finalizers(kept, options);
     if common == Some(Common::Crd) && !is_deleting(kept) {
-        wanted.push(sweep::CRD_CLEANUP.to_owned());
+        wanted.push(builtin_controllers::CRD_CLEANUP.to_owned());
     }
     let waits = !wanted.is_empty() || grace > 0;
     if !waits {

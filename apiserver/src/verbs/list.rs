@@ -5,7 +5,7 @@ use crate::accept::Shape;
 use crate::answer::{Answer, Content};
 use crate::api::Api;
 use crate::call::Call;
-use crate::present;
+use crate::encode;
 use crate::scope::Scope;
 use crate::select::{FieldSelector, LabelSelector, Selection};
 use crate::status::{Cause, Named, Status};
@@ -35,7 +35,7 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
         Shape::Table => {
             let served = &scope.served;
             let objects =
-                page.objects.iter().map(|stored| present::to_served(&stored.value, served)).collect();
+                page.objects.iter().map(|stored| encode::to_served(&stored.value, served)).collect();
             let include = table::included(call.query.find("includeObject"))?;
             Content::Value(table::of_list(objects, served, list_meta(&page, false), include))
         }
@@ -68,7 +68,7 @@ pub(super) fn selection(call: &Call, scope: &Scope) -> Result<Selection, Status>
     Ok(Selection { labels, fields })
 }
 
-/// The objects that a request asks for.
+/// The objects that a request selects.
 pub(super) fn page(api: &Api, call: &Call, scope: &Scope) -> Result<Page, Status> {
     let selection = selection(call, scope)?;
     let limit = call.query.number("limit")?.filter(|limit| *limit > 0);
@@ -125,8 +125,8 @@ fn cut(
         }
         match selection.fields.is_empty() {
             true => selection.matches(&stored.value),
-            // Fields are named in the words of the version that was asked for.
-            false => selection.matches(&present::to_served(&stored.value, served)),
+            // Field selectors use the field names of the requested version.
+            false => selection.matches(&encode::to_served(&stored.value, served)),
         }
     };
     let mut found = Vec::new();
@@ -137,7 +137,7 @@ fn cut(
             && found.len() == limit
         {
             let next = last.map(|last| token(revision, &last));
-            // What does not match is not counted, so with selectors nobody knows.
+            // What does not match is not counted, so with selectors the rest is unknown.
             let remaining = selection.is_everything().then_some(total - seen);
             return Page { objects: found, revision, next, remaining };
         }
@@ -149,7 +149,7 @@ fn cut(
     Page { objects: found, revision, next: None, remaining: None }
 }
 
-/// At which revision a list is asked for.
+/// At which revision a client requests a list.
 enum When {
     Now,
     NotBefore(u64),
@@ -264,7 +264,7 @@ fn list_meta(page: &Page, is_custom: bool) -> Map<String, Value> {
 /// The list as JSON, joined from objects that are written already.
 pub(super) fn whole(page: &Page, scope: &Scope) -> Bytes {
     let served = &scope.served;
-    let items: Vec<Bytes> = page.objects.iter().map(|stored| present::item(stored, served)).collect();
+    let items: Vec<Bytes> = page.objects.iter().map(|stored| encode::item(stored, served)).collect();
     let head = format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
         Value::from(served.resource.list_kind.as_str()),
@@ -285,7 +285,7 @@ pub(super) fn whole(page: &Page, scope: &Scope) -> Bytes {
 }
 
 fn metadata(page: &Page) -> Value {
-    let items: Vec<Value> = page.objects.iter().map(|stored| present::metadata(&stored.value)).collect();
+    let items: Vec<Value> = page.objects.iter().map(|stored| encode::metadata(&stored.value)).collect();
     json!({
         "kind": "PartialObjectMetadataList",
         "apiVersion": "meta.k8s.io/v1",

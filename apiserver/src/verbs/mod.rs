@@ -1,5 +1,6 @@
 //! What can be done with objects. Each verb has its room; this one only decides which verb a request is.
 
+pub(super) mod builtin_controllers;
 mod collection;
 pub(super) mod create;
 mod delete;
@@ -8,7 +9,6 @@ mod patch;
 mod read;
 pub(super) mod restore;
 pub(super) mod scale;
-pub(super) mod sweep;
 mod update;
 mod watch;
 
@@ -20,7 +20,7 @@ use super::status::Status;
 use super::store::Refusal;
 use http::Method;
 
-/// How often a write is tried anew when somebody else was faster.
+/// How often a write is retried after a conflict.
 const ATTEMPTS: usize = 64;
 
 /// Carries a request out.

@@ -6,10 +6,10 @@ use crate::answer::{Answer, Content};
 use crate::api::Api;
 use crate::call::{Call, Media, Strictness, WriteOptions};
 use crate::decode::{read_json, read_yaml};
+use crate::encode;
 use crate::fields::{Manager, apply, find_untyped, track_update};
 use crate::object;
 use crate::patch::{Failure, apply_json, merge, merge_strategic};
-use crate::present;
 use crate::scope::{Scope, Sub};
 use crate::status::{Cause, Named, Status};
 use http::StatusCode;
@@ -30,8 +30,8 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
     let warnings = Mutex::new(Vec::new());
     let is_apply = call.media() == Media::ApplyPatch;
     let make = |old: Option<&Value>| {
-        let (draft, told) = patched(call, scope, &options, &patch, &manager, old)?;
-        *warnings.lock() = told;
+        let (draft, warned) = patched(call, scope, &options, &patch, &manager, old)?;
+        *warnings.lock() = warned;
         Ok(draft)
     };
     let rules = Rules {
@@ -42,7 +42,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
     };
     let changed = change(api, scope, rules, make).await?;
     let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
-    let content = Content::Json(present::object(&changed.stored, &scope.served, wanted.shape));
+    let content = Content::Json(encode::object(&changed.stored, &scope.served, wanted.shape));
     Ok(Answer::of(code, content).warn(warnings.into_inner()))
 }
 
@@ -55,7 +55,7 @@ fn read_patch(call: &Call) -> Result<Value, Status> {
         .map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))
 }
 
-/// The new state of an object, and what the sender should be told.
+/// The new state of an object, and the warnings for the client.
 fn patched(
     call: &Call,
     scope: &Scope,
@@ -93,9 +93,9 @@ fn patched(
             return Err(Status::unsupported_media_type(scope.served.resource.patch_media()));
         }
     }
-    let told = settle(&mut draft, scope, options)?;
+    let warned = settle(&mut draft, scope, options)?;
     track_update(&mut draft, Some(old), served, manager);
-    Ok((draft, told))
+    Ok((draft, warned))
 }
 
 /// An applied configuration: fitted to the schema on its own, then merged with what others manage.
@@ -111,7 +111,7 @@ fn applied(
     if object::meta(&config).is_some_and(|meta| meta.contains_key("managedFields")) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let told = know_config(&mut config, scope)?;
+    let warned = know_config(&mut config, scope)?;
     let name = object::name(&config);
     if !name.is_empty() && name != scope.name {
         let message =
@@ -124,12 +124,12 @@ fn applied(
     }
     let mut draft = apply(old, &config, served, manager, options.force)?;
     fit(&mut draft, served);
-    Ok((draft, told))
+    Ok((draft, warned))
 }
 
 /// A patched object is read as if it had been sent whole.
 fn settle(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Vec<String>, Status> {
-    let told = know(draft, scope, options)?;
+    let warned = know(draft, scope, options)?;
     fit(draft, &scope.served);
     let name = object::name(draft);
     if name != scope.name {
@@ -137,7 +137,7 @@ fn settle(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Ve
             format!("the name of the object ({name}) does not match the name on the URL ({})", scope.name);
         return Err(Status::bad_request(message));
     }
-    Ok(told)
+    Ok(warned)
 }
 
 /// An applied configuration may only say what its schema knows.
@@ -196,19 +196,19 @@ fn know(draft: &mut Value, scope: &Scope, options: &WriteOptions) -> Result<Vec<
     };
     match_kind(draft, scope)?;
     let unknown = unknown(draft, served).map_err(|why| handled(&why))?;
-    let told: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-    if options.strictness == Strictness::Strict && !told.is_empty() {
-        let why = format!("strict decoding error: {}", told.join(", "));
+    let warned: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    if options.strictness == Strictness::Strict && !warned.is_empty() {
+        let why = format!("strict decoding error: {}", warned.join(", "));
         if served.resource.is_custom() {
             return Err(handled(&why));
         }
         let cause = Cause::invalid_text("patch", &draft.to_string(), &why);
-        let nobody = Named { group: String::new(), name: String::new() };
-        return Err(Status::invalid(&nobody, "", &[cause]));
+        let unnamed = Named { group: String::new(), name: String::new() };
+        return Err(Status::invalid(&unnamed, "", &[cause]));
     }
     match options.strictness {
         Strictness::Ignore => Ok(Vec::new()),
-        Strictness::Warn | Strictness::Strict => Ok(told),
+        Strictness::Warn | Strictness::Strict => Ok(warned),
     }
 }
 

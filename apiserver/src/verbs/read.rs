@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Content};
 use crate::api::Api;
 use crate::call::Call;
-use crate::present;
+use crate::encode;
 use crate::scope::Scope;
 use crate::status::Status;
 use crate::store::State;
@@ -18,7 +18,7 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
     let stored = state.find(&scope.served.resource.table, &scope.key()).cloned();
     drop(state);
     let stored = stored.ok_or_else(|| scope.not_found())?;
-    let content = Content::Json(present::object(&stored, &scope.served, wanted.shape));
+    let content = Content::Json(encode::object(&stored, &scope.served, wanted.shape));
     Ok(Answer::of(StatusCode::OK, content))
 }
 

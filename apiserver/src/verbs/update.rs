@@ -1,14 +1,14 @@
 //! Objects replaced: by a body, or by whatever a change makes of what is kept. One loop for updates, patches and
-//! scales: read, change, check, keep; again when somebody was faster.
+//! scales: read, change, check, keep; again after a conflict.
 
-use super::{ATTEMPTS, broken, create, sweep};
+use super::{ATTEMPTS, broken, builtin_controllers, create};
 use crate::admit::{check, is_lenient, prepare_updated, read_object};
 use crate::answer::{Answer, Content};
 use crate::api::Api;
 use crate::call::{Call, WriteOptions};
+use crate::encode::{self, to_kept, to_served};
 use crate::fields::{Manager, keep_times, track_update};
 use crate::object::{self, finalizers, is_deleting, meta_text, set_meta};
-use crate::present::{self, to_kept, to_served};
 use crate::registry::Common;
 use crate::scope::{Scope, Sub};
 use crate::status::{Cause, Status};
@@ -47,7 +47,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
     };
     let changed = change(api, scope, rules, make).await?;
     let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
-    let content = Content::Json(present::object(&changed.stored, &scope.served, wanted.shape));
+    let content = Content::Json(encode::object(&changed.stored, &scope.served, wanted.shape));
     Ok(Answer::of(code, content).warn(warnings))
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Rules {
     pub dry_run: bool,
 }
 
-/// Changes a kept object; `make` is asked for the new state given the old one, both in the version of the request.
+/// Changes a stored object; `make` returns the new state for the old one, both in the version of the request.
 pub(super) async fn change(
     api: &Api,
     scope: &Scope,
@@ -156,7 +156,7 @@ async fn create_by_change(
     let write = Write { table, key: scope.key(), expect: Expect::Absent, leave: Leave::Put(kept) };
     match api.store.commit(write).await {
         Ok(stored) => {
-            sweep::after_write(api, &scope.served, &stored).await;
+            builtin_controllers::after_write(api, &scope.served, &stored).await;
             Ok(stored)
         }
         Err(Refusal::Exists | Refusal::Changed) => Err(CreateFailed::Taken),
@@ -213,8 +213,8 @@ async fn keep(
     if dry_run {
         return Ok(Arc::new(Stored::new(value, kept.revision)));
     }
-    // What is gone is told of as it was kept last; whoever ended it hears what it sent.
-    let (leave, told) = match ends {
+    // Watchers get the last stored state; the client that removed the last finalizer gets what it sent.
+    let (leave, answer) = match ends {
         true => (Leave::Nothing(kept.value.clone()), Some(Arc::new(Stored::new(value, kept.revision)))),
         false => (Leave::Put(value), None),
     };
@@ -222,10 +222,10 @@ async fn keep(
     let write = Write { table, key: scope.key(), expect: Expect::Revision(kept.revision), leave };
     let stored = api.store.commit(write).await?;
     match ends {
-        true => sweep::after_end(api, &scope.served, &stored).await,
-        false => sweep::after_write(api, &scope.served, &stored).await,
+        true => builtin_controllers::after_end(api, &scope.served, &stored).await,
+        false => builtin_controllers::after_write(api, &scope.served, &stored).await,
     }
-    Ok(told.unwrap_or(stored))
+    Ok(answer.unwrap_or(stored))
 }
 
 fn ends(draft: &Value, scope: &Scope) -> bool {

@@ -1,5 +1,5 @@
 //! Watches: what happened after a revision, and what happens, as lines of JSON. A watcher walks the log at its own
-//! pace; one that falls behind what is remembered is told to list anew.
+//! pace; one that falls behind the log has to list again.
 
 use super::list::selection;
 use super::read::{no_number, not_newer};
@@ -7,8 +7,8 @@ use crate::accept::Shape;
 use crate::answer::{Answer, Content, Lines};
 use crate::api::Api;
 use crate::call::Call;
+use crate::encode;
 use crate::object;
-use crate::present;
 use crate::scope::Scope;
 use crate::select::Selection;
 use crate::status::{Cause, Named, Status};
@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How often a watcher that asked for it hears of the revision although nothing happened.
+/// How often a watcher that requested bookmarks gets one although nothing changed.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A watch that names no end has one.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -40,7 +40,7 @@ struct Watcher {
     selection: Selection,
     shape: Shape,
     include: String,
-    /// The last revision that was told of.
+    /// The last revision that was sent.
     at: u64,
     news: watch::Receiver<u64>,
     waiting: VecDeque<Bytes>,
@@ -113,7 +113,7 @@ fn revision(text: &str) -> Result<u64, Status> {
     text.parse().map_err(|_| Status::plain(no_number(text)))
 }
 
-/// Whether everything is to be told first, as a streaming list.
+/// Whether the watch begins with every object, as a streaming list.
 fn initial_events(call: &Call) -> Result<Option<bool>, Status> {
     let asked = call.query.flag("sendInitialEvents");
     let matching = call.query.find("resourceVersionMatch");
@@ -170,7 +170,7 @@ impl Watcher {
         }
     }
 
-    /// Everything that is there, and with a streaming list the word that this was all.
+    /// Every object, and with a streaming list the bookmark that ends it.
     fn tell_all(&mut self, all: &[Arc<Stored>], marks_end: bool, revision: u64) {
         for stored in all {
             if self.matches(stored) {
@@ -199,7 +199,7 @@ impl Watcher {
             None => self.over = true,
             Some(Ok(changes)) => {
                 for change in &changes {
-                    self.tell(change);
+                    self.send(change);
                 }
                 self.at = revision;
             }
@@ -212,7 +212,7 @@ impl Watcher {
     }
 
     /// A change as this watcher sees it: what stops matching is deleted for it.
-    fn tell(&mut self, change: &Change) {
+    fn send(&mut self, change: &Change) {
         if !change.key.starts_with(&self.scope.prefix()) {
             return;
         }
@@ -243,18 +243,18 @@ impl Watcher {
         }
         match self.selection.fields.is_empty() {
             true => self.selection.matches(&stored.value),
-            false => self.selection.matches(&present::to_served(&stored.value, &self.scope.served)),
+            false => self.selection.matches(&encode::to_served(&stored.value, &self.scope.served)),
         }
     }
 
     fn line(&mut self, kind: &str, stored: &Stored) -> Bytes {
         let object = match self.shape {
             Shape::Table => {
-                let value = present::to_served(&stored.value, &self.scope.served);
+                let value = encode::to_served(&stored.value, &self.scope.served);
                 let first = std::mem::replace(&mut self.first_table, false);
                 Bytes::from(table::of_event(value, &self.scope.served, &self.include, first).to_string())
             }
-            shape => present::object(stored, &self.scope.served, shape),
+            shape => encode::object(stored, &self.scope.served, shape),
         };
         let mut line = Vec::with_capacity(object.len() + kind.len() + 24);
         line.extend_from_slice(b"{\"type\":\"");
@@ -271,7 +271,7 @@ impl Watcher {
     }
 
     fn bookmark(&mut self) {
-        // Nothing may have happened that has not been told.
+        // Every change up to here must have been sent.
         self.catch_up();
         let bookmark = self.shaped_bookmark(self.bookmark_object());
         self.push_event("BOOKMARK", &bookmark);
@@ -287,7 +287,7 @@ impl Watcher {
 
     fn shaped_bookmark(&self, bookmark: Value) -> Value {
         match self.shape {
-            Shape::Metadata => present::metadata(&bookmark),
+            Shape::Metadata => encode::metadata(&bookmark),
             Shape::Table => table::of_bookmark(&bookmark),
             Shape::Whole | Shape::Discovery => bookmark,
         }

@@ -58,9 +58,9 @@ async fn who_asks_is_told_who_they_are_and_finds_that_they_may_ask() {
     let listed = get(&api, group).await;
     assert_eq!(listed.body["resources"][0]["kind"], "SelfSubjectReview", "{}", listed.body);
     let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let told = post(&api, &format!("{group}/selfsubjectreviews"), asked).await;
-    assert_eq!(told.code, 201, "{}", told.body);
-    assert_eq!(told.body["status"]["userInfo"]["groups"], json!(["system:masters"]));
+    let review = post(&api, &format!("{group}/selfsubjectreviews"), asked).await;
+    assert_eq!(review.code, 201, "{}", review.body);
+    assert_eq!(review.body["status"]["userInfo"]["groups"], json!(["system:masters"]));
 }
 
 #[tokio::test]

@@ -252,5 +252,5 @@ async fn a_deleted_lease_is_created_anew_by_its_leader() {
     stop.cancel();
     controller.await.expect("it does not panic").expect("it ends as asked");
     let released = get(&api, path).await.body;
-    assert_eq!(released["metadata"].get("finalizers"), None, "a Lease that is given back holds up nothing");
+    assert_eq!(released["metadata"].get("finalizers"), None, "a released Lease blocks nothing");
 }

@@ -153,10 +153,10 @@ async fn rules_see_the_old_object_and_generations_count_changes() {
     assert_eq!(shrunk.code, 422);
     let grown = merge(&api, &path, json!({"spec": {"size": 3}, "status": {"phase": "ignored"}})).await;
     assert_eq!((&grown.body["metadata"]["generation"], grown.body.get("status")), (&json!(2), None));
-    let told =
+    let written =
         merge(&api, &format!("{path}/status"), json!({"status": {"phase": "Up"}, "spec": {"size": 9}})).await;
-    assert_eq!((&told.body["status"]["phase"], &told.body["spec"]["size"]), (&json!("Up"), &json!(3)));
-    assert_eq!(told.body["metadata"]["generation"], 2);
+    assert_eq!((&written.body["status"]["phase"], &written.body["spec"]["size"]), (&json!("Up"), &json!(3)));
+    assert_eq!(written.body["metadata"]["generation"], 2);
     let blind = put(&api, &path, widget("one", json!({"size": 4}))).await;
     assert_eq!(blind.code, 422, "an update must name the revision that it saw");
 }

@@ -1,5 +1,5 @@
-//! What was answered is there after any end of the process: a child writes, is killed at a random moment, and what it
-//! had been told is looked for, two hundred times.
+//! What was acknowledged survives any end of the process: two hundred times a child writes and is killed at a random
+//! moment, and every write that it saw acknowledged must be there.
 
 use super::ask::{get, merge, post};
 use conductor_apiserver::Embedded;
@@ -56,26 +56,26 @@ async fn reopen(folder: &Path) -> Embedded {
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
-    Embedded::open(folder).expect("nobody uses it any more")
+    Embedded::open(folder).expect("no other handle uses it")
 }
 
 #[test]
 fn no_answered_write_is_lost_when_the_process_is_killed() {
     let folder = scratch("killed");
-    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    let mut acknowledged: BTreeMap<String, u64> = BTreeMap::new();
     let mut seed = 0x5eed_u64;
     for round in 0..KILLS {
         let mut child = start(&folder, round);
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let patience = Duration::from_micros(500 + (seed >> 33) % 25_000);
-        read_until_killed(&mut child, patience, &mut told, round);
+        read_until_killed(&mut child, patience, &mut acknowledged, round);
     }
-    assert!(told.len() > 20, "the children hardly wrote: {}", told.len());
+    assert!(acknowledged.len() > 20, "the children hardly wrote: {}", acknowledged.len());
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     runtime.block_on(async {
         let api = Embedded::open(&folder).expect("it opens after every kill");
-        for (name, count) in &told {
+        for (name, count) in &acknowledged {
             let kept = get(&api, &format!("{MAPS}/{name}")).await;
             assert_eq!(kept.code, 200, "{name} was answered and is lost");
             let found: u64 =
@@ -103,7 +103,12 @@ fn start(folder: &Path, round: u32) -> Child {
 }
 
 /// Reads what the child was answered until its time is over, kills it, and reads what it had still said.
-fn read_until_killed(child: &mut Child, patience: Duration, told: &mut BTreeMap<String, u64>, round: u32) {
+fn read_until_killed(
+    child: &mut Child,
+    patience: Duration,
+    acknowledged: &mut BTreeMap<String, u64>,
+    round: u32,
+) {
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let (sender, receiver) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
@@ -125,7 +130,7 @@ fn read_until_killed(child: &mut Child, patience: Duration, told: &mut BTreeMap<
         if let Some((name, count)) = line.split_once(KEPT).and_then(|(_, rest)| rest.split_once(' ')) {
             any = true;
             let count: u64 = count.parse().unwrap_or(0);
-            told.entry(name.to_owned()).and_modify(|old| *old = (*old).max(count)).or_insert(count);
+            acknowledged.entry(name.to_owned()).and_modify(|old| *old = (*old).max(count)).or_insert(count);
         }
     }
     assert!(any, "child {round} wrote nothing");

@@ -1,5 +1,5 @@
-//! Ten thousand requests that nobody means: each gets a Status or a proper answer, none a panic. Seeded, so that a
-//! failure can be looked at again.
+//! Ten thousand malformed requests: each gets a Status or a proper answer, none a panic. Seeded, so that a
+//! failure can be reproduced.
 
 use super::custom::with_widgets;
 use http::{Method, Request};

@@ -1,4 +1,4 @@
-//! What is remembered of objects that are gone. The first test measures, for whoever asks; the second holds.
+//! What the log keeps of deleted objects. The first test measures, on request; the second asserts.
 
 use super::ask::{delete, get, merge, post};
 use conductor_apiserver::{Embedded, Options};

@@ -24,7 +24,7 @@ async fn a_client_with_the_kubeconfig_comes_in_and_others_do_not() {
     let namespaces: Api<Namespace> = Api::all(client(&lines.join("\n")).await);
     let refused = namespaces.list(&ListParams::default()).await.expect_err("a wrong token is refused");
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 401), "{refused:?}");
-    assert!(!format!("{served:?} {api:?}").contains("token: "), "tokens are shown to nobody");
+    assert!(!format!("{served:?} {api:?}").contains("token: "), "tokens are never shown");
     served.shutdown().await;
 }
 
@@ -62,11 +62,11 @@ async fn a_key_that_is_not_of_its_certificate_is_told_with_its_field() {
         [("other", "client-key: it does not belong"), ("crt", "client-key: it holds no private key")]
     {
         config(key);
-        let told =
+        let error =
             conductor_controller::find_cluster(Some(&path), None).await.expect_err("it cannot be used");
-        let told = told.to_string();
-        assert!(told.contains(&format!("{}: user me: {expected}", path.display())), "{told}");
-        assert!(!told.contains("BEGIN"), "{told}");
+        let error = error.to_string();
+        assert!(error.contains(&format!("{}: user me: {expected}", path.display())), "{error}");
+        assert!(!error.contains("BEGIN"), "{error}");
     }
     config("one");
     let found = conductor_controller::find_cluster(Some(&path), None).await.expect("it can be used");

@@ -99,7 +99,7 @@ async fn what_is_ignored_where_it_is_is_warned_about_when_it_is_written() {
     };
     let ignored = "is read in the system namespace only";
     let quotes = "write it in quotes, because 5.10 without them is 5.1";
-    for (namespace, plural, kind, more, told) in [
+    for (namespace, plural, kind, more, expected) in [
         (
             "shop",
             "relationaldatabaseclasses",
@@ -133,9 +133,9 @@ async fn what_is_ignored_where_it_is_is_warned_about_when_it_is_written() {
         let path = format!("/apis/storage.conductor.io/v1alpha1/namespaces/{namespace}/{plural}");
         let created = post(&api, &path, object(kind, more)).await;
         assert_eq!(created.code, 201, "{:?}", created.body);
-        assert_eq!(created.warnings.len(), told.len(), "{namespace} {kind}: {:?}", created.warnings);
-        for (warning, told) in created.warnings.iter().zip(told) {
-            assert!(warning.starts_with("299 - ") && warning.contains(told), "{warning}");
+        assert_eq!(created.warnings.len(), expected.len(), "{namespace} {kind}: {:?}", created.warnings);
+        for (warning, expected) in created.warnings.iter().zip(expected) {
+            assert!(warning.starts_with("299 - ") && warning.contains(expected), "{warning}");
         }
     }
     let path = "/apis/storage.conductor.io/v1alpha1/namespaces/shop/relationaldatabaseclaims/x";

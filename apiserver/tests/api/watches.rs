@@ -1,4 +1,4 @@
-//! Watches tell everything once, in order, from any revision that is remembered.
+//! Watches send every change once, in order, from any revision that the log holds.
 
 use super::ask::{delete, get, merge, post};
 use conductor_apiserver::Embedded;
@@ -18,8 +18,8 @@ async fn make(api: &Embedded, name: &str, label: &str) -> Value {
     post(api, MAPS, map).await.body
 }
 
-/// Types and names of everything that a watch of one second tells.
-async fn told(api: &Embedded, query: &str) -> Vec<String> {
+/// Types and names of every event that a watch of one second sends.
+async fn events(api: &Embedded, query: &str) -> Vec<String> {
     let reply = get(api, &format!("{MAPS}?watch=1&timeoutSeconds=1&{query}")).await;
     let text = match reply.body {
         Value::String(text) => text,
@@ -44,10 +44,10 @@ async fn a_watch_resumes_where_it_was() {
     make(&api, "b", "x").await;
     delete(&api, &format!("{MAPS}/a")).await;
     let query = format!("resourceVersion={revision}");
-    assert_eq!(told(&api, &query).await, ["MODIFIED a", "ADDED b", "DELETED a"]);
-    assert_eq!(told(&api, "").await, ["ADDED b"]);
+    assert_eq!(events(&api, &query).await, ["MODIFIED a", "ADDED b", "DELETED a"]);
+    assert_eq!(events(&api, "").await, ["ADDED b"]);
     api.compact();
-    assert_eq!(told(&api, &query).await, ["ERROR Expired"]);
+    assert_eq!(events(&api, &query).await, ["ERROR Expired"]);
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn what_stops_matching_is_deleted_for_the_watcher() {
     merge(&api, &format!("{MAPS}/a"), json!({"metadata": {"labels": {"l": "y"}}})).await;
     merge(&api, &format!("{MAPS}/a"), json!({"metadata": {"labels": {"l": "x"}}})).await;
     let query = format!("resourceVersion={revision}&labelSelector=l%3Dx");
-    assert_eq!(told(&api, &query).await, ["DELETED a", "ADDED a"]);
+    assert_eq!(events(&api, &query).await, ["DELETED a", "ADDED a"]);
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_streaming_list_says_when_it_has_said_everything() {
     let api = Embedded::in_memory();
     make(&api, "a", "x").await;
     let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    assert_eq!(told(&api, query).await, ["ADDED a", "BOOKMARK ", "BOOKMARK "]);
+    assert_eq!(events(&api, query).await, ["ADDED a", "BOOKMARK ", "BOOKMARK "]);
 }
 
 #[tokio::test]
@@ -84,9 +84,9 @@ async fn the_reflector_of_the_client_library_runs_unchanged() {
         let config = if streaming { config.streaming_lists() } else { config };
         let events = watcher(maps.clone(), config).reflect(writer).applied_objects();
         let mut names = Box::pin(events.map_ok(|map| map.metadata.name.unwrap_or_default()));
-        assert_eq!(names.next().await.expect("there is one").expect("it is told"), "before");
+        assert_eq!(names.next().await.expect("there is one").expect("it is sent"), "before");
         maps.create(&PostParams::default(), &map("after")).await.expect("it can be created");
-        assert_eq!(names.next().await.expect("there is one").expect("it is told"), "after");
+        assert_eq!(names.next().await.expect("there is one").expect("it is sent"), "after");
         assert_eq!(reader.state().len(), 2);
     }
 }

@@ -70,7 +70,7 @@ async fn settle_crd(api: &Api, served: &Served, name: &str) {
         let table = Arc::clone(&served.resource.table);
         let expect = Expect::Revision(stored.revision);
         let write = Write { table, key: name.to_owned(), expect, leave: Leave::Put(value) };
-        // Whoever was faster is looked at once more.
+        // Another write came first: check the object again.
         if api.store.commit(write).await.is_ok() {
             return;
         }
@@ -207,7 +207,7 @@ enum OwnerState {
 
 fn owner_state(api: &Api, owner: &Value, dependent: &Value) -> OwnerState {
     let Some((table, key)) = owner_place(api, owner, dependent) else {
-        // A kind that nobody knows may come back; nothing is concluded.
+        // An unknown kind may be installed again: conclude nothing.
         return OwnerState::There;
     };
     let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
@@ -285,7 +285,7 @@ async fn drop_owners(api: &Api, served: &Served, stored: &Stored, owners: &[Valu
     let key = object::key(object::namespace(&value), object::name(&value));
     let table = Arc::clone(&served.resource.table);
     let write = Write { table, key, expect: Expect::Revision(stored.revision), leave: Leave::Put(value) };
-    // Whoever was faster is looked at after its own write.
+    // The write that came first checks the object itself.
     let _ = api.store.commit(write).await;
 }
 
@@ -316,8 +316,8 @@ async fn drop_finalizer(
     }
 }
 
-/// Commits a write of the sweep. Another sweep may have been faster, and its write wakes nobody: then the object is
-/// looked at again here, or a Namespace would be left over for ever.
+/// Commits a write of these controllers. Another run may have been faster, and its write triggers no run: then the object
+/// is checked again here, or a Namespace would be left over for ever.
 async fn commit_or_look_again(
     api: &Api,
     write: Write,
@@ -428,7 +428,7 @@ async fn empty_crd(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
         let expect = Expect::Revision(crd.revision);
         let write =
             Write { table: Arc::from(CRD_TABLE), key: name.to_owned(), expect, leave: Leave::Put(value) };
-        // It is looked at again below, whoever wrote last.
+        // It is checked again below, whichever write came last.
         let _ = api.store.commit(write).await;
     }
     let objects: Vec<Arc<Stored>> = {

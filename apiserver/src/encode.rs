@@ -1,4 +1,4 @@
-//! Kept objects as they are served: in the version that was asked for, whole, as a row, or only their metadata.
+//! Encodes stored objects for the client: in the version that it requested, whole, as a row, or only their metadata.
 
 use super::accept::Shape;
 use super::kinds;
@@ -15,7 +15,7 @@ fn is_kept_form(served: &Served) -> bool {
     served.at == served.resource.storage() && served.resource.common() != Some(Common::NewEvent)
 }
 
-/// An object in the version that was asked for.
+/// An object in the version that the client requested.
 pub(super) fn to_served(value: &Value, served: &Served) -> Value {
     if served.resource.common() == Some(Common::NewEvent) {
         return kinds::event_to_new(value.clone());

@@ -1,5 +1,5 @@
-//! What lets clients back in after a restart: the administrator's token, the key that certificates are signed with, and
-//! the port. Kept in the data folder, in a file that only its owner reads. An API in memory keeps none.
+//! What clients need to reconnect after a restart: the administrator's token, the key of the certificate authority, and the
+//! port. Kept in the data folder, in a file that only its owner reads. An API in memory keeps none.
 
 use super::token::made_up;
 use rcgen::KeyPair;
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "access.json";
 
 /// What is kept, and where. Neither token nor key is ever shown.
-pub(super) struct Keepsake {
+pub(super) struct Credentials {
     file: Option<PathBuf>,
     pub token: String,
     pub authority: KeyPair,
     pub port: Option<u16>,
 }
 
-impl Keepsake {
-    /// What a folder keeps. What is not there, or cannot be read, is made anew: clients then need the new kubeconfig.
+impl Credentials {
+    /// Reads them from a folder. What is missing or unreadable is created: clients then need the new kubeconfig.
     ///
     /// # Errors
-    /// No key can be made.
-    pub fn open(folder: Option<&Path>) -> Result<Keepsake, String> {
+    /// The key cannot be generated.
+    pub fn open(folder: Option<&Path>) -> Result<Credentials, String> {
         let file = folder.map(|folder| folder.join(FILE));
         let kept = file.as_ref().and_then(|file| fs::read(file).ok());
         let kept: Value = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
@@ -35,10 +35,10 @@ impl Keepsake {
         };
         let token = kept["token"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
         let port = kept["port"].as_u64().and_then(|port| u16::try_from(port).ok());
-        Ok(Keepsake { file, token: token.unwrap_or_else(made_up), authority, port })
+        Ok(Credentials { file, token: token.unwrap_or_else(made_up), authority, port })
     }
 
-    /// Writes it down, beside the file first: half of it would lock everybody out.
+    /// Stores them, in a temporary file first: a partial file would lock every client out.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -62,17 +62,17 @@ mod tests {
 
     #[test]
     fn what_is_kept_comes_back_and_what_is_damaged_is_made_anew() {
-        let folder = std::env::temp_dir().join(format!("conductor-keepsake-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("conductor-credentials-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let first = Keepsake::open(Some(&folder)).unwrap();
+        let first = Credentials::open(Some(&folder)).unwrap();
         first.keep(4711).unwrap();
-        let again = Keepsake::open(Some(&folder)).unwrap();
+        let again = Credentials::open(Some(&folder)).unwrap();
         assert_eq!((again.token.as_str(), again.port), (first.token.as_str(), Some(4711)));
         assert_eq!(again.authority.serialize_pem(), first.authority.serialize_pem());
         assert_eq!(fs::metadata(folder.join(FILE)).unwrap().permissions().mode() & 0o777, 0o600);
         fs::write(folder.join(FILE), "{\"token\": 7").unwrap();
-        assert_ne!(Keepsake::open(Some(&folder)).unwrap().token, first.token);
-        assert_ne!(Keepsake::open(None).unwrap().token, first.token, "nothing is shared in memory");
+        assert_ne!(Credentials::open(Some(&folder)).unwrap().token, first.token);
+        assert_ne!(Credentials::open(None).unwrap().token, first.token, "nothing is shared in memory");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

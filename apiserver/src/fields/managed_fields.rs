@@ -1,11 +1,11 @@
-//! The managed fields of an object as a book with one page per manager; read from metadata and written back.
+//! The managed fields of an object, one entry per manager; read from metadata and written back.
 
 use super::path::Step;
 use super::set::FieldSet;
 use crate::object;
 use serde_json::{Map, Value, json};
 
-/// Managers that only ever update and are older than the newest so many share one page.
+/// Managers that only ever update and are older than the newest so many share one entry.
 const UPDATERS_MAX: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
@@ -30,61 +30,61 @@ impl Who {
 
 /// What one manager manages, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct Entry {
     pub who: Who,
     pub time: String,
     pub set: FieldSet,
 }
 
-/// All of them.
+/// The entries of every manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Book(pub Vec<Page>);
+pub(super) struct ManagedFields(pub Vec<Entry>);
 
-impl Book {
-    pub fn read(object: &Value) -> Book {
+impl ManagedFields {
+    pub fn read(object: &Value) -> ManagedFields {
         let entries =
             object::meta(object).and_then(|meta| meta.get("managedFields")).and_then(Value::as_array);
-        Book(entries.into_iter().flatten().filter_map(page).collect())
+        ManagedFields(entries.into_iter().flatten().filter_map(read_entry).collect())
     }
 
-    pub fn find(&self, who: &Who) -> Option<&Page> {
-        self.0.iter().find(|page| page.who.is(who))
+    pub fn find(&self, who: &Who) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.who.is(who))
     }
 
-    /// Sets a manager's page; an empty one is torn out.
+    /// Sets a manager's entry; an empty one is removed.
     pub fn set(&mut self, who: Who, set: FieldSet, time: &str) {
-        let at = self.0.iter().position(|page| page.who.is(&who));
+        let at = self.0.iter().position(|entry| entry.who.is(&who));
         match (at, set.is_empty()) {
             (Some(at), true) => drop(self.0.remove(at)),
             (None, true) => {}
             (Some(at), false) => {
-                let page = &mut self.0[at];
-                // A page that says the same keeps its date.
-                if page.set != set || page.who != who {
-                    *page = Page { who, time: time.to_owned(), set };
+                let entry = &mut self.0[at];
+                // An unchanged entry keeps its time.
+                if entry.set != set || entry.who != who {
+                    *entry = Entry { who, time: time.to_owned(), set };
                 }
             }
-            (None, false) => self.0.push(Page { who, time: time.to_owned(), set }),
+            (None, false) => self.0.push(Entry { who, time: time.to_owned(), set }),
         }
     }
 
-    /// Takes fields from everybody but one.
+    /// Removes fields from every manager but one.
     pub fn take_from_others(&mut self, but: &Who, taken: &FieldSet) {
-        for page in self.0.iter_mut().filter(|page| !page.who.is(but)) {
-            page.set = page.set.difference(taken);
+        for entry in self.0.iter_mut().filter(|entry| !entry.who.is(but)) {
+            entry.set = entry.set.difference(taken);
         }
-        self.0.retain(|page| page.who.is(but) || !page.set.is_empty());
+        self.0.retain(|entry| entry.who.is(but) || !entry.set.is_empty());
     }
 
     /// Writes itself into an object.
     pub fn write(mut self, object: &mut Value) {
         self.cap();
-        let order = |page: &Page| {
-            let Who { manager, applies, version, sub } = &page.who;
-            (!*applies, page.time.clone(), manager.clone(), version.clone(), sub.clone())
+        let order = |entry: &Entry| {
+            let Who { manager, applies, version, sub } = &entry.who;
+            (!*applies, entry.time.clone(), manager.clone(), version.clone(), sub.clone())
         };
         self.0.sort_by_key(order);
-        let entries: Vec<Value> = self.0.iter().map(entry).collect();
+        let entries: Vec<Value> = self.0.iter().map(write_entry).collect();
         let value = if entries.is_empty() { Value::Null } else { Value::Array(entries) };
         object::set_meta(object, "managedFields", value);
     }
@@ -99,54 +99,54 @@ impl Book {
         let excess = updaters.len() - UPDATERS_MAX + 1;
         let mut old: Vec<usize> = updaters.into_iter().take(excess).collect();
         old.sort_unstable();
-        let mut merged: Option<Page> = None;
+        let mut merged: Option<Entry> = None;
         for at in old.into_iter().rev() {
-            let page = self.0.remove(at);
+            let entry = self.0.remove(at);
             merged = Some(match merged {
-                None => page,
-                Some(other) => Page {
-                    time: page.time.clone().max(other.time.clone()),
-                    set: page.set.union(&other.set),
-                    who: page.who,
+                None => entry,
+                Some(other) => Entry {
+                    time: entry.time.clone().max(other.time.clone()),
+                    set: entry.set.union(&other.set),
+                    who: entry.who,
                 },
             });
         }
-        if let Some(mut page) = merged {
-            page.who = Who { manager: ANCIENT.to_owned(), sub: String::new(), ..page.who };
-            self.0.push(page);
+        if let Some(mut entry) = merged {
+            entry.who = Who { manager: ANCIENT.to_owned(), sub: String::new(), ..entry.who };
+            self.0.push(entry);
         }
     }
 }
 
-fn page(entry: &Value) -> Option<Page> {
-    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+fn read_entry(json: &Value) -> Option<Entry> {
+    let text = |field: &str| json.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let who = Who {
         manager: text("manager"),
         applies: text("operation") == "Apply",
         version: text("apiVersion"),
         sub: text("subresource"),
     };
-    Some(Page { who, time: text("time"), set: FieldSet::read(entry.get("fieldsV1")?) })
+    Some(Entry { who, time: text("time"), set: FieldSet::read(json.get("fieldsV1")?) })
 }
 
-fn entry(page: &Page) -> Value {
-    let Who { manager, applies, version, sub } = &page.who;
-    let mut entry = Map::new();
-    entry.insert("manager".to_owned(), manager.as_str().into());
-    entry.insert("operation".to_owned(), if *applies { "Apply" } else { "Update" }.into());
-    entry.insert("apiVersion".to_owned(), version.as_str().into());
-    if !page.time.is_empty() {
-        entry.insert("time".to_owned(), page.time.as_str().into());
+fn write_entry(entry: &Entry) -> Value {
+    let Who { manager, applies, version, sub } = &entry.who;
+    let mut json = Map::new();
+    json.insert("manager".to_owned(), manager.as_str().into());
+    json.insert("operation".to_owned(), if *applies { "Apply" } else { "Update" }.into());
+    json.insert("apiVersion".to_owned(), version.as_str().into());
+    if !entry.time.is_empty() {
+        json.insert("time".to_owned(), entry.time.as_str().into());
     }
-    entry.insert("fieldsType".to_owned(), "FieldsV1".into());
-    entry.insert("fieldsV1".to_owned(), page.set.write());
+    json.insert("fieldsType".to_owned(), "FieldsV1".into());
+    json.insert("fieldsV1".to_owned(), entry.set.write());
     if !sub.is_empty() {
-        entry.insert("subresource".to_owned(), sub.as_str().into());
+        json.insert("subresource".to_owned(), sub.as_str().into());
     }
-    Value::Object(entry)
+    Value::Object(json)
 }
 
-/// Whether somebody asks to begin anew: one entry that says nothing.
+/// Whether the client resets the managed fields: one empty entry.
 pub(super) fn asks_for_reset(object: &Value) -> bool {
     let entries = object::meta(object).and_then(|meta| meta.get("managedFields"));
     match entries.and_then(Value::as_array).map(Vec::as_slice) {
@@ -155,7 +155,7 @@ pub(super) fn asks_for_reset(object: &Value) -> bool {
     }
 }
 
-/// What nobody manages: the server's own.
+/// The fields that no manager owns: the server's own.
 pub(super) fn unmanaged() -> FieldSet {
     let mut set = FieldSet::default();
     for name in ["apiVersion", "kind", "metadata"] {
