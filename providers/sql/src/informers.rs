@@ -2,8 +2,8 @@
 //! deleted on the strength of a copy.
 
 use super::api_client::record_name;
-use super::follow::{self, ChangeSink, Followed, Occasion, Part, WatchReport};
-use super::mirror::{Key, Mirror};
+use super::informer::{self, ChangeSink, Occasion, Trigger, WatchReport, Watched};
+use super::store::{Key, Store};
 use conductor::api::database::logical::{LogicalDatabaseSpec, ServerKind, ServerRef};
 use conductor::api::database::{GROUP, ON_SERVER, UNDELETE};
 use conductor::api::names::RESOURCE_UID;
@@ -41,11 +41,11 @@ pub(super) struct Assignment {
 pub(super) struct Informers {
     namespace: String,
     occasion: Occasion,
-    claims: Mirror,
-    resources: Mirror,
-    servers: Mirror,
-    locals: Mirror,
-    records: Mirror,
+    claims: Store,
+    resources: Store,
+    servers: Store,
+    locals: Store,
+    records: Store,
 }
 
 /// A kind of Conductor's API.
@@ -78,7 +78,7 @@ pub(super) fn servers(of: ServerKind) -> ApiResource {
 
 impl Informers {
     /// Starts every watch. Changes are sent to `wakes`.
-    pub fn follow(
+    pub fn start(
         client: &Client,
         namespace: &str,
         report: WatchReport,
@@ -86,27 +86,32 @@ impl Informers {
         tasks: &mut JoinSet<()>,
     ) -> Informers {
         let occasion = Occasion::none(report);
-        let mut follow = |followed: Followed, wake: fn(Arc<DynamicObject>) -> Change| {
+        let mut start = |watched: Watched, wake: fn(Arc<DynamicObject>) -> Change| {
             let sink = ChangeSink { wakes, change: wake, everything: || Change::Everything };
-            follow::follow(client, &occasion, followed, sink, tasks)
+            informer::start(client, &occasion, watched, sink, tasks)
         };
         let home = || Some(namespace.to_owned());
-        let claims = Followed { kind: claims(), home: None, keys: keys_of_claim, part: Part::Waits };
+        let claims = Watched { kind: claims(), home: None, keys: keys_of_claim, trigger: Trigger::Waits };
         let resources =
-            Followed { kind: resources(), home: home(), keys: keys_of_resource, part: Part::Waits };
-        let records = Followed { kind: records(), home: home(), keys: keys_of_record, part: Part::Gives };
-        let of_kind =
-            |kind| Followed { kind: servers(kind), home: home(), keys: keys_of_server, part: Part::Gives };
+            Watched { kind: resources(), home: home(), keys: keys_of_resource, trigger: Trigger::Waits };
+        let records =
+            Watched { kind: records(), home: home(), keys: keys_of_record, trigger: Trigger::Gives };
+        let of_kind = |kind| Watched {
+            kind: servers(kind),
+            home: home(),
+            keys: keys_of_server,
+            trigger: Trigger::Gives,
+        };
         Informers {
-            claims: follow(claims, Change::Claim),
-            resources: follow(resources, Change::Resource),
-            servers: follow(of_kind(ServerKind::DatabaseServer), |object| {
+            claims: start(claims, Change::Claim),
+            resources: start(resources, Change::Resource),
+            servers: start(of_kind(ServerKind::DatabaseServer), |object| {
                 Change::Server(ServerKind::DatabaseServer, object)
             }),
-            locals: follow(of_kind(ServerKind::LocalServer), |object| {
+            locals: start(of_kind(ServerKind::LocalServer), |object| {
                 Change::Server(ServerKind::LocalServer, object)
             }),
-            records: follow(records, Change::LogicalDatabase),
+            records: start(records, Change::LogicalDatabase),
             namespace: namespace.to_owned(),
             occasion,
         }
@@ -119,16 +124,16 @@ impl Informers {
 
     /// Waits until servers and LogicalDatabases have been listed.
     pub async fn wait_for_servers(&self) {
-        for mirror in [&self.servers, &self.locals, &self.records] {
-            mirror.wait_until_listed().await;
+        for store in [&self.servers, &self.locals, &self.records] {
+            store.wait_until_listed().await;
         }
     }
 
     /// Waits until every kind has been listed, which requires an occasion to.
     pub async fn wait_until_listed(&self) {
         self.wait_for_servers().await;
-        for mirror in [&self.claims, &self.resources] {
-            mirror.wait_until_listed().await;
+        for store in [&self.claims, &self.resources] {
+            store.wait_until_listed().await;
         }
     }
 
@@ -196,7 +201,7 @@ impl Informers {
         let mirrors = [(ServerKind::DatabaseServer, &self.servers), (ServerKind::LocalServer, &self.locals)];
         mirrors
             .into_iter()
-            .find_map(|(kind, mirror)| Some(ServerRef { kind, name: mirror.first(&made_for)?.name_any() }))
+            .find_map(|(kind, store)| Some(ServerRef { kind, name: store.first(&made_for)?.name_any() }))
     }
 
     /// The copy of a server.
@@ -209,10 +214,10 @@ impl Informers {
 
     /// Every server.
     pub fn servers(&self) -> Vec<(ServerRef, Arc<DynamicObject>)> {
-        let named = |kind: ServerKind, mirror: &Mirror| {
+        let named = |kind: ServerKind, store: &Store| {
             let refer =
                 move |object: Arc<DynamicObject>| (ServerRef { kind, name: object.name_any() }, object);
-            mirror.all().into_iter().map(refer).collect::<Vec<_>>()
+            store.all().into_iter().map(refer).collect::<Vec<_>>()
         };
         let mut all = named(ServerKind::DatabaseServer, &self.servers);
         all.extend(named(ServerKind::LocalServer, &self.locals));

@@ -23,17 +23,16 @@ pub mod command;
 mod database_claim;
 mod error;
 mod finalizer;
-mod follow;
 mod health;
 mod hold;
 mod identity;
+mod informer;
 mod informers;
 pub mod local;
 mod logical_database;
 mod login_secrets;
 mod mariadb;
 mod metrics;
-mod mirror;
 mod mysql_password;
 mod notice;
 mod pool;
@@ -44,13 +43,14 @@ mod rotation;
 mod secret;
 mod server;
 mod server_finalizer;
+mod store;
 mod tls;
 mod trial;
-mod work;
+mod workqueue;
 
 pub use access::Access;
 pub use error::Error;
-pub use follow::WatchReport;
+pub use informer::WatchReport;
 pub use metrics::Metrics;
 pub use pool::{Health, Pool, Session, run_as};
 pub use secret::{Password, verifier};
@@ -92,7 +92,7 @@ pub async fn run(
     let (wakes, changes) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     let (passed_on, inbox) = mpsc::unbounded_channel();
-    let informers = Informers::follow(&client, &system_namespace, report, &wakes, &mut tasks);
+    let informers = Informers::start(&client, &system_namespace, report, &wakes, &mut tasks);
     let (change, changed) = watch::channel(());
     let (to_roles, for_roles) = mpsc::unbounded_channel();
     let (to_claims, for_claims) = mpsc::unbounded_channel();
@@ -112,7 +112,7 @@ pub async fn run(
     if let Some(source) = configuration {
         tasks.spawn(database_claim::run_config(provider.clone(), source));
     }
-    let work = work::run(provider.clone(), inbox);
+    let work = workqueue::run(provider.clone(), inbox);
     match local_servers {
         // In this task, so that waiting for its end waits until the servers have ended.
         Some(folder) => drop(futures::join!(work, local::run(provider, folder, changed))),

@@ -16,7 +16,7 @@ use super::rotation::{Changing, Rotation};
 use super::secret::verifier;
 use super::server::{self, Server};
 use super::trial::require_login;
-use super::work::Round;
+use super::workqueue::Reconciler;
 use conductor::api::common::ReclaimPolicy;
 use conductor::api::database::LogicalDatabase;
 use conductor::api::database::logical::{DatabasePhase, LogicalDatabaseStatus, ServerRef};
@@ -74,7 +74,7 @@ struct Inputs {
     is_renamed: bool,
 }
 
-impl Round for Provider {
+impl Reconciler for Provider {
     type Wake = Change;
     const WHAT: &'static str = "database";
 

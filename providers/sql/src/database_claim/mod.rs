@@ -5,11 +5,11 @@ mod config;
 mod reconcile;
 
 use super::error::Error;
-use super::follow::{self, ChangeSink, Followed, Part};
+use super::informer::{self, ChangeSink, Trigger, Watched};
 use super::informers::{self, Change};
-use super::mirror::{Mirror, no_keys};
 use super::reconcile::{Next, Provider};
-use super::work::{self, Round};
+use super::store::{Store, no_keys};
+use super::workqueue::{self, Reconciler};
 use conductor::api::database::front::{FRONT_GROUP, FRONT_VERSION};
 use conductor::api::database::logical::ServerRef;
 use kube::ResourceExt;
@@ -47,8 +47,8 @@ pub(super) fn database_claims() -> ApiResource {
 #[derive(Clone)]
 pub(super) struct DatabaseClaims {
     provider: Provider,
-    database_claims: Mirror,
-    classes: Mirror,
+    database_claims: Store,
+    classes: Store,
 }
 
 /// Reconciles DatabaseClaims until it is dropped.
@@ -57,23 +57,23 @@ pub(super) async fn run(
     wakes: mpsc::UnboundedSender<DatabaseClaimChange>,
     mut inbox: mpsc::UnboundedReceiver<DatabaseClaimChange>,
 ) {
-    follow::until_served(&provider.cluster.client, &database_claims(), &mut inbox).await;
+    informer::until_served(&provider.cluster.client, &database_claims(), &mut inbox).await;
     let mut tasks = JoinSet::new();
-    let mut follow = |kind, home, part, change: fn(Arc<DynamicObject>) -> DatabaseClaimChange| {
+    let mut start = |kind, home, trigger, change: fn(Arc<DynamicObject>) -> DatabaseClaimChange| {
         let sink = ChangeSink { wakes: &wakes, change, everything: || DatabaseClaimChange::Everything };
-        let followed = Followed { kind, home, keys: no_keys, part };
-        follow::follow(&provider.cluster.client, provider.informers.occasion(), followed, sink, &mut tasks)
+        let watched = Watched { kind, home, keys: no_keys, trigger };
+        informer::start(&provider.cluster.client, provider.informers.occasion(), watched, sink, &mut tasks)
     };
-    let database_claims = follow(database_claims(), None, Part::Gives, DatabaseClaimChange::DatabaseClaim);
+    let database_claims = start(database_claims(), None, Trigger::Gives, DatabaseClaimChange::DatabaseClaim);
     let home = Some(provider.cluster.namespace.clone());
-    let classes = follow(informers::classes(), home, Part::Stands, |_| DatabaseClaimChange::Class);
-    for mirror in [&database_claims, &classes] {
-        mirror.wait_until_listed().await;
+    let classes = start(informers::classes(), home, Trigger::Neither, |_| DatabaseClaimChange::Class);
+    for store in [&database_claims, &classes] {
+        store.wait_until_listed().await;
     }
-    work::run(DatabaseClaims { provider, database_claims, classes }, inbox).await;
+    workqueue::run(DatabaseClaims { provider, database_claims, classes }, inbox).await;
 }
 
-impl Round for DatabaseClaims {
+impl Reconciler for DatabaseClaims {
     type Wake = DatabaseClaimChange;
     const WHAT: &'static str = "DatabaseClaim";
 

@@ -5,11 +5,11 @@ mod reconcile;
 mod status;
 
 use super::error::Error;
-use super::follow::{self, ChangeSink, Followed, Part};
+use super::informer::{self, ChangeSink, Trigger, Watched};
 use super::informers::{self, Change};
-use super::mirror::{Key, Mirror, no_keys};
 use super::reconcile::{Next, Provider};
-use super::work::{self, Round};
+use super::store::{Key, Store, no_keys};
+use super::workqueue::{self, Reconciler};
 use conductor::api::database::GROUP;
 use conductor::api::database::logical::ServerRef;
 use conductor::api::database::role::{DatabaseGrantSpec, DatabaseRoleSpec};
@@ -47,8 +47,8 @@ pub(super) fn grants() -> ApiResource {
 #[derive(Clone)]
 pub(super) struct Roles {
     provider: Provider,
-    roles: Mirror,
-    grants: Mirror,
+    roles: Store,
+    grants: Store,
 }
 
 /// Reconciles roles until it is dropped.
@@ -60,22 +60,22 @@ pub(super) async fn run(
     let mut tasks = JoinSet::new();
     let client = provider.cluster.client.clone();
     for kind in [roles(), grants()] {
-        follow::until_served(&client, &kind, &mut inbox).await;
+        informer::until_served(&client, &kind, &mut inbox).await;
     }
-    let mut follow = |kind, keys, part, wake: fn(Arc<DynamicObject>) -> RoleChange| {
+    let mut start = |kind, keys, trigger, wake: fn(Arc<DynamicObject>) -> RoleChange| {
         let sink = ChangeSink { wakes: &wakes, change: wake, everything: || RoleChange::Everything };
-        let followed = Followed { kind, home: None, keys, part };
-        follow::follow(&client, provider.informers.occasion(), followed, sink, &mut tasks)
+        let watched = Watched { kind, home: None, keys, trigger };
+        informer::start(&client, provider.informers.occasion(), watched, sink, &mut tasks)
     };
-    let roles = follow(roles(), keys_of_role, Part::Gives, RoleChange::Role);
-    let grants = follow(grants(), no_keys, Part::Stands, RoleChange::Grant);
-    for mirror in [&roles, &grants] {
-        mirror.wait_until_listed().await;
+    let roles = start(roles(), keys_of_role, Trigger::Gives, RoleChange::Role);
+    let grants = start(grants(), no_keys, Trigger::Neither, RoleChange::Grant);
+    for store in [&roles, &grants] {
+        store.wait_until_listed().await;
     }
-    work::run(Roles { provider, roles, grants }, inbox).await;
+    workqueue::run(Roles { provider, roles, grants }, inbox).await;
 }
 
-impl Round for Roles {
+impl Reconciler for Roles {
     type Wake = RoleChange;
     const WHAT: &'static str = "role";
 

@@ -39,7 +39,7 @@ pub(super) fn no_keys(_: &DynamicObject) -> Vec<Key> {
 
 /// The reading side of a copy.
 #[derive(Clone)]
-pub(super) struct Mirror {
+pub(super) struct Store {
     kept: Arc<RwLock<Kept>>,
     is_listed: watch::Receiver<bool>,
 }
@@ -52,21 +52,21 @@ struct Kept {
 }
 
 /// The writing side of a copy.
-pub(super) struct Scribe {
+pub(super) struct StoreWriter {
     keys: Keys,
     kept: Arc<RwLock<Kept>>,
     is_listed: watch::Sender<bool>,
 }
 
 /// An empty copy.
-pub(super) fn mirror(keys: Keys) -> (Mirror, Scribe) {
+pub(super) fn store(keys: Keys) -> (Store, StoreWriter) {
     let kept = Arc::new(RwLock::new(Kept::default()));
     let (written, is_listed) = watch::channel(false);
-    let scribe = Scribe { keys, kept: Arc::clone(&kept), is_listed: written };
-    (Mirror { kept, is_listed }, scribe)
+    let writer = StoreWriter { keys, kept: Arc::clone(&kept), is_listed: written };
+    (Store { kept, is_listed }, writer)
 }
 
-impl Mirror {
+impl Store {
     /// The object of this name; `namespace` is empty for cluster-scoped kinds.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         self.read(|kept| kept.objects.get(place(namespace, name).as_str()).cloned())
@@ -106,7 +106,7 @@ impl Mirror {
     }
 }
 
-impl Scribe {
+impl StoreWriter {
     /// Replaces everything by a new list.
     pub fn replace(&self, objects: Vec<DynamicObject>) {
         let mut listed = Kept::default();
@@ -186,34 +186,34 @@ mod tests {
         all.filter_map(|uid| Some(Key::Claim(uid.as_str()?.to_owned()))).collect()
     }
 
-    fn names(mirror: &Mirror, claim: &str) -> Vec<String> {
-        mirror.by(&Key::Claim(claim.to_owned())).iter().map(|object| object.name_any()).collect()
+    fn names(store: &Store, claim: &str) -> Vec<String> {
+        store.by(&Key::Claim(claim.to_owned())).iter().map(|object| object.name_any()).collect()
     }
 
     #[test]
     fn a_key_that_an_object_lost_no_longer_finds_it() {
-        let (mirror, scribe) = mirror(holders);
-        scribe.put(held("b", &["one", "two"]));
-        scribe.put(held("a", &["one"]));
-        assert_eq!(names(&mirror, "one"), ["a", "b"]);
-        scribe.put(held("b", &["two"]));
+        let (store, writer) = store(holders);
+        writer.put(held("b", &["one", "two"]));
+        writer.put(held("a", &["one"]));
+        assert_eq!(names(&store, "one"), ["a", "b"]);
+        writer.put(held("b", &["two"]));
         assert_eq!(
-            (names(&mirror, "one"), names(&mirror, "two")),
+            (names(&store, "one"), names(&store, "two")),
             (vec!["a".to_owned()], vec!["b".to_owned()])
         );
-        scribe.strike(held("b", &[]));
-        assert!(names(&mirror, "two").is_empty());
-        assert!(mirror.find("n", "b").is_none());
-        assert_eq!(mirror.read(|kept| kept.found_by.len()), 1);
+        writer.strike(held("b", &[]));
+        assert!(names(&store, "two").is_empty());
+        assert!(store.find("n", "b").is_none());
+        assert_eq!(store.read(|kept| kept.found_by.len()), 1);
     }
 
     #[test]
     fn a_list_replaces_what_was_known() {
-        let (mirror, scribe) = mirror(holders);
-        scribe.put(held("old", &["one"]));
-        scribe.replace(vec![held("new", &["one"])]);
-        assert_eq!(names(&mirror, "one"), ["new"]);
-        assert_eq!(mirror.len(), 1);
+        let (store, writer) = store(holders);
+        writer.put(held("old", &["one"]));
+        writer.replace(vec![held("new", &["one"])]);
+        assert_eq!(names(&store, "one"), ["new"]);
+        assert_eq!(store.len(), 1);
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
             "name": "a", "annotations": {LAST_APPLIED: "{}", "mine": "yes"},
             "managedFields": [{"manager": "kubectl"}],
         }});
-        let (mirror, scribe) = mirror(no_keys);
-        scribe.put(serde_json::from_value(object).unwrap());
-        let kept = mirror.find("", "a").unwrap();
+        let (store, writer) = store(no_keys);
+        writer.put(serde_json::from_value(object).unwrap());
+        let kept = store.find("", "a").unwrap();
         assert!(kept.metadata.managed_fields.is_none());
         assert_eq!(kept.annotations().keys().collect::<Vec<_>>(), ["mine"]);
     }

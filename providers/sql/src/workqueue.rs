@@ -23,7 +23,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// What is worked on, one by one.
-pub(super) trait Round: Clone + Send + Sync + 'static {
+pub(super) trait Reconciler: Clone + Send + Sync + 'static {
     /// What happens outside.
     type Wake: Send;
     /// What one of them is called.
@@ -44,15 +44,15 @@ pub(super) trait Round: Clone + Send + Sync + 'static {
 }
 
 /// Works until it is dropped.
-pub(super) async fn run<R: Round>(round: R, wakes: mpsc::UnboundedReceiver<R::Wake>) {
-    WorkQueue::new(LIMITS).run(Rounds(round), wakes).await;
+pub(super) async fn run<R: Reconciler>(round: R, wakes: mpsc::UnboundedReceiver<R::Wake>) {
+    WorkQueue::new(LIMITS).run(QueueWorker(round), wakes).await;
 }
 
 /// A round as the worker of a queue.
 #[derive(Clone)]
-struct Rounds<R>(R);
+struct QueueWorker<R>(R);
 
-impl<R: Round> Worker for Rounds<R> {
+impl<R: Reconciler> Worker for QueueWorker<R> {
     type Wake = R::Wake;
     type Group = ServerRef;
     const WHAT: &'static str = R::WHAT;

@@ -1,7 +1,7 @@
 //! Lists and watches one kind, keeps a copy of its objects, and wakes the work queues. Watches the claims and resources of
 //! a cluster only where there is an occasion to. A watch that fails is reported until the next list is complete.
 
-use super::mirror::{Keys, Mirror, Scribe, mirror};
+use super::store::{Keys, Store, StoreWriter, store};
 use conductor_runtime::backoff::Backoff;
 use conductor_runtime::collection::Collection;
 use conductor_runtime::list_watch::{ListWatch, News, Sink, WatchOptions, WatchState};
@@ -76,22 +76,22 @@ impl Occasion {
 
 /// How a kind relates to the occasion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Trigger {
     /// An object of this kind is an occasion.
     Gives,
     /// Watched once there is an occasion.
     Waits,
     /// Always watched, and no occasion.
-    Stands,
+    Neither,
 }
 
 /// What to watch.
-pub(super) struct Followed {
+pub(super) struct Watched {
     pub kind: ApiResource,
     /// The only namespace; `None` for all.
     pub home: Option<String>,
     pub keys: Keys,
-    pub part: Part,
+    pub trigger: Trigger,
 }
 
 /// Where changes go.
@@ -131,42 +131,43 @@ pub(super) async fn until_served<W>(
 }
 
 /// Starts to watch a kind.
-pub(super) fn follow<W: Send + 'static>(
+pub(super) fn start<W: Send + 'static>(
     client: &Client,
     occasion: &Occasion,
-    followed: Followed,
+    watched: Watched,
     sink: ChangeSink<'_, W>,
     tasks: &mut JoinSet<()>,
-) -> Mirror {
+) -> Store {
     let ChangeSink { wakes, change, everything } = sink;
-    let Followed { kind, home, keys, part } = followed;
-    let (mirror, scribe) = mirror(keys);
+    let Watched { kind, home, keys, trigger } = watched;
+    let (store, writer) = store(keys);
     let route = Route::namespaced(&kind.api_version, kind.plural);
     let collection = Collection { client: client.clone(), route, namespace: home, label: None };
     let (wakes, occasion, was_listed) = (wakes.clone(), occasion.clone(), AtomicBool::new(false));
-    let sink = MirrorSink { kind: kind.kind, scribe, wakes, change, everything, part, occasion, was_listed };
+    let sink =
+        StoreSink { kind: kind.kind, writer, wakes, change, everything, trigger, occasion, was_listed };
     tasks.spawn(async move {
-        if part == Part::Waits {
+        if trigger == Trigger::Waits {
             sink.occasion.wait().await;
         }
         ListWatch { collection, sink, options: WATCH }.run().await;
     });
-    mirror
+    store
 }
 
 /// Keeps the copy of one kind.
-struct MirrorSink<W> {
+struct StoreSink<W> {
     kind: String,
-    scribe: Scribe,
+    writer: StoreWriter,
     wakes: mpsc::UnboundedSender<W>,
     change: fn(Arc<DynamicObject>) -> W,
     everything: fn() -> W,
-    part: Part,
+    trigger: Trigger,
     occasion: Occasion,
     was_listed: AtomicBool,
 }
 
-impl<W: Send> Sink for MirrorSink<W> {
+impl<W: Send> Sink for StoreSink<W> {
     type Item = DynamicObject;
 
     fn kind(&self) -> &str {
@@ -180,17 +181,17 @@ impl<W: Send> Sink for MirrorSink<W> {
     async fn take(&self, news: News<DynamicObject>) -> bool {
         let wake = match news {
             News::Listed { items, revision: _ } => {
-                self.scribe.replace(items);
+                self.writer.replace(items);
                 (self.everything)()
             }
-            News::Seen(object) => (self.change)(self.scribe.put(object)),
+            News::Seen(object) => (self.change)(self.writer.put(object)),
             News::Deleted(mut object) => {
                 // Deleted without a finalizer, it never had a timestamp.
                 object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::now()));
-                (self.change)(self.scribe.strike(object))
+                (self.change)(self.writer.strike(object))
             }
         };
-        if self.part == Part::Gives && self.scribe.has_any() {
+        if self.trigger == Trigger::Gives && self.writer.has_any() {
             self.occasion.give();
         }
         // Where the receiver has ended, this task ends with it.
@@ -222,7 +223,7 @@ impl<W: Send> Sink for MirrorSink<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mirror::no_keys;
+    use super::super::store::no_keys;
     use super::*;
     use conductor_runtime::client_error::logged::Warnings;
     use http::{Request, Response};
@@ -283,9 +284,9 @@ mod tests {
         let (wakes, _sink) = mpsc::unbounded_channel();
         let sink = ChangeSink { wakes: &wakes, change: drop, everything: || () };
         let mut tasks = JoinSet::new();
-        let followed = Followed { kind, home: None, keys: no_keys, part: Part::Stands };
-        let mirror = follow(&client, &Occasion::none(report), followed, sink, &mut tasks);
-        tokio::time::timeout(WITHIN, mirror.wait_until_listed()).await.expect("it is listed in the end");
+        let watched = Watched { kind, home: None, keys: no_keys, trigger: Trigger::Neither };
+        let store = start(&client, &Occasion::none(report), watched, sink, &mut tasks);
+        tokio::time::timeout(WITHIN, store.wait_until_listed()).await.expect("it is listed in the end");
         let said = said.lock().unwrap().clone();
         assert_eq!(said.len(), 4, "{said:?}");
         assert!(said.iter().all(|(kind, _)| kind == "Thing"), "{said:?}");
