@@ -237,11 +237,11 @@ mod tests {
     const WITHIN: Duration = Duration::from_secs(60);
 
     /// An API of one kind without objects, whose watches last, and which refuses so many calls first.
-    fn api(refused: Arc<AtomicUsize>, asked: Arc<AtomicUsize>) -> Client {
+    fn api(refused: Arc<AtomicUsize>, calls: Arc<AtomicUsize>) -> Client {
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (refused, asked) = (Arc::clone(&refused), Arc::clone(&asked));
+            let (refused, calls) = (Arc::clone(&refused), Arc::clone(&calls));
             async move {
-                asked.fetch_add(1, Ordering::SeqCst);
+                calls.fetch_add(1, Ordering::SeqCst);
                 let left =
                     refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
                 let (code, body) = match left {
@@ -272,8 +272,8 @@ mod tests {
     async fn a_watch_that_fails_is_reported_until_it_works_and_logged_once() {
         let warnings = Warnings::default();
         let _logged = tracing::subscriber::set_default(warnings.clone());
-        let (refused, asked) = (Arc::new(AtomicUsize::new(3)), Arc::new(AtomicUsize::new(0)));
-        let client = api(Arc::clone(&refused), Arc::clone(&asked));
+        let (refused, calls) = (Arc::new(AtomicUsize::new(3)), Arc::new(AtomicUsize::new(0)));
+        let client = api(Arc::clone(&refused), Arc::clone(&calls));
         let said = Arc::new(Mutex::new(Vec::<(String, Option<String>)>::new()));
         let kept = Arc::clone(&said);
         let report = WatchReport::new(move |kind, why| {

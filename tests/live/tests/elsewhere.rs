@@ -56,7 +56,7 @@ async fn a_controller_of_another_system_namespace_ends_no_binding(side: Side) {
     }
     let before = bound(&turn, "one").await;
     bound(&turn, "two").await;
-    // It waits, and each of the two refuses it in words of its own.
+    // It waits, and each of the two refuses it with its own message.
     turn.put(json!({
         "apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
         "metadata": {"name": "waits", "namespace": "both"},
