@@ -14,9 +14,9 @@ use std::path::Path;
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 
-on_both_apis!(a_bad_object_tells_its_error_and_hurts_nobody_else);
+on_both_apis!(a_bad_object_reports_its_error_and_affects_no_other);
 
-async fn a_bad_object_tells_its_error_and_hurts_nobody_else(side: Side) {
+async fn a_bad_object_reports_its_error_and_affects_no_other(side: Side) {
     let site = Site::start(side).await;
     define(&site, true);
     let config = conductor_controller::find_cluster(Some(site.kubeconfig()), None).await.unwrap();

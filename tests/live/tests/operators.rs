@@ -17,7 +17,7 @@ on_both_apis! {
     a_slow_operator_is_waited_for_and_nothing_is_made_twice,
     a_failing_operator_is_given_up_and_the_next_class_is_tried,
     what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it_again,
-    a_flapping_operator_unbinds_nobody_and_is_told,
+    a_flapping_operator_unbinds_no_claim,
     a_status_that_comes_late_is_waited_for_with_the_key_that_is_missing,
     an_operator_that_refuses_deletion_is_reported_with_its_finalizer,
 }
@@ -220,7 +220,7 @@ async fn what_is_stuck_is_given_up_at_the_deadline_and_a_restart_does_not_try_it
     scene.end().await;
 }
 
-async fn a_flapping_operator_unbinds_nobody_and_is_told(side: Side) {
+async fn a_flapping_operator_unbinds_no_claim(side: Side) {
     let scene = Scene::set(side, &[class("flapping")]).await;
     scene.turn.put(claim(&["flapping"])).await;
     let bound = scene.is_bound().await;

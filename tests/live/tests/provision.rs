@@ -11,7 +11,7 @@ const PASSWORD: &str = "a-password-of-the-test";
 
 on_both_apis! {
     three_objects_become_a_connection_that_follows_them_and_goes_with_the_claim,
-    a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywhere,
+    a_foreign_secret_stays_and_no_password_is_logged,
 }
 
 fn object(id: &str, spec: Value) -> Value {
@@ -192,7 +192,7 @@ async fn update_in_place(turn: &Turn) {
     assert_eq!(after.data["status"]["address"], "moved.example.com");
 }
 
-async fn a_secret_that_is_not_ours_is_left_alone_and_no_password_is_told_anywhere(side: Side) {
+async fn a_foreign_secret_stays_and_no_password_is_logged(side: Side) {
     let turn = turn_on(side).await;
     install(&turn).await;
     let theirs = json!({
