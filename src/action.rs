@@ -1,5 +1,5 @@
-//! Everything the engine can ask for, as one closed enum. Carrying it out is somebody else's work;
-//! what a change looks like on the wire is written here, once, for the live writer and the simulator alike.
+//! Everything the engine can request, as one closed enum. The controller or the simulator carries it out; the JSON of a
+//! change is defined here, once, for both.
 
 use crate::api::names::{CLAIM_PROTECTION, CLASS_PROTECTION, RESOURCE_PROTECTION};
 use crate::model::{
@@ -9,27 +9,27 @@ use crate::model::{
 };
 use serde_json::{Map, Value, json};
 
-/// One thing to be done.
+/// One request of the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Change an object, under a guard.
     Write(Write),
     /// Create an object.
     Create {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
         /// The new object.
         object: Object,
     },
     /// Delete an object, if it is still the one we mean.
     Delete {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
         /// Its kind.
         kind: Kind,
         /// Where it is.
         key: ObjectKey,
-        /// Which life of that name.
+        /// Its UID.
         uid: Uid,
         /// As we last saw it.
         revision: Revision,
@@ -42,42 +42,42 @@ pub enum Action {
         key: ObjectKey,
     },
     /// Watch every object of a kind that carries the label [`crate::api::names::PART`], in the system namespace,
-    /// from now on. Asked for once; a second time changes nothing. Answered by
+    /// from now on. Sent once; a second time changes nothing. Answered by
     /// [`crate::event::PartEvent::Listed`] or [`crate::event::PartEvent::KindMissing`], and by the other one
     /// whenever that changes.
-    Follow(PartKind),
+    Watch(PartKind),
     /// Something about the objects that implement a resource.
     Part(PartAction),
-    /// Publish a connection to its claim: read the Secret that it comes from, compute what is missing, and write
-    /// what is not yet as it should be. Whoever does it is the only one who sees the secret.
+    /// Publish a connection to its claim: read the Secret that it comes from, compute what is missing, and write what
+    /// differs. The engine never sees the secret.
     Publish {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
-        /// What is to be published.
+        /// The connection.
         publication: Box<Publication>,
     },
-    /// Look at the one Secret under this name, live: whether it is published for the claim, and as what. Nothing of what it
-    /// holds is told. Answered by [`crate::event::PublishEvent::SecretRead`], or `SecretRefused`.
+    /// Read the one Secret of this name, live: whether it is published for the claim, and from what. The answer has none of
+    /// its values. Answered by [`crate::event::PublishEvent::SecretRead`], or `SecretRefused`.
     ReadSecret {
         /// The claim.
         claim: Uid,
         /// Where.
         key: ObjectKey,
     },
-    /// Take something back that was published, if it is still the one we mean.
+    /// Delete something that was published, if it is still the one we mean.
     Withdraw {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
         /// What it is.
         slot: Slot,
         /// Where it is.
         key: ObjectKey,
-        /// Which life of that name.
+        /// Its UID.
         uid: Uid,
     },
-    /// Tell people, as a Kubernetes Event.
-    Tell(Note),
-    /// Call again at this time with [`crate::event::Event::Tick`].
+    /// Emit a Kubernetes Event.
+    Emit(Note),
+    /// Send, at this time, [`crate::event::Event::Tick`].
     WakeAt(crate::model::Time),
 }
 
@@ -92,40 +92,40 @@ impl Action {
                 PartAction::Create { id, .. } | PartAction::Update { id, .. } | PartAction::Delete { id, .. },
             ) => Some(*id),
             Action::Read { .. } | Action::ReadSecret { .. } | Action::Part(PartAction::Read { .. }) => None,
-            Action::Follow(_) | Action::Tell(_) | Action::WakeAt(_) => None,
+            Action::Watch(_) | Action::Emit(_) | Action::WakeAt(_) => None,
         }
     }
 }
 
-/// One thing to be done about parts, the objects that implement resources.
+/// One request about parts, the objects that implement resources.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartAction {
     /// Create a part.
     Create {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
         /// The new part.
         part: Box<Part>,
     },
-    /// Bring a part in line with what it is made from now, if it is still the one we mean. Fields that
-    /// we made and no longer want go; everybody else's stay.
+    /// Apply what a part is rendered from now, if it is still the one we mean. Fields that we own and no longer want are
+    /// removed; those of other clients stay.
     Update {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
         /// The part as it should be.
         part: Box<Part>,
-        /// Which life of that name.
+        /// Its UID.
         uid: Uid,
         /// As we last saw it.
         revision: Revision,
     },
     /// Delete a part, if it is still the one we mean.
     Delete {
-        /// To be repeated in the answer.
+        /// The answer repeats it.
         id: WriteId,
         /// Where it is.
         key: PartKey,
-        /// Which life of that name.
+        /// Its UID.
         uid: Uid,
         /// As we last read it.
         revision: Revision,
@@ -140,36 +140,36 @@ pub enum PartAction {
 /// A change of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// To be repeated in the answer.
+    /// The answer repeats it.
     pub id: WriteId,
     /// The object's kind.
     pub kind: Kind,
     /// Where it is.
     pub key: ObjectKey,
-    /// Which life of that name: a write never lands on a successor.
+    /// Its UID: a write never lands on a successor.
     pub uid: Uid,
     /// The revision that the change was computed from, where landing on a newer one would be wrong.
     pub revision: Option<Revision>,
-    /// Whether nobody waits for it, nor for what is written to the object next: it may stand back.
+    /// Whether nothing waits for it, nor for the next write of the object: it has low priority.
     pub may_wait: bool,
     /// What changes.
     pub change: Change,
 }
 
-/// A note for people about an object.
+/// A Kubernetes Event about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// About which kind of object.
+    /// The kind of the object.
     pub kind: Kind,
-    /// About which object.
+    /// The name of the object.
     pub key: ObjectKey,
-    /// Which life of that name.
+    /// Its UID.
     pub uid: Uid,
     /// Whether something is wrong.
     pub warning: bool,
-    /// One word for machines.
+    /// The reason, for scripts.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// The message, for users.
     pub message: String,
 }
 
@@ -183,22 +183,22 @@ pub enum Change {
         /// All finalizers, ours among them or not.
         finalizers: Vec<Name>,
     },
-    /// What a resource is made from, brought in line with its class.
+    /// What a resource is rendered from, updated from its class.
     ResourceRecipe {
         /// As a merge patch.
         patch: Value,
     },
-    /// How far a resource is.
+    /// The status of a resource.
     ResourceStatus {
         /// Its phase.
         phase: ResourcePhase,
         /// What its claims take.
         allocated: Capacity,
-        /// The names of what they no longer take anything of: a patch leaves what it does not name.
+        /// The names of the amounts that they no longer take: a patch leaves what it does not name.
         no_longer: Vec<Name>,
         /// All conditions.
         conditions: Vec<ConditionView>,
-        /// The generation that this speaks of.
+        /// The generation that this was computed from.
         observed_generation: i64,
         /// The version that its implementation reports; nothing leaves what is written.
         version: Option<Name>,
@@ -212,7 +212,7 @@ pub enum Change {
         /// All finalizers.
         finalizers: Vec<Name>,
     },
-    /// How far a claim is.
+    /// The status of a claim.
     ClaimStatus {
         /// Its phase.
         phase: ClaimPhase,
@@ -220,14 +220,14 @@ pub enum Change {
         resource: Option<(ObjectKey, Uid)>,
         /// All conditions.
         conditions: Vec<ConditionView>,
-        /// The generation that this speaks of.
+        /// The generation that this was computed from.
         observed_generation: i64,
         /// The Secret with the connection, once it is published.
         binding: Option<Name>,
         /// What its spec said when it was bound. Not written where the claim is Lost, which keeps what it has.
         bound_spec: Option<SpecRecord>,
     },
-    /// Which classes will not do for a claim: written before what they made is let go of.
+    /// Which classes failed a claim: written before what they provisioned is released.
     ClaimRefusals {
         /// All of them.
         refused_by: Vec<ClassRefusal>,
@@ -237,11 +237,11 @@ pub enum Change {
         /// All finalizers.
         finalizers: Vec<Name>,
     },
-    /// What is used of a quota.
+    /// The usage of a quota.
     QuotaStatus {
         /// `status.used`, limit by limit.
         used: Value,
-        /// The same in one line, for people.
+        /// The same in one line, for users.
         summary: String,
     },
 }
@@ -377,7 +377,7 @@ fn conditions_json(conditions: &[ConditionView]) -> Vec<Value> {
     conditions.iter().map(json).collect()
 }
 
-/// `finalizers` with ours of this kind added or taken out.
+/// `finalizers` with ours of this kind added or removed.
 pub fn with_finalizer(kind: Kind, finalizers: &[Name], present: bool) -> Vec<Name> {
     let ours = match kind {
         Kind::Claim(_) => CLAIM_PROTECTION,

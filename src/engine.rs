@@ -1,203 +1,54 @@
-//! The engine: one event in, actions out. It alone composes the rooms: cache, queue, scheduler, lifecycle.
-//! It holds no client and asks no clock; the loop closes only through the API, as events.
+//! The engine: one event in, actions out. It composes cache, queue, scheduler and lifecycle; it holds no client and
+//! reads no clock, and the loop closes only through the API, as events.
 //!
-//! Every turn ends the same way: decide about claims whose turn it is, then bring every object that
-//! was touched one step closer to what it should be. An object with a write on its way waits for the answer.
+//! ```text
+//! handle -> observe    update the cache; find out whom the change concerns
+//!        -> settle     derive the binding of each such claim from both sides
+//!        -> decide     take claims from the queue and choose a resource or a class for each
+//!        -> reconcile  plan at most one write for each object that was touched
+//!        -> actions
+//! ```
+//!
+//! An object with a write in flight waits for the answer. What the engine remembers beside the cache and the queue is in
+//! [`memory`], one type per concern.
 
 mod answer;
-mod contest;
+mod assume;
+mod binding;
+mod binding_state;
+mod config;
 mod decide;
-mod early;
-mod foresee;
+mod emit;
 mod holders;
+mod loss;
+mod memory;
 mod observe;
+mod observe_policy;
 mod parts;
+mod predict_write;
+mod presettle;
 mod provision;
 mod publish;
-mod settle;
-mod sync;
+mod read;
+mod reconcile;
+mod relist;
 #[cfg(test)]
 mod tests;
+mod wake;
 
-use crate::action::{Action, Note};
-use crate::cache::{QuotaKey, State};
+pub use binding::{Binding, ClaimState, Refused};
+pub use config::Config;
+
+use crate::action::Action;
+use crate::cache::State;
 use crate::event::Event;
-use crate::framework::Refusal;
-use crate::model::{
-    AllowedKinds, ClaimRef, FieldError, Kind, Lookup, Name, ObjectKey, PartId, PartKey, Predicate, Revision,
-    Slot, Time, TypeId, Uid, WriteId,
-};
+use crate::model::{Predicate, Time, Uid};
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
-use crate::template::{Adapters, Blueprint};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use memory::{Bindings, LiveReads, Losses, Provisioning, Publishing, Tombstones, Worklist, Writes};
+use std::collections::BTreeMap;
 
-/// What an engine is told once.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Where resources and classes live; those elsewhere are not ours.
-    pub system_namespace: Name,
-    /// Whether a resource with a template and without a phase counts as Available. True for plans over
-    /// manifests; on a cluster an unwritten phase means that nobody has made it yet.
-    pub absent_phase_is_available: bool,
-    /// Whether implementations are made, watched and removed. False for plans, which have no cluster to make
-    /// them in: there a resource's phase tells whether it is implemented.
-    pub makes_parts: bool,
-    /// How many claims are decided about in one turn before events are looked at again.
-    pub decisions_per_turn: usize,
-    /// How many resources of bound claims may be found missing at once for their claims to become Lost. More at once
-    /// point to a fault of the cluster, a restored backup or a deleted CRD rather than to as many losses: then the
-    /// claims keep their status, and the loss is reported.
-    pub lost_at_once_max: usize,
-    /// What is known of well-known kinds of implementation.
-    pub adapters: Arc<Adapters>,
-    /// The kinds of which parts may be made.
-    pub allowed_kinds: AllowedKinds,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            system_namespace: Name::from("conductor-system"),
-            absent_phase_is_available: false,
-            makes_parts: true,
-            decisions_per_turn: 1_000,
-            lost_at_once_max: usize::MAX,
-            adapters: Adapters::shipped(),
-            allowed_kinds: AllowedKinds::default(),
-        }
-    }
-}
-
-/// How far a claim's binding has come, both sides considered.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Binding {
-    /// It waits; the refusal says why, once it has been tried.
-    Waiting(Option<Refused>),
-    /// It has been given a resource; the write that commits it is on its way.
-    Assumed {
-        /// The resource's name.
-        resource: Name,
-        /// The class that it counts under.
-        class: Option<Name>,
-        /// The count of helpful events when it was decided: a later one is replayed if the write fails.
-        since: u64,
-    },
-    /// A resource is being made for it.
-    Provisioning {
-        /// From this class.
-        class: Name,
-        /// Under this name.
-        resource: Name,
-    },
-    /// The resource holds it.
-    Bound {
-        /// The resource's name.
-        resource: Name,
-    },
-    /// Its resource is gone for good.
-    Lost {
-        /// One word.
-        reason: &'static str,
-        /// A sentence.
-        message: String,
-    },
-    /// It is being deleted.
-    Leaving,
-    /// It is bound to a resource in a namespace that this engine does not manage. Nothing is concluded about it and
-    /// nothing is written to it: another controller manages it, or this one runs with a wrong system namespace.
-    Unmanaged {
-        /// The resource's namespace.
-        namespace: Name,
-        /// The resource's name.
-        resource: Name,
-    },
-}
-
-/// Where a claim stands, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stand {
-    /// It has a resource, or has been given one.
-    Bound,
-    /// A resource is being made for it.
-    Provisioning,
-    /// It waits: the word for why, once it has been tried.
-    Waiting(Option<&'static str>),
-    /// Its resource is gone for good.
-    Lost,
-    /// It is being deleted.
-    Leaving,
-    /// It is bound to a resource in a namespace that this engine does not manage.
-    Unmanaged,
-}
-
-impl Binding {
-    fn stand(&self) -> Stand {
-        match self {
-            Binding::Bound { .. } | Binding::Assumed { .. } => Stand::Bound,
-            Binding::Provisioning { .. } => Stand::Provisioning,
-            Binding::Waiting(refused) => Stand::Waiting(refused.as_ref().map(|refused| refused.reason)),
-            Binding::Lost { .. } => Stand::Lost,
-            Binding::Leaving => Stand::Leaving,
-            Binding::Unmanaged { .. } => Stand::Unmanaged,
-        }
-    }
-}
-
-/// A refusal as it stands on the claim.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
-    /// One word.
-    pub reason: &'static str,
-    /// Everything else.
-    pub refusal: Arc<Refusal>,
-}
-
-/// What is brought up to date as one thing.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Target {
-    Claim(Uid),
-    Resource(TypeId, Name),
-    Class(TypeId, Name),
-    Quota(QuotaKey),
-    Part(PartId),
-    /// What is published for a claim.
-    Publication(Uid),
-    /// One thing that was published for a claim, and is taken back.
-    Published(Uid, Slot, ObjectKey),
-}
-
-/// A write that is on its way.
-#[derive(Clone, Debug)]
-struct Flight {
-    target: Target,
-    effect: Effect,
-    /// The revision that it was computed from, where it changes an object that is there.
-    from: Option<Revision>,
-}
-
-/// What a write is to bring about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Effect {
-    /// Something is made or changed.
-    Change,
-    /// Something is destroyed.
-    Destruction,
-}
-
-/// The live reads that must agree before a resource or its part is destroyed.
-#[derive(Clone, Debug)]
-struct DestroyCheck {
-    /// The resource as read.
-    revision: Option<Revision>,
-    /// The claims that are still to be read.
-    claims: BTreeSet<ObjectKey>,
-    /// The part that is still to be read.
-    part: Option<PartKey>,
-}
-
-/// Figures for people who watch.
+/// Counts for metrics and reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Decisions made.
@@ -212,68 +63,22 @@ pub struct Stats {
     pub batches_given_up: u64,
 }
 
-/// UIDs of objects that are gone: a late echo of one must not bring it back.
-const TOMBSTONES_MAX: usize = 65_536;
-
-/// The engine. One task owns it; nothing in it is shared. A copy goes its own way from where it was made: what-if
-/// asks one.
+/// The engine. One task owns it; nothing in it is shared. A clone continues independently: what-if plans use one.
 #[derive(Clone, Debug)]
 pub struct Engine {
     config: Config,
     state: State,
     queue: Queue,
     memo: Memo,
-    bindings: Lookup<Uid, Binding>,
-    synced: bool,
-    /// The claims that the start has still to settle, where others were settled before it.
-    late: Option<BTreeSet<Uid>>,
-    writes: u64,
-    flights: BTreeMap<WriteId, Flight>,
-    /// How many of the flights are to each target.
-    flying: Lookup<Target, u32>,
-    busy: Lookup<Target, ()>,
-    dirty: BTreeSet<Target>,
-    failures: BTreeMap<Target, u32>,
-    retries: BTreeSet<(Time, Target)>,
-    reads: BTreeMap<(Kind, ObjectKey), BTreeSet<Uid>>,
-    /// Parts that are being read, and the lives of that name that are in doubt.
-    part_reads: BTreeMap<PartKey, BTreeSet<Uid>>,
-    /// Secrets of claims that are being read, by the claim and their name.
-    secret_reads: BTreeSet<(Uid, Name)>,
-    /// What the API said to the last try, where it was no.
-    troubles: BTreeMap<(Target, Effect), String>,
-    destroys: BTreeMap<(TypeId, Name), DestroyCheck>,
-    gone: BTreeSet<Uid>,
-    gone_order: VecDeque<Uid>,
-    /// Who a resource is being made for, by the resource's name.
-    makers: BTreeMap<(TypeId, Name), Uid>,
-    /// Connections that are being published, by their digest and the name of their Secret, and those that could not be.
-    publishing: BTreeMap<Uid, (Name, Name)>,
-    unpublished: BTreeMap<Uid, publish::Unpublished>,
-    /// What resources are made from, compiled, by its text: resources of one class share it.
-    blueprints: BTreeMap<String, Arc<Result<Blueprint, FieldError>>>,
-    /// Claims to be kept as written when they are read, and those that were, until their resource is made.
-    claims_to_keep: BTreeSet<Uid>,
-    written_claims: BTreeMap<Uid, serde_json::Value>,
-    /// Claims that were bound to a resource that is not in the cache: a live read tells whether it is lost.
-    doubted: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
-    /// Refusals that were written over something else, by their claim.
-    contests: BTreeMap<Uid, contest::Contest>,
-    /// Lost claims by the UID of what they lost: they are settled again when it is seen.
-    lost_to: BTreeMap<Uid, BTreeSet<Uid>>,
-    /// References that a resource had until a moment ago, of claims that are bound to it; empty between turns.
-    dropped: BTreeMap<Uid, ClaimRef>,
-    /// Resources that live reads found missing, with the claims that are bound to them, until all that are in doubt
-    /// have been read: how many they are decides whether the claims are lost.
-    absent: BTreeMap<(TypeId, Name), BTreeSet<Uid>>,
-    /// Claims whose loss is withheld and was reported.
-    withheld: BTreeSet<Uid>,
-    /// Resources whose claims are just being declared lost; empty between turns.
-    missing: BTreeSet<(TypeId, Name)>,
-    helpful: u64,
+    bindings: Bindings,
+    writes: Writes,
+    reads: LiveReads,
+    tombstones: Tombstones,
+    losses: Losses,
+    provisioning: Provisioning,
+    publishing: Publishing,
+    work: Worklist,
     stats: Stats,
-    actions: Vec<Action>,
-    next_wake: Option<Time>,
 }
 
 impl Engine {
@@ -284,48 +89,23 @@ impl Engine {
             config,
             queue: Queue::default(),
             memo: Memo::default(),
-            bindings: Lookup::default(),
-            synced: false,
-            late: None,
-            writes: 0,
-            flights: BTreeMap::new(),
-            flying: Lookup::default(),
-            busy: Lookup::default(),
-            dirty: BTreeSet::new(),
-            failures: BTreeMap::new(),
-            retries: BTreeSet::new(),
-            reads: BTreeMap::new(),
-            part_reads: BTreeMap::new(),
-            secret_reads: BTreeSet::new(),
-            troubles: BTreeMap::new(),
-            destroys: BTreeMap::new(),
-            gone: BTreeSet::new(),
-            gone_order: VecDeque::new(),
-            makers: BTreeMap::new(),
-            contests: BTreeMap::new(),
-            lost_to: BTreeMap::new(),
-            publishing: BTreeMap::new(),
-            unpublished: BTreeMap::new(),
-            blueprints: BTreeMap::new(),
-            claims_to_keep: BTreeSet::new(),
-            written_claims: BTreeMap::new(),
-            doubted: BTreeMap::new(),
-            dropped: BTreeMap::new(),
-            absent: BTreeMap::new(),
-            withheld: BTreeSet::new(),
-            missing: BTreeSet::new(),
-            helpful: 0,
+            bindings: Bindings::default(),
+            writes: Writes::default(),
+            reads: LiveReads::default(),
+            tombstones: Tombstones::default(),
+            losses: Losses::default(),
+            provisioning: Provisioning::default(),
+            publishing: Publishing::default(),
+            work: Worklist::default(),
             stats: Stats::default(),
-            actions: Vec::new(),
-            next_wake: None,
         }
     }
 
-    /// Takes in what happened and says what is to be done about it.
+    /// Handles one event and returns what must be done next.
     ///
     /// # Guarantees
-    /// The same events at the same times give the same actions. Nothing is asked for before
-    /// [`Event::Synced`]. At most one write per object is on its way at any time.
+    /// The same events at the same times lead to the same actions. Before [`Event::Synced`] there are none but
+    /// Kubernetes Events. At most one write per object is in flight.
     pub fn handle(&mut self, event: Event, now: Time) -> Vec<Action> {
         match event {
             Event::Seen(object) => {
@@ -341,89 +121,79 @@ impl Engine {
             Event::Publish(event) => self.observe_published(event, now),
             Event::Tick => self.tick(now),
         }
-        self.rest(now)
+        self.run_queue(now)
     }
 
-    /// The end of a turn.
-    fn rest(&mut self, now: Time) -> Vec<Action> {
-        if self.synced {
-            self.run(now);
-        }
-        std::mem::take(&mut self.actions)
-    }
-
-    fn run(&mut self, now: Time) {
-        let mut budget = self.config.decisions_per_turn;
-        loop {
-            self.decide(&mut budget, now);
-            if !self.sync_dirty(now) && (budget == 0 || self.queue.lengths().active == 0) {
-                break;
+    /// The second half of a turn: decides and reconciles until nothing is left or the budget is spent.
+    fn run_queue(&mut self, now: Time) -> Vec<Action> {
+        if self.bindings.is_started() {
+            let mut budget = self.config.decisions_per_turn;
+            loop {
+                self.decide(&mut budget, now);
+                if !self.reconcile_all(now) && (budget == 0 || self.queue.lengths().active == 0) {
+                    break;
+                }
             }
+            let more = (self.queue.lengths().active > 0).then_some(now);
+            let times = more.into_iter().chain(self.writes.next_retry()).chain(self.queue.next_tick());
+            self.work.schedule(times.min(), more.is_some());
         }
-        let more = (self.queue.lengths().active > 0).then_some(now);
-        let retry = self.retries.first().map(|(at, _)| *at);
-        let next = more.into_iter().chain(retry).chain(self.queue.next_tick()).min();
-        if next != self.next_wake || more.is_some() {
-            self.next_wake = next;
-            self.actions.extend(next.map(Action::WakeAt));
-        }
+        self.work.take_actions()
     }
 
     fn tick(&mut self, now: Time) {
-        self.next_wake = None;
+        self.work.wake();
         self.queue.tick(now);
-        while let Some((at, target)) = self.retries.first().cloned().filter(|(at, _)| *at <= now) {
-            self.retries.remove(&(at, target.clone()));
+        while let Some(target) = self.writes.pop_retry(now) {
             self.read_target(&target);
         }
     }
 
-    /// What the engine knows.
+    /// The cluster as last seen, and what is assumed on top.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// How far a claim has come.
+    /// How far a claim's binding is.
     pub fn binding(&self, claim: &Uid) -> Option<&Binding> {
         self.bindings.get(claim)
     }
 
-    /// How many claims stand where.
-    pub fn count_claims(&self) -> BTreeMap<Stand, usize> {
-        self.bindings.count_by(Binding::stand)
+    /// How many claims are in each state.
+    pub fn count_claims(&self) -> BTreeMap<ClaimState, usize> {
+        self.bindings.count()
     }
 
     /// How many claims keep their status although their resource was not found, because too many were missing at once.
     pub fn withheld_losses(&self) -> usize {
-        self.withheld.len()
+        self.losses.withheld()
     }
 
-    /// How many claims wait where.
+    /// How many claims wait, by how.
     pub fn queue_lengths(&self) -> Lengths {
         self.queue.lengths()
     }
 
-    /// Claims that bound only because of the safety flush.
+    /// Claims that were bound only because of the safety flush.
     pub fn bound_after_flush(&self) -> u64 {
         self.queue.bound_after_flush()
     }
 
-    /// Figures for people who watch.
+    /// Counts for metrics and reports.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Whether nothing is on its way and nothing is ready: only an event can change anything.
+    /// Whether nothing is in flight and nothing is ready: only an event can change anything.
     pub fn is_idle(&self) -> bool {
-        self.flights.is_empty()
-            && self.reads.is_empty()
-            && self.part_reads.is_empty()
-            && self.secret_reads.is_empty()
+        self.writes.none_in_flight()
+            && self.reads.none_in_flight()
             && self.queue.lengths().active == 0
-            && self.dirty.is_empty()
+            && self.work.is_empty()
     }
 
-    /// Checks that no claim is forgotten: each has a binding, and is queued exactly while it is not settled.
+    /// Checks that no claim is forgotten: each has a binding, and is queued exactly while it is not settled. The tests and
+    /// the simulator call it after every step.
     ///
     /// # Errors
     /// The first claim that is not accounted for. That is a bug in the engine.
@@ -449,41 +219,5 @@ impl Engine {
             return Err(format!("{} bindings for {} claims", self.bindings.len(), self.state.claim_count()));
         }
         Ok(())
-    }
-
-    /// Notes that a write to `target` is on its way; until its answer the target is left alone.
-    fn send(&mut self, target: Target, effect: Effect) -> WriteId {
-        self.writes += 1;
-        let id = WriteId(self.writes);
-        *self.flying.or_default(target.clone()) += 1;
-        self.flights.insert(id, Flight { target: target.clone(), effect, from: None });
-        self.busy.insert(target, ());
-        id
-    }
-
-    /// Notes that a write has been answered; says which one it was.
-    fn landed(&mut self, id: WriteId) -> Option<Flight> {
-        let flight = self.flights.remove(&id)?;
-        if let Some(count) = self.flying.get_mut(&flight.target) {
-            *count -= 1;
-            if *count == 0 {
-                self.flying.remove(&flight.target);
-            }
-        }
-        self.busy.remove(&flight.target);
-        Some(flight)
-    }
-
-    fn tell(
-        &mut self,
-        kind: Kind,
-        key: &ObjectKey,
-        uid: &Uid,
-        warning: bool,
-        reason: &'static str,
-        message: String,
-    ) {
-        let note = Note { kind, key: key.clone(), uid: uid.clone(), warning, reason, message };
-        self.actions.push(Action::Tell(note));
     }
 }

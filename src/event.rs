@@ -1,4 +1,4 @@
-//! Everything that can happen to the engine, as one closed enum. Nothing here says what to do about it.
+//! Everything that can happen to the engine, as one closed enum. How the engine reacts is not known here.
 
 pub use crate::model::part::WhyMissing;
 use crate::model::{
@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub enum Event {
     /// An object was seen, new or changed.
     Seen(Object),
-    /// An object is gone.
+    /// An object was deleted.
     Gone(Gone),
-    /// All objects of a kind, as of a revision: what is not among them is gone.
+    /// All objects of a kind, as of a revision: what is not among them was deleted.
     Listed {
         /// The kind.
         kind: Kind,
@@ -26,18 +26,18 @@ pub enum Event {
     Synced,
     /// A write, create or delete was answered.
     Answered {
-        /// Which one.
+        /// The id that the action carried.
         id: WriteId,
-        /// How.
+        /// The answer.
         answer: Answer,
     },
     /// A live read was answered: the object as it is now, if there is one.
     Read {
-        /// What was read.
+        /// The kind that was read.
         kind: Kind,
-        /// Where.
+        /// The name that was read.
         key: ObjectKey,
-        /// What was found.
+        /// The object, if there is one.
         found: Option<Object>,
     },
     /// Something happened to the objects that implement resources.
@@ -51,7 +51,7 @@ pub enum Event {
 /// One thing that happened to parts, the objects that implement resources.
 #[derive(Clone, Debug)]
 pub enum PartEvent {
-    /// All labelled parts of a kind that is followed: what is not among them is gone, or has lost its label.
+    /// All labelled parts of a kind that is watched: what is not among them was deleted, or has lost its label.
     Listed {
         /// The kind.
         kind: PartKind,
@@ -62,26 +62,26 @@ pub enum PartEvent {
     },
     /// A part was seen, new or changed.
     Seen(Box<Part>),
-    /// A part is gone, or has lost its label.
+    /// A part was deleted, or has lost its label.
     Gone {
         /// Where it was.
         key: PartKey,
-        /// Which life of that name.
+        /// Its UID.
         uid: Uid,
     },
-    /// A kind that is followed cannot be had. It may be listed later.
+    /// A kind that is watched is not available. It may be listed later.
     KindMissing {
         /// The kind.
         kind: PartKind,
         /// Why not.
         why: WhyMissing,
     },
-    /// A live read was answered: the part as it is now, if there is one. Said only on the API's word that
-    /// there is none: a read that fails in any other way is tried again until it can be answered.
+    /// A live read was answered: the part as it is now, if there is one. Absent only where the API said NotFound: a read
+    /// that fails in any other way is retried until it can be answered.
     Read {
-        /// Where.
+        /// Where it was read.
         key: PartKey,
-        /// What was found.
+        /// The part, if there is one.
         found: Option<Box<Part>>,
     },
 }
@@ -100,25 +100,25 @@ pub enum PublishEvent {
     },
     /// A kind that is published may not be listed. It may be listed later.
     Refused(Slot),
-    /// What is under the name of a Secret that may be published for a claim now; one of another claim, or of nobody, is
-    /// none. Said only on the API's word.
+    /// The Secret that is published for a claim under this name, if there is one; one of another claim, or of none, does
+    /// not count. Absent only where the API said so.
     SecretRead {
         /// The claim.
         claim: Uid,
-        /// Where.
+        /// Where it was read.
         key: ObjectKey,
-        /// What was found.
+        /// The Secret, if there is one.
         found: Option<PublishedView>,
     },
     /// Such a Secret may not be read. It may be read later.
     SecretRefused {
         /// The claim.
         claim: Uid,
-        /// Where.
+        /// Where it is.
         key: ObjectKey,
     },
-    /// Nobody tells when somebody else changes a published Secret: a share of them, the claims `turn` of `of`, is to be
-    /// read anew. Said in turn, so that each is read once in every round.
+    /// No watch reports when another client changes a published Secret: a share of them, the claims `turn` of `of`, must be
+    /// read again. The shares come in turn, so that each is read once in every round.
     Recheck {
         /// Which share.
         turn: u32,
@@ -127,43 +127,43 @@ pub enum PublishEvent {
     },
     /// Something published is new or has changed.
     Seen(PublishedView),
-    /// Something published is gone, or has lost its label.
+    /// Something published was deleted, or has lost its label.
     Gone(PublishedView),
     /// Every Secret in the system namespace.
     SourcesListed(Vec<SourceView>),
     /// A Secret in the system namespace is new or has changed.
     SourceSeen(SourceView),
-    /// A Secret in the system namespace is gone.
+    /// A Secret in the system namespace was deleted.
     SourceGone(SourceView),
 }
 
-/// Which object is gone.
+/// A deleted object.
 #[derive(Clone, Debug)]
 pub struct Gone {
     /// Its kind.
     pub kind: Kind,
     /// Where it was.
     pub key: ObjectKey,
-    /// Which life of that name ended.
+    /// Its UID.
     pub uid: Uid,
-    /// The revision with which it went, where the API says so. The engine does not need it; a recording does.
+    /// The revision of the deletion, where the API has one. The engine does not need it; a recording does.
     pub revision: Revision,
 }
 
 /// How the API answered a write.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Done; this is the object now. Whoever keeps it may share it: nobody else changes it.
+    /// Done; this is the object now. It may be shared: it is not changed any more.
     Written(Arc<Object>),
     /// Done; this is the part now.
     PartWritten(Box<Part>),
     /// Done; this is published now.
     Published(Vec<PublishedView>),
-    /// Not done: this is missing of the connection.
+    /// Not done: the connection lacks this.
     Incomplete(String),
-    /// Not done: an object of that name is there and is not ours.
+    /// Not done: an object of that name exists and is not ours.
     Taken(String),
-    /// Done; the object is gone.
+    /// Done; the object was deleted.
     Deleted,
     /// Refused: the object has changed since, or is another one of that name.
     Conflict,
@@ -173,6 +173,6 @@ pub enum Answer {
     Exists,
     /// Refused for good: the API does not accept the content.
     Invalid(String),
-    /// Nobody knows whether it was done: a timeout, a lost connection, a server error.
+    /// It is not known whether it was done: a timeout, a lost connection, a server error.
     Unknown(String),
 }

@@ -168,14 +168,14 @@ impl EventLoop {
             Action::Delete { id, kind, key, uid, revision } => Job::Delete { id, kind, key, uid, revision },
             Action::Read { kind, key } => Job::Read { kind, key, failures: 0 },
             Action::ReadSecret { claim, key } => Job::ReadSecret { claim, key, failures: 0 },
-            Action::Follow(kind) => {
+            Action::Watch(kind) => {
                 let _ = self.follow.send(kind);
                 return;
             }
             Action::Part(action) => Job::Part { action, failures: 0 },
             Action::Publish { id, publication } => Job::Publish { id, publication },
             Action::Withdraw { id, slot, key, uid } => Job::Withdraw { id, slot, key, uid },
-            Action::Tell(note) => return self.recorder.record(note),
+            Action::Emit(note) => return self.recorder.record(note),
             // The engine names the next time whenever it changes: only the last one counts.
             Action::WakeAt(at) => return self.wake = Some(at),
         };

@@ -116,7 +116,7 @@ impl Harness {
 
     fn carry_out(&mut self, action: Action) -> Vec<Event> {
         match action {
-            Action::Tell(note) => {
+            Action::Emit(note) => {
                 self.notes.push(note);
                 Vec::new()
             }

@@ -173,6 +173,11 @@ impl State {
         self.names[usize::from(ty.0)].get(name).copied()
     }
 
+    /// What is known of the resource of this name.
+    pub fn resource_named(&self, ty: TypeId, name: &Name) -> Option<&ResourceEntry> {
+        self.resource(self.find_resource(ty, name)?)
+    }
+
     /// Every resource, by type and name.
     pub fn resources(&self) -> impl Iterator<Item = (ResourceId, &ResourceEntry)> {
         let named = self.names.iter().flat_map(Lookup::sorted);

@@ -1,13 +1,14 @@
-//! Taking claims whose turn it is through one scheduling cycle each, or a batch of them through one together.
+//! Taking ready claims from the queue through one scheduling cycle each, or a batch of them through one together.
 
-use super::{Binding, Engine, Refused, Target};
+use super::memory::Target;
+use super::{Binding, Engine, Refused};
 use crate::api::reasons::bound as reason;
 use crate::cache::ResourceId;
 use crate::framework::{Considered, Refusal};
 use crate::lifecycle::{cannot_be_made, provisioned_name};
 use crate::model::profile::Batch;
-use crate::model::{Claim, Class, Name, Predicate, Time, Uid};
-use crate::queue::{LaneKey, Wait};
+use crate::model::{Claim, Class, Kind, Name, Predicate, Time, Uid};
+use crate::queue::{EquivalenceKey, Wait};
 use crate::scheduler::{
     Decision, Placement, Request, gate_resource, is_placeable, place_together, prepare, schedule_one,
 };
@@ -37,9 +38,9 @@ impl Engine {
         self.stats.decisions += 1;
         match prepare(&self.state, &claim) {
             Err(refused) => {
-                let (refusal, lane) = *refused;
-                let word = reason_word(&lane.wait, &refusal);
-                self.refuse(&claim, word, Arc::new(refusal), lane, now);
+                let (refusal, group) = *refused;
+                let reason = condition_reason(&group.wait, &refusal);
+                self.refuse(&claim, reason, Arc::new(refusal), group, now);
             }
             Ok(request) => {
                 let decision = schedule_one(&self.state, &request, &mut self.memo);
@@ -54,18 +55,18 @@ impl Engine {
             Decision::Provision { class } => self.provision(request, class),
             Decision::Await { class, resource } => self.await_resource(request, class, resource),
             Decision::Refuse { refusal, wait } => {
-                let lane = request.lane(wait);
-                let word = match reason_word(&lane.wait, &refusal) {
+                let group = request.equivalence_key(wait);
+                let reason = match condition_reason(&group.wait, &refusal) {
                     reason::NO_MATCH if request.alone => reason::PROVISIONING_FAILED,
-                    word => word,
+                    reason => reason,
                 };
-                self.refuse(request.claim, word, refusal, lane, now);
+                self.refuse(request.claim, reason, refusal, group, now);
             }
         }
     }
 
     fn bind(&mut self, request: &Request<'_>, resource: ResourceId, class: Option<Name>) {
-        self.give(request.claim, resource, class, request.wants.requests.clone());
+        self.assume_binding(request.claim, resource, class, request.wants.requests.clone());
         self.queue.pass_on(&request.claim.meta.uid, request.namespace());
     }
 
@@ -83,14 +84,14 @@ impl Engine {
         if shared && !claim.is_exclusive() {
             self.state.making.promise(claim.ty, &class, &resource);
         }
-        self.makers.insert((claim.ty, resource.clone()), claim.meta.uid.clone());
+        self.provisioning.begin(claim.ty, &resource, &claim.meta.uid);
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
-        self.dirty.insert(Target::Claim(claim.meta.uid.clone()));
+        self.work.touch(Target::Claim(claim.meta.uid.clone()));
         self.queue.pass_on(&claim.meta.uid, request.namespace());
     }
 
-    /// Somebody else's resource is about to be made and may do for this claim too: it counts as one that is provisioned
-    /// for, and is decided about anew as soon as that resource can be looked at, or will not be made.
+    /// A resource is about to be provisioned for another claim and may serve this one too: it counts as one that is
+    /// provisioned for, and is decided about anew as soon as that resource exists, or will not be created.
     fn await_resource(&mut self, request: &Request<'_>, class: Name, resource: Name) {
         let claim = request.claim;
         let uid = claim.meta.uid.clone();
@@ -98,11 +99,11 @@ impl Engine {
         self.state.making.wait(claim.ty, &class, &resource, uid.clone());
         self.bindings.insert(uid.clone(), Binding::Provisioning { class, resource });
         self.queue.pass_on(&uid, request.namespace());
-        self.dirty.insert(Target::Claim(uid));
+        self.work.touch(Target::Claim(uid));
     }
 
-    /// The resource that was made for this claim before and is held by nobody: a create that is tried again
-    /// meets itself.
+    /// The resource that was provisioned for this claim before and that no claim holds: a create that is retried meets
+    /// itself.
     fn find_made(&self, claim: &Claim, class: &Name) -> Option<ResourceId> {
         let id = self.state.find_resource(claim.ty, &provisioned_name(claim, class))?;
         let entry = self.state.resource(id)?;
@@ -116,27 +117,27 @@ impl Engine {
         claim: &Claim,
         reason: &'static str,
         refusal: Arc<Refusal>,
-        lane: LaneKey,
+        group: EquivalenceKey,
         now: Time,
     ) {
         let uid = &claim.meta.uid;
         if let Some(predicate) = refusal.main_predicate() {
             *self.stats.refusals.entry(predicate).or_default() += 1;
         }
-        let told = match self.bindings.get(uid) {
-            Some(Binding::Waiting(Some(told))) => Some(told.reason),
+        let known = match self.bindings.get(uid) {
+            Some(Binding::Waiting(Some(known))) => Some(known.reason),
             _ => None,
         };
-        // In a burst of offers everybody who waits is next in line once: a write each for numbers that hold for moments.
-        if told != Some(reason) || !self.queue.is_next_in_line(uid) {
+        // In a burst of offers each claim that waits is next in line once: a write each for counts that hold for moments.
+        if known != Some(reason) || !self.queue.is_next_in_line(uid) {
             self.bindings.insert(uid.clone(), Binding::Waiting(Some(Refused { reason, refusal })));
-            self.dirty.insert(Target::Claim(uid.clone()));
+            self.work.touch(Target::Claim(uid.clone()));
         }
-        self.queue.park(uid, lane, &claim.meta.key.namespace, now);
+        self.queue.park(uid, group, &claim.meta.key.namespace, now);
     }
 
     fn places_together(&self, uid: &Uid) -> bool {
-        // Without a profile nobody has asked for it, and most have none.
+        // Only a profile can request it, and most clusters have none.
         if self.state.profiles.is_empty() {
             return false;
         }
@@ -146,7 +147,7 @@ impl Engine {
     }
 
     /// Takes every ready claim that is placed together, up to a bound, and decides about them at once.
-    /// Those that get no place are then decided about one by one: they may share, or have one made.
+    /// Those that get no place are then decided about one by one: they may share, or be provisioned for.
     fn decide_together(&mut self, first: Uid, now: Time) -> usize {
         let upcoming: Vec<Uid> = self.queue.upcoming().take(BATCH_MAX - 1).cloned().collect();
         let mut batch = vec![first];
@@ -162,17 +163,16 @@ impl Engine {
                 Placement::Together(placed) => placed,
                 Placement::OneByOne(why) => {
                     self.stats.batches_given_up += 1;
-                    let claim = &admitted[0].claim.meta;
-                    let kind = crate::model::Kind::Claim(admitted[0].claim.ty);
+                    let first = admitted[0].claim;
                     let message = format!("placed one by one: {why}");
-                    self.tell(kind, &claim.key, &claim.uid, false, "BatchTooLarge", message);
+                    self.work.emit(Kind::Claim(first.ty), &first.meta, false, "BatchTooLarge", message);
                     Vec::new()
                 }
             },
         };
         for (uid, resource) in placed {
             let request = requests.iter().find(|r| r.claim.meta.uid == uid);
-            // Each is within quotas, together they may not be; who is over quota then is decided about alone.
+            // Each is within quotas, together they may not be; a claim that is over quota then is decided about alone.
             let is_within = |request: &&Request<'_>| gate_resource(&self.state, request, resource).is_none();
             if let Some(request) = request.filter(is_within) {
                 self.stats.decisions += 1;
@@ -189,15 +189,15 @@ impl Engine {
         batch.len()
     }
 
-    /// The requests that limits allow and quotas allow jointly, in the order of their turns, and that nobody keeps a resource for.
+    /// The requests that limits allow and quotas allow jointly, in the order of the queue, and that no resource is kept for.
     fn admit<'a>(&mut self, requests: &[Request<'a>]) -> Vec<Request<'a>> {
         let mut admitted = Vec::new();
         for request in requests {
             let charge = request.charge(request.first_class());
             let kept = self.state.reserved_for(request.claim.ty, &request.claim.meta.key).next().is_some();
-            let asks_quota = request.profile.asks(Predicate::Quota);
+            let checks_quota = request.profile.asks(Predicate::Quota);
             let placeable = !kept && is_placeable(&self.state, request);
-            if placeable && (!asks_quota || self.state.ledger.overruns(&charge, false).is_empty()) {
+            if placeable && (!checks_quota || self.state.ledger.overruns(&charge, false).is_empty()) {
                 self.state.ledger.charge(&request.claim.meta.uid, charge);
                 admitted.push(request.clone());
             }
@@ -210,7 +210,7 @@ impl Engine {
     }
 }
 
-/// Whether there is a resource, or a class that would make one, that a quota alone keeps from the claim.
+/// Whether a resource exists, or a class that would provision one, that a quota alone keeps from the claim.
 fn is_quota_alone(refusal: &Refusal) -> bool {
     refusal
         .reasons
@@ -218,8 +218,8 @@ fn is_quota_alone(refusal: &Refusal) -> bool {
         .any(|reason| reason.predicate == Predicate::Quota && reason.of != Considered::Claim)
 }
 
-/// The one word for a refusal on the claim's condition.
-fn reason_word(wait: &Wait, refusal: &Refusal) -> &'static str {
+/// The reason for a refusal on the claim's condition.
+fn condition_reason(wait: &Wait, refusal: &Refusal) -> &'static str {
     match wait {
         Wait::MatchOrQuota(_) if is_quota_alone(refusal) => reason::QUOTA_EXCEEDED,
         Wait::Match | Wait::MatchOrQuota(_) => reason::NO_MATCH,

@@ -1,8 +1,8 @@
-//! Who holds a resource, and whom of them a new form of it concerns. What becomes of them is settled elsewhere.
+//! The claims that hold a resource, and which of them an update of it concerns. What becomes of them is settled elsewhere.
 
 use super::{Binding, Engine};
 use crate::cache::ResourceId;
-use crate::model::{ClaimRef, Resource, Uid};
+use crate::model::{ClaimRef, Name, Resource, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine {
@@ -12,28 +12,28 @@ impl Engine {
         uids.filter(|uid| !but(uid)).cloned().collect()
     }
 
-    /// The holders for whom nothing changes with this form of their resource: settled, named by it as before, and all
-    /// that concerns them as it was. A resource for many changes with each of them, and need not disturb the others.
+    /// The holders for whom nothing changes with this update of their resource: settled, referenced as before, and all
+    /// that concerns them unchanged. A shared resource changes with each of its claims, and need not disturb the others.
     pub(super) fn steady_holders(&self, id: ResourceId, new: &Resource) -> Vec<Uid> {
         let Some(entry) = self.state.resource(id).filter(|entry| is_alike_to_holders(&entry.resource, new))
         else {
             return Vec::new();
         };
         let name = &new.meta.key.name;
-        let is_settled = |uid: &Uid| {
-            let bound =
-                matches!(self.bindings.get(uid), Some(Binding::Bound { resource }) if resource == name);
-            bound && !entry.departed.contains_key(uid)
-        };
+        let is_settled = |uid: &Uid| self.is_bound_to(uid, name) && !entry.departed.contains_key(uid);
         let mut steady = Vec::new();
         for (at, known) in entry.resource.claim_refs.iter().enumerate() {
             let is_named = new.claim_refs.get(at) == Some(known) || new.claim_refs.contains(known);
             steady.extend(known.uid.as_ref().filter(|uid| is_named && is_settled(uid)).cloned());
         }
-        if self.doubted.contains_key(&(new.ty, name.clone())) { Vec::new() } else { steady }
+        if self.losses.has_doubts(new.ty, name) { Vec::new() } else { steady }
     }
 
-    /// The references of claims that are bound to a resource which does not name them any more.
+    fn is_bound_to(&self, claim: &Uid, resource: &Name) -> bool {
+        self.bindings.get(claim).and_then(Binding::bound_to) == Some(resource)
+    }
+
+    /// The references of claims that are bound to a resource and that this update removes.
     pub(super) fn dropped_refs(&self, id: ResourceId, new: &Resource) -> BTreeMap<Uid, ClaimRef> {
         let Some(entry) = self.state.resource(id) else { return BTreeMap::new() };
         let known = entry.resource.claim_refs.iter().enumerate();
@@ -43,15 +43,14 @@ impl Engine {
         }
         let named: BTreeSet<&Uid> = new.claim_refs.iter().filter_map(|r| r.uid.as_ref()).collect();
         let name = &new.meta.key.name;
-        let is_bound = |uid: &Uid| matches!(self.bindings.get(uid), Some(Binding::Bound { resource }) if resource == name);
         let unnamed = moved.filter_map(|(_, known)| Some((known.uid.clone()?, known)));
-        let dropped = unnamed.filter(|(uid, _)| !named.contains(uid) && is_bound(uid));
+        let dropped = unnamed.filter(|(uid, _)| !named.contains(uid) && self.is_bound_to(uid, name));
         dropped.map(|(uid, known)| (uid, known.clone())).collect()
     }
 }
 
-/// Whether two forms of a resource differ in nothing that a claim which is bound to it depends on: who else holds it, what
-/// is left of it and its bookkeeping do not count.
+/// Whether an update changes nothing that a claim which is bound to the resource depends on: other holders, what is left
+/// of it and its bookkeeping do not count.
 fn is_alike_to_holders(old: &Resource, new: &Resource) -> bool {
     let Resource {
         ty,

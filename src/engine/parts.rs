@@ -1,20 +1,15 @@
-//! Parts: what was seen of them is taken in, what is to be done about them is sent, answers are settled.
-//! What that is, `lifecycle` says; a plan over manifests makes none.
+//! Parts: updates of them are observed, their next steps are sent, answers are settled. `lifecycle` computes the steps; a
+//! plan over manifests creates none.
 
-use super::{Effect, Engine, Target};
+use super::Engine;
+use super::memory::{Effect, Target};
 use crate::action::{Action, PartAction};
 use crate::cache::{ResourceEntry, Sight};
 use crate::event::{Answer, PartEvent};
 use crate::lifecycle::{Implementation, PartSight, PartStep, View, judge};
 use crate::model::part::WhyMissing;
 use crate::model::{Name, Part, PartId, PartKey, PartKind, PartView, Revision, Time, TypeId, Uid};
-use crate::template::{Blueprint, Source};
-use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-
-/// Compiled templates that are kept: as many as there are classes, and then some.
-const BLUEPRINTS_MAX: usize = 1_024;
 
 impl Engine {
     pub(super) fn observe_parts(&mut self, event: PartEvent, now: Time) {
@@ -22,14 +17,14 @@ impl Engine {
             PartEvent::Listed { kind, parts, revision } => self.parts_listed(&kind, parts, revision),
             PartEvent::Seen(part) => self.observe_part(&part),
             PartEvent::Gone { key, uid } => {
-                // Or it has lost its label: the read tells.
+                // Or it has lost its label: the read decides.
                 if self.state.parts.find(&key).is_some_and(|part| part.uid == uid) {
                     self.read_part(&key, Some(uid));
                 }
             }
             PartEvent::KindMissing { kind, why } => {
                 self.state.parts.set_kind(&kind, Some(why));
-                self.part_reads.retain(|key, _| key.kind != kind);
+                self.reads.forget_parts_of(&kind);
                 self.free_users_of(&kind);
             }
             PartEvent::Read { key, found } => self.part_read(&key, found.as_deref(), now),
@@ -45,11 +40,11 @@ impl Engine {
         self.free_users_of(kind);
     }
 
-    /// How a kind stands has changed: whoever has parts of it is looked at again.
+    /// A kind has become available, or is not any more: every part of it is reconciled.
     fn free_users_of(&mut self, kind: &PartKind) {
         for part in self.state.parts.users_of_kind(kind) {
-            let asked = self.key_of_part(&part);
-            if !asked.is_some_and(|key| self.part_reads.contains_key(&key)) {
+            let key = self.key_of_part(&part);
+            if !key.is_some_and(|key| self.reads.is_part_requested(&key)) {
                 self.free(Target::Part(part));
             }
         }
@@ -57,44 +52,42 @@ impl Engine {
 
     fn observe_part(&mut self, part: &Part) {
         let view = PartView::read(part);
-        if self.gone.contains(&view.uid) || !self.state.parts.is_followed(&view.key.kind) {
+        if self.tombstones.contains(&view.uid) || !self.state.parts.is_followed(&view.key.kind) {
             return;
         }
         let user = self.state.parts.user_of(&view.key).cloned();
         self.state.parts.set(view);
-        self.dirty.extend(user.map(Target::Part));
+        self.work.touch_all(user.map(Target::Part));
     }
 
     fn part_read(&mut self, key: &PartKey, found: Option<&Part>, now: Time) {
-        let Some(doubted) = self.part_reads.remove(key) else { return };
+        let Some(doubted) = self.reads.answer_part(key) else { return };
         match found {
             Some(part) => self.observe_part(part),
             None => {
                 let known = self.state.parts.find(key).map(|part| part.uid.clone());
-                doubted.iter().chain(&known).for_each(|uid| self.bury(uid));
+                doubted.iter().chain(&known).for_each(|uid| self.tombstones.insert(uid));
                 self.state.parts.set_gone(key);
             }
         }
         let Some(user) = self.state.parts.user_of(key).cloned() else { return };
-        if let Some(check) = self.destroys.get_mut(&(user.ty, user.resource.clone())) {
-            check.part.take_if(|part| part == key);
-        }
+        self.reads.check_part(user.ty, &user.resource, key);
         self.free(Target::Part(user.clone()));
         if self.sight_of(&user) == Some(Sight::Taken) {
-            // Nobody tells when a name that is not ours is free again.
-            self.read_later(Target::Part(user), now);
+            // No watch reports when a name that is not ours is free again.
+            self.writes.retry(Target::Part(user), now);
         }
     }
 
-    /// Where a part of a resource is, or is to be.
+    /// Where a part of a resource is, or will be.
     fn key_of_part(&self, part: &PartId) -> Option<PartKey> {
-        let entry = self.state.resource(self.state.find_resource(part.ty, &part.resource)?)?;
+        let entry = self.state.resource_named(part.ty, &part.resource)?;
         let mut parts = entry.resource.parts();
         parts.find(|(id, _)| **id == part.part).map(|(_, key)| key.clone())
     }
 
     fn sight_of(&self, part: &PartId) -> Option<Sight<'_>> {
-        let entry = self.state.resource(self.state.find_resource(part.ty, &part.resource)?)?;
+        let entry = self.state.resource_named(part.ty, &part.resource)?;
         let (id, key) = entry.resource.parts().find(|(id, _)| **id == part.part)?;
         Some(self.sight(entry, id, key))
     }
@@ -103,21 +96,21 @@ impl Engine {
     fn sight(&self, entry: &ResourceEntry, id: &Name, key: &PartKey) -> Sight<'_> {
         let resource = &entry.resource;
         let target = Target::Part(PartId::new(resource.ty, &resource.meta.key.name, id));
-        if self.flying.contains(&target) {
+        if self.writes.is_flying(&target) {
             return Sight::InFlight;
         }
         if !self.config.allowed_kinds.allows(&key.kind) {
             return Sight::KindMissing(&WhyMissing::NotListed);
         }
         match self.state.parts.sight(key, &resource.meta.uid) {
-            // Reads of a kind that cannot be had are not waited for.
+            // Reads of a kind that is not available are not waited for.
             Sight::KindMissing(why) => Sight::KindMissing(why),
-            _ if self.busy.contains(&target) => Sight::InFlight,
+            _ if self.writes.is_busy(&target) => Sight::InFlight,
             sight => sight,
         }
     }
 
-    /// How a resource's implementation stands.
+    /// The state of a resource's implementation.
     pub(super) fn implementation(&self, entry: &ResourceEntry) -> Implementation {
         let resource = &entry.resource;
         match self.config.makes_parts {
@@ -129,78 +122,65 @@ impl Engine {
     /// What is seen of a resource's parts.
     pub(super) fn view<'a>(&'a self, entry: &'a ResourceEntry) -> View<'a> {
         let resource = &entry.resource;
-        let effect = if resource.meta.deleting { Effect::Destruction } else { Effect::Change };
+        let effect = if resource.meta.deleting { Effect::Deletion } else { Effect::Change };
         let seen = |(id, key): (&'a Name, &PartKey)| {
             let target = Target::Part(PartId::new(resource.ty, &resource.meta.key.name, id));
-            let trouble = self.troubles.get(&(target, effect)).map(String::as_str);
+            let trouble = self.writes.refusal(target, effect);
             (id, PartSight { sight: self.sight(entry, id, key), trouble })
         };
-        let script = resource.script.as_ref();
-        let blueprint = script.and_then(|script| self.blueprints.get(script.text.as_str()));
+        let script = resource.script.as_deref();
         View {
             parts: resource.parts().map(seen).collect(),
-            blueprint: blueprint.map(|blueprint| (**blueprint).as_ref()),
+            blueprint: script.and_then(|script| self.provisioning.blueprint(script)),
             adapters: &self.config.adapters,
         }
     }
 
-    /// Compiles what is computed for a resource, unless another of its class has had it compiled.
+    /// Compiles the templates of a resource.
     pub(super) fn compile_script(&mut self, ty: TypeId, name: &Name) {
-        let entry = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
+        let entry = self.state.resource_named(ty, name);
         let script = entry.and_then(|entry| entry.resource.script.as_deref());
-        let Some(script) = script.filter(|_| self.config.makes_parts) else { return };
-        if self.blueprints.contains_key(script.text.as_str()) {
-            return;
+        if let Some(script) = script.filter(|_| self.config.makes_parts) {
+            self.provisioning.compile(script);
         }
-        if self.blueprints.len() >= BLUEPRINTS_MAX {
-            self.blueprints.clear();
-        }
-        let of = |name: &str| script.source.get(name);
-        let source = Source {
-            template: of("template"),
-            templates: of("templates"),
-            ready: of("ready").and_then(Value::as_str),
-            connection: of("connection"),
-        };
-        self.blueprints.insert(script.text.clone(), Arc::new(Blueprint::compile(&source)));
     }
 
-    /// Asks once for every kind of which a resource has, or is to have, a part.
-    pub(super) fn follow_parts_of(&mut self, ty: TypeId, name: &Name) {
-        let entry = self.state.find_resource(ty, name).and_then(|id| self.state.resource(id));
+    /// Starts a watch, once, for every kind of which a resource has, or will have, a part.
+    pub(super) fn watch_parts_of(&mut self, ty: TypeId, name: &Name) {
+        let entry = self.state.resource_named(ty, name);
         let Some(entry) = entry.filter(|_| self.config.makes_parts) else { return };
         let made = entry.resource.template.objects().iter().map(|part| &part.key.kind);
         let kinds: Vec<PartKind> =
             entry.resource.parts().map(|(_, key)| &key.kind).chain(made).cloned().collect();
         for kind in kinds.into_iter().filter(|kind| self.config.allowed_kinds.allows(kind)) {
             if self.state.parts.follow(&kind) {
-                self.actions.push(Action::Follow(kind));
+                self.work.push(Action::Watch(kind));
             }
         }
     }
 
-    pub(super) fn sync_parts(&mut self, ty: TypeId, name: &Name, steps: Vec<(Name, PartStep)>) {
+    pub(super) fn reconcile_parts(&mut self, ty: TypeId, name: &Name, steps: Vec<(Name, PartStep)>) {
         if !steps.iter().any(|(_, step)| matches!(step, PartStep::Delete { .. })) {
-            self.destroys.remove(&(ty, name.clone()));
+            self.reads.forget_check(ty, name);
         }
         for (id, step) in steps {
             let target = Target::Part(PartId::new(ty, name, &id));
             match step {
                 PartStep::Read(key) => self.read_part(&key, None),
                 PartStep::Create(part) => {
-                    // That it was not there says nothing any more.
+                    // That it did not exist proves nothing any more.
                     self.state.parts.forget(&part.key());
-                    let id = self.send(target, Effect::Change);
-                    self.actions.push(Action::Part(PartAction::Create { id, part }));
+                    let id = self.writes.send(target, Effect::Change, None);
+                    self.work.push(Action::Part(PartAction::Create { id, part }));
                 }
                 PartStep::Update { part, uid, revision } => {
-                    let id = self.send(target, Effect::Change);
-                    self.actions.push(Action::Part(PartAction::Update { id, part, uid, revision }));
+                    let id = self.writes.send(target, Effect::Change, None);
+                    self.work.push(Action::Part(PartAction::Update { id, part, uid, revision }));
                 }
                 PartStep::Delete { key, uid, revision } => {
                     if self.has_read_all(ty, name, Some(&key)) {
-                        let id = self.send(target, Effect::Destruction);
-                        self.actions.push(Action::Part(PartAction::Delete { id, key, uid, revision }));
+                        let id = self.writes.send(target, Effect::Deletion, None);
+                        self.work.push(Action::Part(PartAction::Delete { id, key, uid, revision }));
                     }
                 }
             }
@@ -211,16 +191,16 @@ impl Engine {
         let target = Target::Part(part);
         match answer {
             Answer::PartWritten(part) => {
-                self.succeeded(&target, effect);
+                self.writes.succeed(&target, effect);
                 self.observe_part(&part);
-                self.dirty.insert(target);
+                self.work.touch(target);
             }
             Answer::Written(_)
             | Answer::Deleted
             | Answer::Published(_)
             | Answer::Incomplete(_)
             | Answer::Taken(_) => {
-                self.succeeded(&target, effect);
+                self.writes.succeed(&target, effect);
                 self.read_target(&target);
             }
             Answer::Conflict | Answer::Exists => {
@@ -228,12 +208,12 @@ impl Engine {
                 self.read_target(&target);
             }
             // Its kind may be going: not at once again.
-            Answer::Missing => self.retry_later(target, now),
+            Answer::Missing => self.writes.hold_and_retry(target, now),
             Answer::Invalid(why) => {
-                self.tell_refused(&target, &why);
-                self.refused(target, effect, why, now);
+                self.emit_refused_write(&target, &why);
+                self.writes.refuse(target, effect, why, now);
             }
-            Answer::Unknown(why) => self.unanswered(target, effect, why, now),
+            Answer::Unknown(why) => self.writes.miss_answer(target, effect, why, now),
         }
     }
 
@@ -242,23 +222,21 @@ impl Engine {
         let key = self.key_of_part(part);
         match key.filter(|key| !self.state.parts.is_missing(&key.kind)) {
             Some(key) => {
-                self.busy.insert(Target::Part(part.clone()), ());
+                self.writes.hold(Target::Part(part.clone()));
                 self.read_part(&key, None);
             }
             None => self.free(Target::Part(part.clone())),
         }
     }
 
-    /// Asks for a live read of a part, unless one is on its way. Of a kind that cannot be had nothing is
-    /// asked: once it can be, what its list does not have is.
+    /// Requests a live read of a part, unless one is in flight. Of a kind that is not available nothing is requested: once
+    /// it is, what its list lacks is.
     pub(super) fn read_part(&mut self, key: &PartKey, doubted: Option<Uid>) {
         if self.state.parts.is_missing(&key.kind) {
             return;
         }
-        let asked = self.part_reads.contains_key(key);
-        self.part_reads.entry(key.clone()).or_default().extend(doubted);
-        if !asked {
-            self.actions.push(Action::Part(PartAction::Read { key: key.clone() }));
+        if self.reads.request_part(key, doubted) {
+            self.work.push(Action::Part(PartAction::Read { key: key.clone() }));
         }
     }
 }

@@ -49,7 +49,7 @@ fn a_bucket_is_bound_by_region_features_and_objects() {
     let spec =
         json!({"region": "Frankfurt", "needs": ["versioning"], "resources": {"requests": {"objects": 5}}});
     objects.push(claim("photos", spec));
-    // A database of the same name and shape of claim is another type, and is not looked at.
+    // A database of the same name and shape of claim is of another type, and is ignored.
     let database = json!({"spec": {"engine": "mysql"}});
     objects.push(object(Kind::Resource(TypeId::RELATIONAL_DATABASE), "conductor-system", "small", database));
     let (engine, actions) = start(objects);
@@ -69,7 +69,7 @@ fn a_bucket_is_bound_by_region_features_and_objects() {
 }
 
 #[test]
-fn a_bucket_claim_that_fits_nothing_is_told_why_in_its_own_words() {
+fn a_bucket_claim_is_refused_by_the_predicates_of_its_type() {
     let mut objects = buckets();
     let spec = json!({"region": "frankfurt", "needs": ["lock"], "resources": {"requests": {"objects": 50}}});
     objects.push(claim("photos", spec));
@@ -82,23 +82,23 @@ fn a_bucket_claim_that_fits_nothing_is_told_why_in_its_own_words() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_when_the_engine_starts_and_not_before() {
+fn unreadable_objects_are_reported_at_the_start_and_not_before() {
     let class = json!({"template": {"apiVersion": "v1"}});
     let class = object(Kind::Class(TypeId::RELATIONAL_DATABASE), "conductor-system", "no-kind", class);
     let quota = object(Kind::Quota, "shop", "scrambled", json!({"spec": {"limits": "many"}}));
     let limits = object(Kind::Limits, "shop", "wordy", json!({"spec": {"max": {"storage": "much"}}}));
     let profile = object(Kind::Profile, "", "odd", json!({"spec": {"scores": [{"name": "Luck"}]}}));
-    let told = |actions: &[Action]| {
+    let reported = |actions: &[Action]| {
         let note = |action: &Action| match action {
-            Action::Tell(note) => Some(note.key.name.to_string()),
+            Action::Emit(note) => Some(note.key.name.to_string()),
             _ => None,
         };
         actions.iter().filter_map(note).collect::<Vec<_>>()
     };
     let mut engine = Engine::new(Config::default());
     for object in [class, quota, limits, profile] {
-        // One that stands by sees everything and must tell nothing: nobody would hear it.
-        assert_eq!(told(&engine.handle(Event::Seen(object), NOW)), [""; 0]);
+        // A replica that stands by sees everything and must report nothing: the leader does.
+        assert_eq!(reported(&engine.handle(Event::Seen(object), NOW)), [""; 0]);
     }
-    assert_eq!(told(&engine.handle(Event::Synced, NOW)), ["no-kind", "scrambled", "wordy", "odd"]);
+    assert_eq!(reported(&engine.handle(Event::Synced, NOW)), ["no-kind", "scrambled", "wordy", "odd"]);
 }

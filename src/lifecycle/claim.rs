@@ -9,39 +9,39 @@ use crate::model::{Claim, ClaimPhase, Kind, Name, ObjectKey, SpecRecord, Time, U
 /// What the claim's side should say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimSide<'a> {
-    /// It waits, for this reason.
+    /// It waits.
     Pending {
-        /// One word.
+        /// The reason for its condition.
         reason: &'static str,
-        /// A sentence.
+        /// The message for its condition.
         message: &'a str,
     },
-    /// A resource is being made for it: it is protected before anything is.
+    /// A resource is being provisioned for it: it is protected first.
     Provisioning {
-        /// A sentence.
+        /// The message for its condition.
         message: &'a str,
     },
     /// Both sides agree.
     Bound {
         /// Where the resource is.
         resource: &'a ObjectKey,
-        /// Which one it is.
+        /// The resource's UID.
         uid: &'a Uid,
-        /// What the claim asks for now and the resource does not have.
+        /// What the claim requests now and the resource does not have.
         unmet: Option<&'a str>,
         /// What its spec said when it was bound.
         bound_spec: &'a SpecRecord,
-        /// Whether the application can use it; nothing where that is nobody's business.
+        /// Whether the application can use it; `None` leaves the condition as it is.
         ready: Option<&'a ClaimReady>,
     },
-    /// Its resource is lost, for this reason.
+    /// Its resource is lost.
     Lost {
-        /// One word.
+        /// The reason for its condition.
         reason: &'static str,
-        /// A sentence.
+        /// The message for its condition.
         message: &'a str,
     },
-    /// It is being deleted; its protection goes once nothing is left to do.
+    /// It is being deleted; its finalizer is removed once nothing is left to do.
     Leaving {
         /// Whether nothing is left to do.
         may_go: bool,
@@ -53,9 +53,9 @@ pub enum ClaimSide<'a> {
 pub struct ClaimReady {
     /// The Secret with the connection, once it is published; absent, it cannot.
     pub secret: Option<Name>,
-    /// One word.
+    /// The reason for its condition.
     pub reason: &'static str,
-    /// A sentence.
+    /// The message for its condition.
     pub message: String,
 }
 
@@ -69,7 +69,7 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
             let why = (reasons::bound::PROVISIONING, *message);
             plan_status(claim, ClaimPhase::Pending, None, why, None, now)
         }),
-        // Status first: the application waits for Bound, nobody waits for our record in the spec.
+        // Status first: the application waits for Bound, and not for our record in the spec.
         ClaimSide::Bound { resource, uid, unmet, bound_spec, ready } => {
             let message = bound_message(&resource.name, *unmet);
             let record = Some((*resource, *uid, *bound_spec));
@@ -91,10 +91,10 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
     }
 }
 
-/// What is said of a claim that is bound, and of what it does not get.
+/// The message of a bound claim, with what it does not get.
 pub fn bound_message(resource: &Name, unmet: Option<&str>) -> String {
     match unmet {
-        Some(unmet) => format!("bound to {resource}; what the claim asks for now it does not get: {unmet}"),
+        Some(unmet) => format!("bound to {resource}; what the claim requests now it does not get: {unmet}"),
         None => format!("bound to {resource}"),
     }
 }
@@ -124,7 +124,7 @@ fn plan_status(
             let is_ready = secret.is_some();
             (with_condition(&conditions, reasons::READY, is_ready, reason, message, now), secret.clone())
         }
-        // Nobody says so of a claim that never was; of one that was, it is no longer true.
+        // Not set on a claim that never was ready; of one that was, it is no longer true.
         None if !is_bound && conditions.iter().any(|c| &*c.kind == reasons::READY) => {
             let why = reasons::ready::NOT_BOUND;
             (with_condition(&conditions, reasons::READY, false, why, "", now), status.binding.clone())
@@ -142,8 +142,8 @@ fn plan_status(
                 && (is_unrecorded || status.bound_spec.as_ref() == resource.map(|(_, _, spec)| spec))
         }
     };
-    // Our record in the spec follows, and makes one generation more: it is spoken of already, so that the
-    // status need not be written once again for it.
+    // Our record in the spec follows, and begins the next generation: it is observed already, so that the status need not
+    // be written once more for it.
     let record_follows = resource.is_some_and(|(key, ..)| claim.resource_name.as_ref() != Some(&key.name));
     let generation = claim.meta.generation + i64::from(record_follows);
     let is_current = status.written

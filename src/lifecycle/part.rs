@@ -1,21 +1,21 @@
-//! The implementation's side of a resource: from what is seen of its parts to what the resource should say and
-//! what is to be done about them. Nothing here remembers; what must survive a crash stands in the resource.
+//! The implementation's side of a resource: from what is seen of its parts to the resource's condition and record, and the
+//! next step of each part. Nothing here remembers; what must survive a crash is in the resource.
 //!
 //! ```text
 //! finalizer on the resource -> record in its status -> part created -> its outputs known -> next part ...
 //! every part ready -> resource Available
-//! resource deleting, policy Delete -> last part deleted -> read and not found -> the one before ... -> finalizer gone
+//! resource deleting, policy Delete -> last part deleted -> read and not found -> the one before ... -> finalizer removed
 //! ```
 //!
-//! The record comes before the part, so that a part that may exist is always known of. A part that was ready
-//! once is never made again: an empty database in place of a lost one would look like the lost one.
+//! The record comes before the part, so that a part that may exist is always known. A part that was ready once is never
+//! created again: an empty database in place of a lost one would look like the lost one.
 
-mod end;
-mod make;
-mod one;
+mod delete;
+mod desired;
+mod reconcile;
 
-pub use make::with_checked_templates;
-pub(super) use make::{inputs_of, present};
+pub use desired::with_checked_templates;
+pub(super) use desired::{inputs_of, present};
 
 use crate::api::reasons::resource as reason;
 use crate::cache::{ResourceEntry, Sight};
@@ -25,7 +25,7 @@ use crate::model::{
 use crate::template::{Adapters, Blueprint};
 use std::collections::BTreeMap;
 
-/// What is seen of a resource's parts, and what says how they are made.
+/// What is seen of a resource's parts, and how they are rendered.
 pub struct View<'a> {
     /// Each part, by id.
     pub parts: BTreeMap<&'a Name, PartSight<'a>>,
@@ -38,62 +38,62 @@ pub struct View<'a> {
 /// What is seen of one part.
 #[derive(Clone, Debug)]
 pub struct PartSight<'a> {
-    /// Whether it is there.
+    /// Whether it exists.
     pub sight: Sight<'a>,
-    /// What the API said to the last try to make, change or delete it, where that was no.
+    /// Why the API refused the last try to create, change or delete it.
     pub trouble: Option<&'a str>,
 }
 
-/// How a resource's implementation stands.
+/// The state of a resource's implementation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Implementation {
-    /// What the resource should say of it.
+    /// What the condition of the resource should say.
     pub says: Says,
-    /// What the resource should record of it; nothing leaves the record as it is.
+    /// What the resource should record of it; `None` leaves the record as it is.
     pub record: Option<Vec<PartRef>>,
     /// The version that it reports, where it does.
     pub version: Option<Name>,
     /// Whether the resource needs our finalizer because of it.
     pub protects: bool,
-    /// What the end of the resource waits for, for people.
+    /// What the deletion of the resource waits for, for users.
     pub waits: String,
-    /// What is to be done about the parts, once the resource says what it should.
+    /// The next steps of its parts, once the resource says what it should.
     pub steps: Vec<(Name, PartStep)>,
 }
 
-/// What a resource should say of its implementation.
+/// What a resource's condition should say of its implementation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Says {
-    /// What it says already: nobody knows better yet.
+    /// What it says already: nothing better is known yet.
     Nothing,
     /// It can be used.
     Ready,
     /// It cannot be used yet, or at the moment.
     NotReady {
-        /// One word.
+        /// The reason for the condition.
         reason: &'static str,
-        /// A sentence.
+        /// The message for the condition.
         message: String,
     },
-    /// It cannot be used, and time alone does not mend it.
+    /// It cannot be used, and time alone does not fix it.
     Failed {
-        /// One word.
+        /// The reason for the condition.
         reason: &'static str,
-        /// A sentence.
+        /// The message for the condition.
         message: String,
     },
 }
 
-/// What is to be done about a part.
+/// The next step of a part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartStep {
-    /// Make it.
+    /// Create it.
     Create(Box<Part>),
-    /// Bring it in line with what it is made from now.
+    /// Apply what it is rendered from now.
     Update {
         /// As it should be.
         part: Box<Part>,
-        /// Which life of its name.
+        /// Its UID.
         uid: Uid,
         /// As it was last seen.
         revision: Revision,
@@ -104,7 +104,7 @@ pub enum PartStep {
     Delete {
         /// Where it is.
         key: PartKey,
-        /// Which life of that name.
+        /// Its UID.
         uid: Uid,
         /// As it was last seen.
         revision: Revision,
@@ -112,7 +112,7 @@ pub enum PartStep {
 }
 
 impl Implementation {
-    /// Nobody's business: it is there, or it is not, by the word of the resource's phase.
+    /// The implementation is not managed here: the phase of the resource says whether it exists.
     pub fn by_phase(implemented: bool) -> Implementation {
         Implementation::of(if implemented { Says::Ready } else { Says::Nothing })
     }
@@ -123,15 +123,15 @@ impl Implementation {
     }
 }
 
-/// How a resource's implementation stands, from what is seen of its parts.
+/// Judges a resource's implementation from what is seen of its parts.
 pub fn judge(entry: &ResourceEntry, view: &View<'_>) -> Implementation {
     let resource = &entry.resource;
     if resource.meta.deleting && !entry.has_live_holder() {
-        return end::judge_end(resource, view);
+        return delete::plan_deletion(resource, view);
     }
     match (&resource.status.implementation, &resource.template) {
         (Record::Ours(_), _) => judge_parts(entry, view),
-        // Somebody else has made it, or says so: it is what the phase says it is.
+        // Another client has created it, or says so: the phase counts.
         (Record::Absent | Record::Foreign, _) if is_usable(resource) => Implementation::of(Says::Ready),
         (Record::Foreign, _) => Implementation::of(Says::Nothing),
         (Record::Absent, Template::Absent) => Implementation::of(Says::Ready),
@@ -139,7 +139,7 @@ pub fn judge(entry: &ResourceEntry, view: &View<'_>) -> Implementation {
             let (reason, message) = (reason::INVALID_SPEC, error.to_string());
             Implementation::of(Says::Failed { reason, message })
         }
-        // What cannot be read is offered to nobody, so nothing is made for it yet.
+        // What cannot be read is not offered to any claim, so nothing is created for it yet.
         (Record::Absent, Template::Objects(_)) if resource.offer.is_err() => {
             Implementation::of(Says::Nothing)
         }
@@ -161,17 +161,17 @@ fn is_usable(resource: &Resource) -> bool {
     }
 }
 
-/// All parts together: the worst that any of them says, and what is to be done about each.
+/// All parts together: the worst that any of them says, and the next step of each.
 fn judge_parts(entry: &ResourceEntry, view: &View<'_>) -> Implementation {
     let resource = &entry.resource;
-    let mut making = make::render(resource, view);
+    let mut making = desired::render(resource, view);
     let recorded = resource.status.implementation.parts();
     let new: Vec<Name> =
         making.order.iter().filter(|id| !recorded.iter().any(|r| r.id == **id)).cloned().collect();
     let mut whole = Implementation::of(Says::Ready);
     let mut record = Vec::new();
     for id in recorded.iter().map(|part| &part.id).chain(&new) {
-        let part = one::OnePart {
+        let part = reconcile::OnePart {
             entry,
             id,
             record: recorded.iter().find(|part| part.id == *id),

@@ -1,5 +1,5 @@
-//! A new resource from a class: what it is called, what it carries, and whose it is from its first moment.
-//! Its implementation objects are made later, from the template that it carries.
+//! A new resource from a class: its name, its content, and the claim that it references from the start.
+//! Its implementation objects are created later, from the template that it carries.
 
 use crate::action::claim_ref_json;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR, RESOURCE_PROTECTION};
@@ -9,9 +9,9 @@ use crate::template::parameters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-/// The name of the resource that `class` makes for a claim. It derives from the claim's UID, so that a create
-/// that is tried again meets itself; where the claim has a choice of classes, from the class too, so that what
-/// one of them failed to make is not in the way of the next.
+/// The name of the resource that `class` provisions for a claim. It derives from the claim's UID, so that a create that is
+/// retried meets itself; where the claim has a choice of classes, from the class too, so that the failure of one does not
+/// block the next.
 pub fn provisioned_name(claim: &Claim, class: &str) -> Name {
     let short = claim.ty.rules().short;
     let tail: String =
@@ -27,7 +27,7 @@ pub fn provisioned_name(claim: &Claim, class: &str) -> Name {
     }
 }
 
-/// The names of everything that may be made for a claim.
+/// The names of every resource that may be provisioned for a claim.
 pub fn provisioned_names(claim: &Claim) -> Vec<Name> {
     match claim.wants.as_ref().map(|wants| &wants.class) {
         Ok(ClassWant::Named(classes)) => classes.iter().map(|class| provisioned_name(claim, class)).collect(),
@@ -37,9 +37,9 @@ pub fn provisioned_names(claim: &Claim) -> Vec<Name> {
     }
 }
 
-/// The resource that `class` makes for a claim that wants `wants`; nothing where the class makes none.
-/// `written` is the claim as templates see it: what it and the class say now goes along with the resource, so
-/// that what is made from it does not change with them.
+/// The resource that `class` provisions for a claim that wants `wants`; `None` where the class provisions none.
+/// `written` is the claim as templates see it: the resource carries what it and the class say now, so that what is
+/// rendered from it does not change with them.
 ///
 /// # Errors
 /// A parameter that the class does not allow.

@@ -4,7 +4,7 @@
 //! ```text
 //! spec.connection of the resource, or of its class, or the adapter for its kind
 //!   -> what is known now, and the Secret that has the rest
-//!   -> Publication -> whoever carries it out reads that Secret -> compose -> Service, ConfigMap, Secret
+//!   -> Publication -> the controller reads that Secret -> compose -> Service, ConfigMap, Secret
 //! ```
 
 mod compose;
@@ -20,19 +20,19 @@ use crate::template::{Prepared, SecretRef};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How a claim's connection stands.
+/// The state of a claim's connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Connecting {
-    /// It cannot be had, or not yet.
+    /// It is not available, or not yet.
     Not {
-        /// One word.
+        /// The reason for the condition.
         reason: &'static str,
-        /// A sentence.
+        /// The message for the condition.
         message: String,
         /// The Secret that is waited for.
         source: Option<Name>,
     },
-    /// This is to be published.
+    /// This must be published.
     Known(Box<Publication>),
 }
 
@@ -108,8 +108,8 @@ fn publication(
     }
 }
 
-/// What is known of the connection; and, where that comes from an adapter, the name of the part that it speaks of:
-/// its word on whose a Secret is counts.
+/// What is known of the connection; and, where that comes from an adapter, the name of the part that it describes: the
+/// adapter decides which Secrets belong to that.
 fn prepare(
     entry: &ResourceEntry,
     view: &View<'_>,
@@ -158,14 +158,14 @@ fn prepare(
     Ok(Some((prepared, spoken_of)))
 }
 
-/// A claim that holds a resource made for another: who it is, and no more.
+/// A claim that holds a resource provisioned for another: its identity, and no more.
 fn of_holder(claim: &Claim) -> Value {
     let key = &claim.meta.key;
     json!({"metadata": {"namespace": &*key.namespace, "name": &*key.name, "uid": &*claim.meta.uid}, "spec": {}})
 }
 
-/// The Secret that a connection comes from, if it is there and may be published: it belongs to the implementation,
-/// or an administrator says so. Else whoever may name a Secret could read any in the system namespace.
+/// The Secret that a connection comes from, if it exists and may be published: it belongs to the implementation, or an
+/// administrator allows it. Else a user who may name a Secret could read any in the system namespace.
 fn find_source<'a>(
     entry: &ResourceEntry,
     view: &View<'_>,
@@ -176,7 +176,7 @@ fn find_source<'a>(
     let name = &secret.name;
     let source = publications
         .source(name)
-        .ok_or_else(|| (reason::CONNECTION_INCOMPLETE, format!("Secret {name} is not there yet")))?;
+        .ok_or_else(|| (reason::CONNECTION_INCOMPLETE, format!("Secret {name} does not exist yet")))?;
     if !source.is_of_right_kind() {
         let message = format!("Secret {name} is of type {}, which is never published", source.kind);
         return Err((reason::SECRET_NOT_ALLOWED, message));
@@ -199,8 +199,8 @@ fn find_source<'a>(
     }
 }
 
-/// Whether a Secret belongs to a part by the word of an adapter: by the labels that its operator gives, else by its
-/// name. Parts are named by us, after a UID: what is named after one was made for it.
+/// Whether a Secret belongs to a part according to an adapter: by the labels that its operator gives, else by its name.
+/// Parts are named by us, after a UID: what is named after one was created for it.
 fn is_of_part(source: &SourceView, secret: &SecretRef, part: &str) -> bool {
     match secret.labels.is_empty() {
         true => source.name.strip_prefix(part).is_some_and(|rest| rest.starts_with('-')),

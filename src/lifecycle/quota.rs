@@ -1,4 +1,4 @@
-//! What a quota's status says of its use, limit by limit.
+//! The usage in a quota's status, limit by limit.
 
 use crate::action::Change;
 use crate::cache::Use;

@@ -70,7 +70,7 @@ fn plan_references(entry: &ResourceEntry, implementation: &Implementation) -> Op
     let held = refs.iter().any(|r| r.uid.is_some());
     let protected = resource.meta.has_finalizer(RESOURCE_PROTECTION);
     let protect = if resource.meta.deleting {
-        // Not removed under its users; once nobody uses it and its implementation is gone, it may go.
+        // Kept while claims hold it; once none does and its implementation is deleted, it is removed.
         protected && (entry.has_live_holder() || implementation.protects)
     } else {
         protected || held || implementation.protects
@@ -126,8 +126,8 @@ fn plan_status(
     let generation = resource.meta.generation;
     let record = implementation.record.clone();
     let recorded = record.as_ref().is_none_or(|r| status.implementation == Record::Ours(r.clone()));
-    // Only what differs is written: a report that is missing for the moment takes nothing back. What is going needs none,
-    // and a definition from before the field, which keeps no version, must not hold it up.
+    // Only what differs is written: a report that is missing for the moment removes nothing. A resource that is deleted
+    // needs none, and a CRD from before the field, which keeps no version, must not hold it up.
     let version = implementation.version.clone().filter(|_| !resource.meta.deleting);
     let version = version.filter(|version| status.version.as_ref() != Some(version));
     let is_current = status.phase == Some(phase)
@@ -153,7 +153,7 @@ fn plan_status(
 
 struct Desired {
     phase: ResourcePhase,
-    /// The condition; nothing leaves it as it is.
+    /// The condition; `None` leaves it as it is.
     ready: Option<Ready>,
 }
 
@@ -167,7 +167,7 @@ fn says(phase: ResourcePhase, status: bool, reason: &'static str, message: Strin
     Some(Desired { phase, ready: Some(Ready { status, reason, message }) })
 }
 
-/// What the status should say, or nothing where it is not ours to say yet.
+/// What the status should say; `None` where that is not known yet.
 fn desired_status(
     entry: &ResourceEntry,
     implementation: &Implementation,
@@ -198,7 +198,7 @@ fn desired_status(
         Says::Ready if resource.meta.deleting => says(held, true, reason::AVAILABLE, stays_for(entry)),
         Says::Ready => says(held, true, reason::AVAILABLE, String::new()),
         Says::Failed { reason, message } => says(ResourcePhase::Failed, false, reason, message.clone()),
-        // Nobody is unbound because an implementation falters: the condition tells.
+        // No claim is unbound because an implementation is not ready for a while: the condition says so.
         Says::NotReady { reason, message } if is_offered => says(held, false, reason, message.clone()),
         Says::NotReady { reason, message } => says(ResourcePhase::Creating, false, reason, message.clone()),
         Says::Nothing if is_offered => Some(Desired { phase: held, ready: None }),
@@ -206,13 +206,13 @@ fn desired_status(
     }
 }
 
-/// Why a resource whose deletion was asked for is still there.
+/// Why a resource that is being deleted still exists.
 fn stays_for(entry: &ResourceEntry) -> String {
     let holders: Vec<String> = entry.resource.holders().map(|holder| holder.claim.to_string()).collect();
-    format!("its deletion waits until {} lets it go", holders.join(", "))
+    format!("its deletion waits until {} releases it", holders.join(", "))
 }
 
-/// What has not become ready in the time that its class gives it has failed.
+/// A resource that has not become ready in the time that its class gives it has failed.
 fn past_deadline(resource: &Resource, desired: Desired, now: Time) -> Desired {
     let is_over = resource.deadline().is_some_and(|deadline| now >= deadline);
     match desired {
@@ -225,15 +225,15 @@ fn past_deadline(resource: &Resource, desired: Desired, now: Time) -> Desired {
     }
 }
 
-/// What a resource says that could not be made, where waiting does not help.
+/// Why a resource has failed to be provisioned, where waiting does not help.
 pub fn failed_for_good(resource: &Resource) -> Option<&str> {
     let ready = resource.status.conditions.iter().find(|c| &*c.kind == reasons::READY)?;
     let for_good = [reason::DEADLINE_EXCEEDED, reason::IMPLEMENTATION_FAILED].contains(&&*ready.reason);
     (resource.status.phase == Some(ResourcePhase::Failed) && for_good).then_some(&*ready.message)
 }
 
-/// Why what a class was to make will never be there: it has failed for good, or its templates cannot be rendered before
-/// anything was made. Once something is there, its outputs may still change what they render to.
+/// Why a class will never provision this resource: it has failed for good, or its templates cannot be rendered before any
+/// part was created. Once a part exists, its outputs may still change what they render to.
 pub fn cannot_be_made(resource: &Resource) -> Option<&str> {
     failed_for_good(resource).or_else(|| {
         let ready = resource.status.conditions.iter().find(|c| &*c.kind == reasons::READY)?;
@@ -245,8 +245,8 @@ pub fn cannot_be_made(resource: &Resource) -> Option<&str> {
     })
 }
 
-/// Whether nothing was ever made for a resource that a class was to make: it says why itself, and no object is on record,
-/// as every object is before it is created. That its status lacks a record is not enough: a backup restores none.
+/// Whether nothing was ever created for a resource that a class provisions: its condition says why, and no part is
+/// recorded, as every part is before it is created. That its status lacks a record is not enough: a backup restores none.
 pub fn was_never_made(resource: &Resource) -> bool {
     let is_new =
         matches!(resource.status.phase, None | Some(ResourcePhase::Pending | ResourcePhase::Creating));
@@ -263,7 +263,7 @@ fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) ->
         Says::Nothing | Says::Ready | Says::NotReady { .. } => {
             let message = match (implementation.waits.as_str(), implementation.protects) {
                 ("", false) => String::new(),
-                // What it waits for is not known for the moment: what it says already may well be true.
+                // What it waits for is not known for the moment: the message may still be true.
                 ("", true) if phase == Some(ResourcePhase::Deleting) => {
                     return Some(Desired { phase: ResourcePhase::Deleting, ready: None });
                 }
@@ -278,9 +278,9 @@ fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) ->
 fn desired_release(resource: &Resource, trouble: Option<&str>) -> Option<Desired> {
     let failed = |message| says(ResourcePhase::Failed, false, reason::RECLAIM_FAILED, message);
     match (&resource.reclaim, trouble) {
-        (ReclaimPolicy::Unknown(word), _) => {
-            failed(format!("reclaimPolicy {word} is not known; nothing is destroyed. Write Retain or Delete"))
-        }
+        (ReclaimPolicy::Unknown(policy), _) => failed(format!(
+            "reclaimPolicy {policy} is not known; nothing is destroyed. Write Retain or Delete"
+        )),
         (ReclaimPolicy::Delete, Some(why)) => {
             failed(format!("it cannot be deleted: {why}. It is tried again"))
         }
@@ -300,7 +300,7 @@ fn stays(resource: &Resource) -> String {
     }
 }
 
-/// The objects that outlive a resource whose policy is to retain them, for people; nothing where there are none.
+/// The objects that outlive a resource whose policy is to retain them, for users; `None` where there are none.
 pub fn retained_parts(resource: &Resource) -> Option<String> {
     let parts = resource.status.implementation.parts();
     let named: Vec<String> = parts.iter().map(|part| part.key.to_string()).collect();
@@ -308,13 +308,13 @@ pub fn retained_parts(resource: &Resource) -> Option<String> {
     retained.then(|| named.join(", "))
 }
 
-/// Failed is not flipped, except where the failure is ours to tell and is told anew from what is seen: a spec
-/// that could not be read, an implementation that is gone, a policy that nobody knew, a failed destruction.
+/// Failed stays, except where the failure is derived from what is seen, and derived again: a spec that could not be read,
+/// an implementation that was deleted, an unknown policy, a failed deletion.
 fn has_failed(resource: &Resource) -> bool {
-    let mended = match reason_of(&resource.status.conditions, reasons::READY) {
+    let is_derived = match reason_of(&resource.status.conditions, reasons::READY) {
         Some(reason::INVALID_SPEC | reason::IMPLEMENTATION_GONE | reason::IMPLEMENTATION_FAILED) => true,
         Some(reason::RECLAIM_FAILED) => !matches!(resource.reclaim, ReclaimPolicy::Unknown(_)),
         _ => false,
     };
-    resource.status.phase == Some(ResourcePhase::Failed) && !mended
+    resource.status.phase == Some(ResourcePhase::Failed) && !is_derived
 }

@@ -18,6 +18,12 @@ impl Time {
     pub fn plus_ms(self, ms: i64) -> Time {
         Time(self.0.saturating_add(ms))
     }
+
+    /// When to retry after so many failures in a row: the first pause doubles with each further failure, up to the longest.
+    pub fn backed_off(self, failures: u32, ms_first: i64, ms_max: i64) -> Time {
+        let doubled = ms_first.saturating_mul(1 << failures.saturating_sub(1).min(16));
+        self.plus_ms(doubled.min(ms_max))
+    }
 }
 
 /// How far an object has come, by the API server's count. Zero where it is unknown.

@@ -10,11 +10,11 @@
 //!                                backoff <-------------+
 //! ```
 
-mod lanes;
+mod equivalence_groups;
 
-pub use lanes::{Lane, LaneKey, Lanes, Wait};
+pub use equivalence_groups::{EquivalenceGroups, EquivalenceKey, Group, Wait};
 
-use crate::model::{Lookup, Time, Uid};
+use crate::model::{Claim, Lookup, ObjectKey, Time, Uid};
 use std::collections::BTreeSet;
 
 /// First pause after a failed write; doubles with each further failure.
@@ -23,49 +23,35 @@ const BACKOFF_MS_FIRST: i64 = 1_000;
 const BACKOFF_MS_MAX: i64 = 10_000;
 /// Parked claims are tried again after this long, in case an event that should have woken them did not.
 const FLUSH_AFTER_MS: i64 = 5 * 60 * 1_000;
-/// The same for the next in line, who was refused because another was served: by then it has its own, or is told the
-/// numbers as they are.
+/// The same for the next in line, refused because another was served: by then it has its own, or gets the current counts.
 const NEXT_IN_LINE_AFTER_MS: i64 = 2_000;
 
-/// Who goes first: higher priority, then the longer wait since the last try, then the longer wait in all (a controller that
-/// starts tries everybody at one moment), then the UID so that order never depends on chance.
+/// The order of the queue: higher priority, then the longer wait since the last try, then the longer wait in all (a
+/// controller that starts tries every claim at one moment), then the UID so that order never depends on chance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     priority: std::cmp::Reverse<i32>,
     since: Time,
     age: Time,
-    tie: TieBreak,
+    /// By where they are, so that a plan does not depend on generated UIDs.
+    tie: ObjectKey,
     claim: Uid,
-}
-
-/// Orders claims of the same age: by where they are, so that a plan does not depend on generated UIDs.
-pub type TieBreak = crate::model::ObjectKey;
-
-/// What the queue must know of a claim.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Which claim.
-    pub claim: Uid,
-    /// Its priority.
-    pub priority: i32,
-    /// When it began to wait.
-    pub since: Time,
-    /// Its key.
-    pub tie: TieBreak,
 }
 
 #[derive(Clone, Debug)]
 struct Waiting {
-    entry: Entry,
+    /// Its turn in its group: there all claims are alike, so the one that waits longest stays first however often it was
+    /// tried.
+    group_turn: Turn,
     /// When it was last refused; a claim that was just tried goes behind its peers.
     turn_since: Time,
     failures: u32,
     place: Place,
     /// Set when the safety flush, not an event, brought it back.
     flushed: bool,
-    /// The lane that an event took it from: its next is woken unless it is refused in the same way.
-    woken_from: Option<LaneKey>,
-    /// Set when it was woken because another of its lane was served, not because of an event.
+    /// The group that an event took it from: its next is woken unless it is refused in the same way.
+    woken_from: Option<EquivalenceKey>,
+    /// Set when it was woken because another of its group was served, not because of an event.
     next_in_line: bool,
 }
 
@@ -74,7 +60,7 @@ enum Place {
     Active,
     Backoff(Time),
     /// Until then at the latest.
-    Parked(LaneKey, Time),
+    Parked(EquivalenceKey, Time),
     InFlight,
 }
 
@@ -86,11 +72,12 @@ pub struct Queue {
     active: BTreeSet<Turn>,
     backoff: BTreeSet<(Time, Uid)>,
     parked_until: BTreeSet<(Time, Uid)>,
-    lanes: Lanes,
+    groups: EquivalenceGroups,
     bound_after_flush: u64,
+    helpful_events: u64,
 }
 
-/// How many claims wait where.
+/// How many claims wait, by how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
     /// Ready to be tried.
@@ -99,12 +86,12 @@ pub struct Lengths {
     pub backoff: usize,
     /// Waiting for something to change.
     pub parked: usize,
-    /// Being tried: a write is on its way.
+    /// Being tried: a write is in flight.
     pub in_flight: usize,
 }
 
 impl Queue {
-    /// How many claims wait where.
+    /// How many claims wait, by how.
     pub fn lengths(&self) -> Lengths {
         let (active, backoff, parked) = (self.active.len(), self.backoff.len(), self.parked_until.len());
         Lengths { active, backoff, parked, in_flight: self.claims.len() - active - backoff - parked }
@@ -120,14 +107,31 @@ impl Queue {
         self.bound_after_flush
     }
 
-    /// Adds a claim, ready to be tried. One that is already here is tried anew.
-    pub fn add(&mut self, entry: Entry) {
-        self.remove(&entry.claim);
-        let turn_since = entry.since;
-        let claim = entry.claim.clone();
+    /// How many events could help a claim that waits: a write that fails after one is retried at once.
+    pub fn helpful_events(&self) -> u64 {
+        self.helpful_events
+    }
+
+    /// Counts an event that could help a claim that waits.
+    pub fn count_helpful_event(&mut self) {
+        self.helpful_events += 1;
+    }
+
+    /// Adds a claim, ready to be tried. One that is queued already is tried anew.
+    pub fn add(&mut self, claim: &Claim, now: Time) {
+        let uid = &claim.meta.uid;
+        self.remove(uid);
+        let since = claim.meta.created.unwrap_or(now);
+        let group_turn = Turn {
+            priority: std::cmp::Reverse(claim.priority),
+            since,
+            age: since,
+            tie: claim.meta.key.clone(),
+            claim: uid.clone(),
+        };
         let waiting = Waiting {
-            entry,
-            turn_since,
+            group_turn,
+            turn_since: since,
             failures: 0,
             place: Place::Active,
             flushed: false,
@@ -135,10 +139,10 @@ impl Queue {
             next_in_line: false,
         };
         self.active.insert(waiting.turn());
-        self.claims.insert(claim, Box::new(waiting));
+        self.claims.insert(uid.clone(), Box::new(waiting));
     }
 
-    /// Forgets a claim: it was settled or is gone.
+    /// Forgets a claim: it was settled or deleted.
     pub fn remove(&mut self, claim: &Uid) {
         if let Some(waiting) = self.claims.remove(claim) {
             self.leave(&waiting);
@@ -179,15 +183,15 @@ impl Queue {
         true
     }
 
-    /// Whether a claim is tried only because another of its lane was served. In a burst of what it waits for it is
-    /// served next: that it is refused is no news yet.
+    /// Whether a claim is tried only because another of its group was served. In a burst it is served next: its refusal is
+    /// no news yet.
     pub fn is_next_in_line(&self, claim: &Uid) -> bool {
         self.claims.get(claim).is_some_and(|waiting| waiting.next_in_line)
     }
 
-    /// Parks a claim that was refused until something that `lane` waits for happens. Where it was woken from another
-    /// lane, the next of that one is woken in its stead.
-    pub fn park(&mut self, claim: &Uid, lane: LaneKey, namespace: &str, now: Time) {
+    /// Parks a refused claim until something that `group` waits for happens. Where it was woken from another group, the
+    /// next of that one is woken instead.
+    pub fn park(&mut self, claim: &Uid, group: EquivalenceKey, namespace: &str, now: Time) {
         let Some(mut waiting) = self.claims.remove(claim) else { return };
         self.leave(&waiting);
         waiting.turn_since = now;
@@ -196,19 +200,18 @@ impl Queue {
         let after =
             if std::mem::take(&mut waiting.next_in_line) { NEXT_IN_LINE_AFTER_MS } else { FLUSH_AFTER_MS };
         let until = now.plus_ms(after);
-        waiting.place = Place::Parked(lane.clone(), until);
-        let turn = waiting.lane_turn();
-        self.lanes.insert(&lane, namespace, turn);
+        waiting.place = Place::Parked(group.clone(), until);
+        self.groups.insert(&group, namespace, waiting.group_turn.clone());
         self.parked_until.insert((until, claim.clone()));
         self.claims.insert(claim.clone(), waiting);
         if let Some(from) = woken_from
-            && from != lane
+            && from != group
         {
             self.wake_next(&from, namespace);
         }
     }
 
-    /// Goes on with the lane that a claim was woken from, once the claim has been served.
+    /// Continues with the group that a claim was woken from, once the claim has been served.
     pub fn pass_on(&mut self, claim: &Uid, namespace: &str) {
         let from = self.claims.get_mut(claim).and_then(|w| w.woken_from.take());
         if let Some(from) = from {
@@ -216,8 +219,8 @@ impl Queue {
         }
     }
 
-    /// Puts a claim whose write failed aside for a while. `replay` says that something
-    /// happened meanwhile that could help it: then it is tried again at once.
+    /// Delays a claim whose write failed. With `replay`, something happened meanwhile that could help it: then it is
+    /// retried at once.
     pub fn back_off(&mut self, claim: &Uid, replay: bool, now: Time) {
         let Some(mut waiting) = self.claims.remove(claim) else { return };
         self.leave(&waiting);
@@ -227,7 +230,7 @@ impl Queue {
             waiting.place = Place::Active;
             self.active.insert(waiting.turn());
         } else {
-            let ready = now.plus_ms(backoff_ms(waiting.failures));
+            let ready = now.backed_off(waiting.failures, BACKOFF_MS_FIRST, BACKOFF_MS_MAX);
             waiting.place = Place::Backoff(ready);
             self.backoff.insert((ready, claim.clone()));
         }
@@ -240,8 +243,8 @@ impl Queue {
         waiting.next_in_line = false;
         if matches!(waiting.place, Place::Parked(..) | Place::Backoff(_)) {
             self.leave(&waiting);
-            if let Place::Parked(lane, _) = &waiting.place {
-                waiting.woken_from = Some(lane.clone());
+            if let Place::Parked(group, _) = &waiting.place {
+                waiting.woken_from = Some(group.clone());
             }
             waiting.place = Place::Active;
             self.active.insert(waiting.turn());
@@ -249,29 +252,33 @@ impl Queue {
         self.claims.insert(claim.clone(), waiting);
     }
 
-    /// Wakes the first claim of every lane that `lane_keys` names.
-    pub fn wake_lanes(&mut self, lane_keys: impl IntoIterator<Item = LaneKey>) {
-        for lane in lane_keys {
-            if let Some(head) = self.lanes.head(&lane, None) {
+    /// Wakes the first claim of every group that `keys` names.
+    pub fn wake_groups(&mut self, keys: impl IntoIterator<Item = EquivalenceKey>) {
+        for group in keys {
+            if let Some(head) = self.groups.head(&group, None) {
                 self.wake(&head);
             }
         }
     }
 
-    /// Wakes the first claim of a lane among those of some namespaces.
-    pub fn wake_in_namespaces<'a>(&mut self, lane: &LaneKey, namespaces: impl IntoIterator<Item = &'a str>) {
+    /// Wakes the first claim of a group among those of some namespaces.
+    pub fn wake_in_namespaces<'a>(
+        &mut self,
+        group: &EquivalenceKey,
+        namespaces: impl IntoIterator<Item = &'a str>,
+    ) {
         for namespace in namespaces {
-            if let Some(head) = self.lanes.head(lane, Some(namespace)) {
+            if let Some(head) = self.groups.head(group, Some(namespace)) {
                 self.wake(&head);
             }
         }
     }
 
-    fn wake_next(&mut self, lane: &LaneKey, namespace: &str) {
-        // The first of the lane, and the first of the namespace where that is another: what was left may be
+    fn wake_next(&mut self, group: &EquivalenceKey, namespace: &str) {
+        // The first of the group, and the first of the namespace where that is another: what was left may be
         // open to this namespace only. Both are looked up before either is woken, or two would be of one.
-        let first = self.lanes.head(lane, None);
-        let own = self.lanes.head(lane, Some(namespace)).filter(|own| first.as_ref() != Some(own));
+        let first = self.groups.head(group, None);
+        let own = self.groups.head(group, Some(namespace)).filter(|own| first.as_ref() != Some(own));
         for claim in first.into_iter().chain(own) {
             self.wake(&claim);
             if let Some(waiting) = self.claims.get_mut(&claim) {
@@ -280,9 +287,9 @@ impl Queue {
         }
     }
 
-    /// The parked lanes.
-    pub fn lanes(&self) -> &Lanes {
-        &self.lanes
+    /// The parked groups.
+    pub fn groups(&self) -> &EquivalenceGroups {
+        &self.groups
     }
 
     /// Moves claims whose pause is over, or that have been parked too long, to the ready ones.
@@ -297,7 +304,7 @@ impl Queue {
             self.wake(&claim);
             if let Some(waiting) = self.claims.get_mut(&claim) {
                 waiting.flushed = true;
-                // The whole lane is flushed: nobody is woken in anybody's stead.
+                // The whole group is flushed: none is woken instead of another.
                 waiting.woken_from = None;
             }
         }
@@ -311,37 +318,25 @@ impl Queue {
     }
 
     fn leave(&mut self, waiting: &Waiting) {
-        let claim = &waiting.entry.claim;
+        let turn = &waiting.group_turn;
         match &waiting.place {
             Place::Active => {
                 self.active.remove(&waiting.turn());
             }
             Place::Backoff(ready) => {
-                self.backoff.remove(&(*ready, claim.clone()));
+                self.backoff.remove(&(*ready, turn.claim.clone()));
             }
-            Place::Parked(lane, until) => {
-                self.parked_until.remove(&(*until, claim.clone()));
-                self.lanes.remove(lane, &waiting.entry.tie.namespace, &waiting.lane_turn());
+            Place::Parked(group, until) => {
+                self.parked_until.remove(&(*until, turn.claim.clone()));
+                self.groups.remove(group, &turn.tie.namespace, turn);
             }
             Place::InFlight => {}
         }
     }
 }
 
-fn backoff_ms(failures: u32) -> i64 {
-    let doubled = BACKOFF_MS_FIRST.checked_shl(failures.saturating_sub(1).min(16));
-    doubled.unwrap_or(BACKOFF_MS_MAX).min(BACKOFF_MS_MAX)
-}
-
 impl Waiting {
     fn turn(&self) -> Turn {
-        Turn { since: self.turn_since, ..self.lane_turn() }
-    }
-
-    /// Within a lane all claims are alike, so the one that waits longest stays first however often it was tried.
-    fn lane_turn(&self) -> Turn {
-        let Entry { claim, priority, since, tie } = &self.entry;
-        let (priority, tie, claim) = (std::cmp::Reverse(*priority), tie.clone(), claim.clone());
-        Turn { priority, since: *since, age: *since, tie, claim }
+        Turn { since: self.turn_since, ..self.group_turn.clone() }
     }
 }

@@ -8,7 +8,7 @@ use crate::framework::{Asked, Refusal, Seen};
 use crate::model::quota::Bounds;
 use crate::model::{Capacity, Claim, ClaimRef, Class, ClassWant, Name, Offer, Predicate, Profile, Wants};
 use crate::plugins;
-use crate::queue::{LaneKey, Wait};
+use crate::queue::{EquivalenceKey, Wait};
 use std::sync::Arc;
 
 /// A claim, ready to be decided about.
@@ -67,9 +67,9 @@ impl Request<'_> {
         }
     }
 
-    /// The lane that the claim is parked in while it waits for `wait`.
-    pub fn lane(&self, wait: Wait) -> LaneKey {
-        LaneKey {
+    /// The key of the group that the claim is parked in while it waits for `wait`.
+    pub fn equivalence_key(&self, wait: Wait) -> EquivalenceKey {
+        EquivalenceKey {
             ty: self.claim.ty,
             wait,
             wants: self.wants.clone(),
@@ -83,8 +83,8 @@ impl Request<'_> {
 ///
 /// # Errors
 /// The refusal of a claim that cannot even be asked about: its spec or its profile cannot be read.
-pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, Box<(Refusal, LaneKey)>> {
-    let itself = |wait| LaneKey {
+pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, Box<(Refusal, EquivalenceKey)>> {
+    let itself = |wait| EquivalenceKey {
         ty: claim.ty,
         wait,
         wants: Arc::new(Wants::least()),

@@ -356,7 +356,7 @@ pub struct CompareArguments {
 /// How recordings are made safe to give away.
 #[derive(Args, Debug)]
 pub struct Redact {
-    /// Stand-ins for names, under the key in this file
+    /// ClaimState-ins for names, under the key in this file
     #[arg(long, value_name = "FILE")]
     pub pseudonym_key: Option<PathBuf>,
 }

@@ -264,8 +264,8 @@ impl Run {
                 Action::Read { .. } | Action::ReadSecret { .. } | Action::Part(PartAction::Read { .. }) => {
                     self.reads.push(action);
                 }
-                Action::Follow(kind) => self.part_watch.push_back(self.world.follow(kind)),
-                Action::Tell(_) => {}
+                Action::Watch(kind) => self.part_watch.push_back(self.world.follow(kind)),
+                Action::Emit(_) => {}
                 Action::WakeAt(at) => drop(self.wakes.insert(*at)),
                 Action::Write(_)
                 | Action::Create { .. }

@@ -94,8 +94,8 @@ pub fn action(action: &Action) -> String {
         Action::Read { kind, key } => format!("read {}", object(*kind, key)),
         Action::Part(PartAction::Read { key }) => format!("read {key}"),
         Action::ReadSecret { key, .. } => format!("read Secret {key}"),
-        Action::Follow(kind) => format!("watch {kind}"),
-        Action::Tell(_) => "record an event".to_owned(),
+        Action::Watch(kind) => format!("watch {kind}"),
+        Action::Emit(_) => "record an event".to_owned(),
         Action::WakeAt(time) => format!("wake at {} ms", time.0),
     }
 }

@@ -67,7 +67,7 @@ impl PlanEngine {
             let resource = ObjectKey::new(home.clone(), resource.clone());
             stands(Kind::Claim(claim.ty), &claim.meta.key) && stands(Kind::Resource(claim.ty), &resource)
         };
-        engine.settle_early(is_steady, *now);
+        engine.presettle(is_steady, *now);
         plan_engine
     }
 
@@ -161,12 +161,12 @@ impl PlanEngine {
             }
             Action::WakeAt(_)
             | Action::Create { .. }
-            | Action::Follow(_)
+            | Action::Watch(_)
             | Action::Part(_)
             | Action::ReadSecret { .. }
             | Action::Publish { .. }
             | Action::Withdraw { .. }
-            | Action::Tell(_) => Vec::new(),
+            | Action::Emit(_) => Vec::new(),
         }
     }
 }

@@ -212,7 +212,7 @@ impl ReplayCluster {
             self.look_at(&inputs);
             let actions = match inputs {
                 Input::Event(event) => self.engine.handle(event, self.now),
-                Input::Done(write, revision) => self.engine.done_as_asked(write, revision, self.now),
+                Input::Done(write, revision) => self.engine.written_as_planned(write, revision, self.now),
             };
             for action in actions {
                 self.carry_out(action, &mut pending);
@@ -250,7 +250,7 @@ impl ReplayCluster {
 
     fn carry_out(&mut self, action: Action, inputs: &mut VecDeque<Input>) {
         match action {
-            Action::Tell(_) => {}
+            Action::Emit(_) => {}
             Action::WakeAt(at) if at <= self.now => inputs.push_back(Input::Event(Event::Tick)),
             Action::WakeAt(at) => drop(self.wakes.insert(at)),
             action => {
@@ -267,7 +267,7 @@ impl ReplayCluster {
     /// Whether the engine predicts the object after its own write, so that no watch need show it.
     fn foresees(&self, action: &Action) -> Option<bool> {
         match action {
-            Action::Write(write) if self.echo == WatchEcho::Off => self.engine.foresees(write),
+            Action::Write(write) if self.echo == WatchEcho::Off => self.engine.predict_write(write),
             _ => None,
         }
     }

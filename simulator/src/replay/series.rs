@@ -2,7 +2,7 @@
 
 use super::cluster::ReplayCluster;
 use super::document::Sample;
-use conductor::engine::Stand;
+use conductor::engine::ClaimState;
 use conductor::model::{Kind, Lookup, Object, ObjectKey, Quantity};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,14 +58,14 @@ pub(super) fn sample(cluster: &ReplayCluster, at: u64) -> Sample {
     let mut sample = Sample { at, classes: cluster.holdings.classes.clone(), ..Sample::default() };
     for (stand, count) in cluster.engine.count_claims() {
         match stand {
-            Stand::Bound | Stand::Unmanaged => sample.bound += count,
-            Stand::Provisioning => sample.provisioning += count,
-            Stand::Lost => sample.lost += count,
-            Stand::Waiting(reason) => {
+            ClaimState::Bound | ClaimState::Unmanaged => sample.bound += count,
+            ClaimState::Provisioning => sample.provisioning += count,
+            ClaimState::Lost => sample.lost += count,
+            ClaimState::Waiting(reason) => {
                 sample.waiting += count;
                 *sample.reasons.entry(reason.unwrap_or("Scheduling").to_owned()).or_default() += count;
             }
-            Stand::Leaving => {}
+            ClaimState::Leaving => {}
         }
     }
     for quota in [Kind::Quota, Kind::ClusterQuota].into_iter().flat_map(|kind| cluster.world.of(kind)) {

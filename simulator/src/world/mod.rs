@@ -231,7 +231,7 @@ impl World {
                 let found = self.get(kind, &key).cloned();
                 vec![Event::Read { kind, key, found }]
             }
-            Action::Follow(kind) => vec![self.follow(kind)],
+            Action::Watch(kind) => vec![self.follow(kind)],
             Action::Part(PartAction::Read { key }) => self.read_part(key).into_iter().collect(),
             Action::ReadSecret { claim, key } => vec![self.read_secret(claim, key)],
             Action::Publish { id, publication } => {
@@ -243,7 +243,7 @@ impl World {
             | Action::Delete { .. }
             | Action::Part(_)
             | Action::Withdraw { .. }
-            | Action::Tell(_)
+            | Action::Emit(_)
             | Action::WakeAt(_) => {
                 let Some((id, outcome)) = self.land(action, echo) else { return Vec::new() };
                 std::iter::once(Event::Answered { id, answer: outcome.answer }).chain(outcome.seen).collect()
@@ -287,8 +287,8 @@ impl World {
             Action::Withdraw { id, slot, key, uid } => Some((*id, self.withdraw(*slot, key, uid))),
             Action::Read { .. }
             | Action::ReadSecret { .. }
-            | Action::Follow(_)
-            | Action::Tell(_)
+            | Action::Watch(_)
+            | Action::Emit(_)
             | Action::WakeAt(_) => None,
         }
     }

@@ -116,7 +116,7 @@ fn an_application_finds_what_the_operator_made() {
         stage.says(&part.key(), recorded.ready());
         let waits = stage.claim_says("app", "shop", "Ready");
         assert!(waits.starts_with("False ConnectionIncomplete: Secret "), "{file}: {waits}");
-        assert!(waits.ends_with(" is not there yet"), "{file}: {waits}");
+        assert!(waits.ends_with(" does not exist yet"), "{file}: {waits}");
         stage.apply(recorded.at("secret").clone());
         let ready = stage.claim_says("app", "shop", "Ready");
         assert_eq!(ready, "True ConnectionPublished: published as Secret shop", "{file}");

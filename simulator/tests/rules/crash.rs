@@ -291,9 +291,9 @@ fn short_name(action: &Action) -> String {
         Action::Part(PartAction::Delete { key, .. }) => format!("Delete {key}"),
         Action::Publish { publication, .. } => format!("Publish {}", publication.claim),
         Action::Withdraw { slot, key, .. } => format!("Withdraw {} {key}", slot.kind()),
-        Action::Follow(_) | Action::Part(PartAction::Read { .. }) => String::new(),
+        Action::Watch(_) | Action::Part(PartAction::Read { .. }) => String::new(),
         Action::Read { .. } | Action::ReadSecret { .. } => String::new(),
-        Action::Tell(_) | Action::WakeAt(_) => String::new(),
+        Action::Emit(_) | Action::WakeAt(_) => String::new(),
     }
 }
 

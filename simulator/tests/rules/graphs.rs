@@ -92,7 +92,7 @@ fn the_message_names_what_a_resource_waits_for() {
     let mut run = provisioned(three());
     says(&mut run, "net", ready());
     let reported = reported(&run);
-    assert!(reported.contains("is made once objects.net.status.id is known"), "{reported}");
+    assert!(reported.contains("is created once objects.net.status.id is known"), "{reported}");
 }
 
 #[test]

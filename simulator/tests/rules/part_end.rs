@@ -210,7 +210,7 @@ fn a_resource_waits_for_a_part_that_takes_its_time() {
     run.delete(CLAIM, "c");
     assert_eq!(run.resource("r"), "Deleting by c");
     let waits = format!(
-        "Deleting: it waits for {key} to be gone, which was asked for at 1970-01-01T00:00:00Z and waits for example.com/keep"
+        "Deleting: it waits for {key} to be gone, which was requested at 1970-01-01T00:00:00Z and waits for example.com/keep"
     );
     assert_eq!(run.reported("r"), waits);
     let writes = run.harness.writes();

@@ -304,7 +304,7 @@ fn a_refused_part_is_reported_and_retried_with_backoff() {
     assert!(pauses.len() == 5 && pauses.windows(2).all(|p| p[1] >= 2 * p[0] - 200), "{pauses:?}");
     driver.run();
     assert!(part_of(&driver.world, "r").is_some());
-    let reported = |a: &Action| matches!(a, Action::Tell(n) if n.kind == RESOURCE && n.message.contains("Required value"));
+    let reported = |a: &Action| matches!(a, Action::Emit(n) if n.kind == RESOURCE && n.message.contains("Required value"));
     assert!(driver.sent.iter().any(reported));
 }
 

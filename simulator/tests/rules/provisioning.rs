@@ -194,7 +194,7 @@ fn a_create_that_the_api_refuses_is_reported_on_the_claim() {
         }
         driver.carry_out(write);
     }
-    let reported = |a: &Action| matches!(a, Action::Tell(n) if n.kind == CLAIM && n.message.contains("denied by policy"));
+    let reported = |a: &Action| matches!(a, Action::Emit(n) if n.kind == CLAIM && n.message.contains("denied by policy"));
     assert!(driver.sent.iter().any(reported), "{:#?}", driver.sent);
 }
 

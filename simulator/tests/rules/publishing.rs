@@ -151,7 +151,7 @@ fn what_is_missing_keeps_a_claim_from_ready_and_is_named() {
         (json!({"port": "db"}), admin(), "connection.port is no port"),
         (json!({"port": ["a"]}), admin(), "connection.port is a list or a map"),
         (json!({"type": "a/b"}), admin(), "connection.type cannot be the type of a Secret"),
-        (json!({"secretRef": "nowhere"}), admin(), "Secret nowhere is not there yet"),
+        (json!({"secretRef": "nowhere"}), admin(), "Secret nowhere does not exist yet"),
     ] {
         let run = bound_with(over(stands(), json!({"connection": connection})), Some(source));
         let ready = is_ready(&run);
@@ -194,7 +194,7 @@ fn an_address_of_the_sources_own_is_taken_over_unless_the_connection_leads_elsew
 #[test]
 fn what_comes_later_is_published_then() {
     let mut run = bound_with(stands(), None);
-    assert!(is_ready(&run).contains("Secret admin is not there yet"), "{}", is_ready(&run));
+    assert!(is_ready(&run).contains("Secret admin does not exist yet"), "{}", is_ready(&run));
     put(&mut run, secret("admin", json!({}), &[("user", "app")]));
     assert!(is_ready(&run).contains("lacks password"), "{}", is_ready(&run));
     put(&mut run, admin());
@@ -590,7 +590,7 @@ fn a_secret_that_the_implementation_owns_needs_no_label() {
     assert!(is_ready(&run).contains("host (objects.main.status.host)"), "{}", is_ready(&run));
     let status = ready().with(json!({"host": "db-1.example.com", "port": 6432}));
     run.harness.touch_parts(|world| world.set_part_status(&key, status));
-    assert!(is_ready(&run).contains("-app is not there yet"), "{}", is_ready(&run));
+    assert!(is_ready(&run).contains("-app does not exist yet"), "{}", is_ready(&run));
     let owner = json!({"metadata": {"labels": null, "ownerReferences": [
         {"apiVersion": "example.com/v1", "kind": "Instance", "name": &*key.name, "uid": part.metadata.uid},
     ]}});

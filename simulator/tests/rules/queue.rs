@@ -45,7 +45,7 @@ fn a_freed_resource_goes_to_the_best_waiting_claim() {
 }
 
 #[test]
-fn one_event_wakes_one_claim_per_lane() {
+fn one_event_wakes_one_claim_per_group() {
     let mut scene = world();
     for at in 0..50 {
         scene = scene

@@ -82,7 +82,7 @@ fn nothing_is_reclaimed_while_one_of_its_references_cannot_be_read() {
 fn a_resource_that_is_deleted_under_its_claim_says_what_that_waits_for() {
     let mut run = world().resource("r", db(5)).claim("c", requests(1)).settle();
     run.delete(RESOURCE, "r");
-    assert_eq!(run.reported("r"), "Available: its deletion waits until app/c lets it go");
+    assert_eq!(run.reported("r"), "Available: its deletion waits until app/c releases it");
 }
 
 #[test]

@@ -535,7 +535,7 @@ impl Driver {
     /// Carries out one action.
     pub fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Tell(_) => {}
+            Action::Emit(_) => {}
             Action::WakeAt(at) if at <= self.now => self.inbox.push_back(Event::Tick),
             Action::WakeAt(at) => {
                 self.wakes.insert(at);

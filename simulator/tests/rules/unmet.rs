@@ -5,7 +5,7 @@ use crate::support::{CLAIM, RESOURCE, Run, With, db, kept_for, makes, requests, 
 use conductor::model::Kind;
 use serde_json::{Value, json};
 
-const LACKS: &str = "bound to r; what the claim asks for now it does not get: ";
+const LACKS: &str = "bound to r; what the claim requests now it does not get: ";
 
 fn one_bound() -> Run {
     let plain = |spec: Value| spec.with(json!({"class": "plain"}));

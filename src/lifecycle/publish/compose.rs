@@ -1,5 +1,5 @@
-//! The objects that an application finds in its namespace, made from a publication and the content of the Secret that
-//! it comes from. Pure, so that the live hands and the simulated world publish the same. Errors name keys, never values.
+//! The objects that an application finds in its namespace, composed from a publication and the content of its source
+//! Secret. Pure, so that the controller and the simulator publish the same. Errors name keys, never values.
 
 use crate::api::names::{CLAIM_UID, CONTENT_HASH, MADE_FROM, PUBLISHED, PUBLISHED_SECRETS, TOGETHER};
 use crate::model::implementation::digest;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 /// What every connection has.
 const REQUIRED: [&str; 8] = ["type", "provider", "host", "port", "username", "password", "database", "uri"];
-/// What is told to everybody who may read ConfigMaps.
+/// The keys that the ConfigMap shows, to every user who may read ConfigMaps.
 const OPEN: [&str; 8] = ["type", "provider", "host", "port", "database", "sslMode", "options", "version"];
-/// What an address is made of; taken of the source under its own name, where the connection does not say otherwise.
+/// The keys of an address; taken from the source under the same name, where the connection does not say otherwise.
 const ADDRESS: [&str; 5] = ["host", "port", "username", "password", "database"];
 /// Most bytes of a connection: an API object has its limits.
 const BYTES_MAX: usize = 256 * 1024;
@@ -84,7 +84,7 @@ fn values(
         };
         values.insert(key, text);
     }
-    // An address of the source's own that leads elsewhere than the rest of the connection would mislead.
+    // An address of the source that leads elsewhere than the rest of the connection would mislead.
     let agrees = |key: &&str| values.get(*key).is_none_or(|value| source.get(*key) == Some(value));
     let whole = ADDRESS.iter().all(agrees).then(|| source.get("uri")).flatten();
     let taken = ADDRESS.iter().filter_map(|key| Some((*key, source.get(*key)?)));
@@ -113,7 +113,7 @@ fn check(values: &BTreeMap<String, String>) -> Result<(), String> {
     }
 }
 
-/// What a value must look like: others read files, make addresses and name objects of it.
+/// What a value must look like: others read files, build addresses and name objects from it.
 fn check_value(key: &str, value: &str) -> Result<(), String> {
     let is_of = |more: &str, most: usize| {
         value.len() <= most && value.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
@@ -171,7 +171,7 @@ fn service(name: &str, values: &BTreeMap<String, String>) -> Vec<(Slot, Value)> 
             let labels = json!({"kubernetes.io/service-name": name, "endpointslice.kubernetes.io/managed-by": "conductor.io"});
             let mut spec = json!({"type": "ClusterIP", "ports": ports});
             if address.is_ipv6() {
-                // One of the default family alone would lead nowhere. Where the cluster has no other, it is as before.
+                // One of the default family alone would lead nowhere. Where the cluster has no other, nothing changes.
                 spec["ipFamilyPolicy"] = Value::from("PreferDualStack");
             }
             vec![
@@ -184,12 +184,12 @@ fn service(name: &str, values: &BTreeMap<String, String>) -> Vec<(Slot, Value)> 
             ]
         }
         Err(_) if is_dns_name(host) => {
-            // Names are the same in any case; a Service takes them in one only.
+            // Names are equal in any case; a Service accepts lower case only.
             let leads = host.trim_end_matches('.').to_ascii_lowercase();
             let spec = json!({"type": "ExternalName", "externalName": leads, "ports": ports});
             vec![(Slot::Service, json!({"metadata": metadata, "spec": spec}))]
         }
-        // An address of this machine, or no name that a Service could lead to: the Secret has it all the same.
+        // An address of this machine, or no name that a Service could lead to: the Secret has it anyway.
         Ok(_) | Err(_) => Vec::new(),
     }
 }
@@ -212,7 +212,7 @@ fn service_name(claim: &str) -> String {
     if is_plain { claim.to_owned() } else { format!("claim-{}", digest(claim)) }
 }
 
-/// Whose it is, what it was made from, and who goes with it.
+/// Adds the owner, what the object was composed from, and how many are published together.
 fn sign(publication: &Publication, slot: Slot, mut object: Value, together: usize) -> Value {
     let Publication { kind, claim, uid, digest, secret_name, former, .. } = publication;
     object["apiVersion"] = Value::from(slot.api_version());
@@ -241,31 +241,31 @@ fn owner(kind: Kind, name: &str, uid: &str) -> Value {
     json!({"apiVersion": kind.api_version(), "kind": kind.name(), "name": name, "uid": uid, "controller": true})
 }
 
-/// What is to be done about an object that is to be published.
+/// The next step of an object that must be published.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meeting {
-    /// There is none: it is created.
+    /// It does not exist: it is created.
     Create,
-    /// It is ours and not as it should be: this takes its place.
+    /// It is ours and differs: this replaces it.
     Replace(Value),
-    /// It is ours and differs where the API changes nothing: the one of this UID is removed, and this created at once. Its
-    /// name is on record, so whoever dies in between leaves nothing that is not made again.
+    /// It is ours and differs in an immutable field: the one of this UID is deleted, and this created at once. Its name is
+    /// on record, so a crash in between loses nothing.
     Remake {
-        /// Which life of its name goes.
+        /// The UID to delete.
         uid: String,
-        /// What comes.
+        /// The object to create.
         wanted: Value,
     },
     /// It is as it should be.
     Rest,
     /// It is not ours: it is not touched.
     Taken,
-    /// It is ours and on its way out: only when it is gone can another take its place.
+    /// It is ours and being deleted: only after that can another be created.
     Going,
 }
 
-/// Holds what is there against what should be. A name on record leaves it only where it is known that nothing is there
-/// under it: whoever wrote it may have died before its Secret was taken back.
+/// Compares what exists with what should exist. A name leaves the record only where it is known that no Secret of that
+/// name exists: its writer may have crashed before the Secret was deleted.
 pub fn meet(found: Option<&Value>, wanted: &Value, publication: &Publication) -> Meeting {
     let Some(found) = found else { return Meeting::Create };
     let mut wanted = wanted.clone();
@@ -298,16 +298,15 @@ pub fn meet(found: Option<&Value>, wanted: &Value, publication: &Publication) ->
     }
 }
 
-/// Whether one object cannot become another by a write: the type of a Secret and the family of an EndpointSlice stay for
-/// life, and so does everything in a Secret that somebody has made immutable. A ConfigMap is never removed here: it is the
-/// record.
+/// Whether one object cannot become another by a write: the type of a Secret and the family of an EndpointSlice are
+/// immutable, and so is everything in an immutable Secret. A ConfigMap is never deleted here: it is the record.
 fn is_fixed(found: &Value, wanted: &Value) -> bool {
     let differs = |field: &str| wanted.get(field).is_some() && found.get(field) != wanted.get(field);
     let locked = wanted["kind"] == Slot::Secret.kind() && found["immutable"] == true;
     differs("type") || differs("addressType") || locked
 }
 
-/// Adds to a record what is on record already and not known to be gone.
+/// Adds to a record the names that are recorded already and not known to be deleted.
 fn keep_record(found: &Value, wanted: &mut Value, gone: &[Name]) {
     let mut names = recorded_secrets(wanted);
     if names.is_empty() {

@@ -110,7 +110,7 @@ async fn three_objects_become_a_connection_that_follows_them_and_goes_with_the_c
     assert_eq!(server.data["spec"], json!({"in": "n-1", "size": "10Gi"}));
     assert_eq!(part(&turn, "proxy").await.data["spec"]["to"], "10.0.0.1");
     says(&turn, "proxy", "proxy.example.com").await;
-    ready_is(&turn, "orders", "ConnectionIncomplete", "-login is not there yet").await;
+    ready_is(&turn, "orders", "ConnectionIncomplete", "-login does not exist yet").await;
     login(&turn, &server, PASSWORD);
     ready_is(&turn, "orders", "ConnectionPublished", "orders").await;
     assert_eq!(published(&turn, "orders", "password"), PASSWORD);

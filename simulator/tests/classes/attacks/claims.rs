@@ -202,7 +202,7 @@ pub(super) fn claims() -> Vec<(&'static str, Value, Value, Value, Outcome)> {
             kind(SCOPED.0, SCOPED.1),
             none(),
             none(),
-            Reported("lives in no namespace, and is never made"),
+            Reported("is cluster-scoped, and is never created"),
         ),
         (
             "a kind that is not installed",

@@ -52,9 +52,9 @@ pub(super) fn connections() -> Vec<(&'static str, Value, Value, &'static str)> {
             "a Secret that is not there",
             json!({"secretRef": "other"}),
             json!({}),
-            "Secret other is not there yet",
+            "Secret other does not exist yet",
         ),
-        ("a name that is no Secret's", json!({"secretRef": "../app/login"}), json!({}), "is not there yet"),
+        ("a name that is no Secret's", json!({"secretRef": "../app/login"}), json!({}), "does not exist yet"),
     ]
 }
 
@@ -181,7 +181,7 @@ fn a_secret_of_that_name_elsewhere_is_not_read() {
         "metadata": {"name": "login", "namespace": "app", "labels": {"conductor.io/publishable": "true"}},
     }));
     let ready = stage.claim_says("app", "c", "Ready");
-    assert!(ready.contains("Secret login is not there yet"), "{ready}");
+    assert!(ready.contains("Secret login does not exist yet"), "{ready}");
 }
 
 #[test]

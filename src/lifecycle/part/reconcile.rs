@@ -1,7 +1,7 @@
-//! One part of a resource: what it makes the resource say and record, and what is to be done about it.
+//! One part of a resource: what the resource says and records of it, and its next step.
 //! Which parts there are, and what each should be, is found elsewhere.
 
-use super::make::{self, Making};
+use super::desired::{self, DesiredPart};
 use super::{PartStep, Says, View};
 use crate::api::names::RESOURCE_PROTECTION;
 use crate::api::reasons::resource as reason;
@@ -50,7 +50,7 @@ fn not_ready(reason: &'static str, message: String) -> Judged {
 }
 
 impl OnePart<'_> {
-    pub fn judge(&self, making: Option<Making>) -> Judged {
+    pub fn judge(&self, making: Option<DesiredPart>) -> Judged {
         match self.record {
             None => self.judge_unrecorded(making),
             Some(record) => {
@@ -72,39 +72,39 @@ impl OnePart<'_> {
         PartRef { id: self.id.clone(), key: key.clone(), uid: None }
     }
 
-    /// Nothing was recorded, so nothing was made: first the record.
-    fn judge_unrecorded(&self, making: Option<Making>) -> Judged {
+    /// Nothing was recorded, so nothing was created: first the record.
+    fn judge_unrecorded(&self, making: Option<DesiredPart>) -> Judged {
         let (Some(key), Some(making)) = (self.key, making) else { return Judged::of(Says::Ready) };
         match (self.sight(), making) {
-            (_, Making::LeftOut) => Judged::of(Says::Ready),
-            (_, Making::Wrong(error)) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
-            (_, Making::Waits(outputs)) => not_ready(reason::CREATING, waiting(key, &outputs)),
-            (Sight::Unknown | Sight::InFlight, Making::Part(_)) => Judged::of(Says::Nothing),
-            (Sight::KindMissing(why), Making::Part(_)) => kind_missing(key, why),
-            (Sight::Absent { .. } | Sight::Taken | Sight::Present(_), Making::Part(_)) => {
+            (_, DesiredPart::LeftOut) => Judged::of(Says::Ready),
+            (_, DesiredPart::Wrong(error)) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
+            (_, DesiredPart::Waits(outputs)) => not_ready(reason::CREATING, waiting(key, &outputs)),
+            (Sight::Unknown | Sight::InFlight, DesiredPart::Part(_)) => Judged::of(Says::Nothing),
+            (Sight::KindMissing(why), DesiredPart::Part(_)) => kind_missing(key, why),
+            (Sight::Absent { .. } | Sight::Taken | Sight::Present(_), DesiredPart::Part(_)) => {
                 let judged = not_ready(reason::CREATING, creating(key)).recorded(self.intent(key));
                 Judged { protects: true, ..judged }
             }
         }
     }
 
-    /// Whether the resource is made of something else now: its templates do not name this one, or its `when` says no. It
-    /// is kept on record, and goes with the resource.
-    fn is_dropped(&self, making: Option<&Making>) -> bool {
+    /// Whether the templates of the resource do not name this part any more, or its `when` is false. It stays on record, and
+    /// is deleted with the resource.
+    fn is_dropped(&self, making: Option<&DesiredPart>) -> bool {
         match &self.entry.resource.template {
-            Template::Objects(_) => self.key.is_none() || matches!(making, Some(Making::LeftOut)),
+            Template::Objects(_) => self.key.is_none() || matches!(making, Some(DesiredPart::LeftOut)),
             Template::Absent | Template::Unreadable(_) => false,
         }
     }
 
-    /// What implements nothing makes nobody wait. Its UID is recorded where that was not done yet.
+    /// A part that implements nothing holds up no claim. Its UID is recorded where that was not done yet.
     fn judge_dropped(&self, record: &PartRef) -> Judged {
         match self.sight() {
             Sight::Present(part) if record.uid.is_none() => {
                 let uid = Some(part.uid.clone());
                 Judged::of(Says::Ready).recorded(PartRef { uid, ..record.clone() })
             }
-            // Should it be named again, it is made anew: nobody has missed it.
+            // Where it is named again, it is created again: no data depended on it.
             Sight::Absent { confirmed: true } if record.uid.is_some() => {
                 Judged::of(Says::Ready).recorded(PartRef { uid: None, ..record.clone() })
             }
@@ -120,7 +120,7 @@ impl OnePart<'_> {
         }
     }
 
-    fn judge_recorded(&self, record: &PartRef, making: Option<Making>) -> Judged {
+    fn judge_recorded(&self, record: &PartRef, making: Option<DesiredPart>) -> Judged {
         if self.is_dropped(making.as_ref()) {
             return self.judge_dropped(record);
         }
@@ -146,11 +146,11 @@ impl OnePart<'_> {
         }
     }
 
-    fn judge_present(&self, part: &PartView, making: Option<Making>) -> Judged {
+    fn judge_present(&self, part: &PartView, making: Option<DesiredPart>) -> Judged {
         let key = &part.key;
         let record = PartRef { id: self.id.clone(), key: key.clone(), uid: Some(part.uid.clone()) };
         let unready = |message| not_ready(reason::IMPLEMENTATION_NOT_READY, message);
-        let judged = match make::readiness(&self.entry.resource, self.view, self.id, part) {
+        let judged = match desired::readiness(&self.entry.resource, self.view, self.id, part) {
             _ if part.deleting => unready(format!("{key} is being deleted")),
             Ok(Readiness::Ready) => Judged::of(Says::Ready),
             Ok(Readiness::NotReady(says)) => unready(format!("{key}: {says}")),
@@ -161,34 +161,36 @@ impl OnePart<'_> {
             Err(error) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
         };
         let judged = match (&making, judged.says) {
-            // It stays as it was made. Somebody has edited what it is made from, and has to know.
-            (Some(Making::Wrong(error)), Says::Ready) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
+            // It stays as it was created. An administrator has edited its template, and has to know.
+            (Some(DesiredPart::Wrong(error)), Says::Ready) => {
+                not_ready(reason::TEMPLATE_ERROR, error.to_string())
+            }
             (_, says) => Judged::of(says),
         };
         let judged = judged.recorded(record);
         match self.update(part, making) {
             Some(update) => {
-                let told = self.trouble().map(|why| format!("{key} cannot be updated: {why}"));
+                let refused = self.trouble().map(|why| format!("{key} cannot be updated: {why}"));
                 let says =
-                    told.map(|message| Says::NotReady { reason: reason::IMPLEMENTATION_REFUSED, message });
+                    refused.map(|message| Says::NotReady { reason: reason::IMPLEMENTATION_REFUSED, message });
                 Judged { says: says.unwrap_or(judged.says), ..judged }.then(update)
             }
             None => judged,
         }
     }
 
-    /// The change that brings a part in line with what it is made from now. Only a part that says what it was
-    /// made from is ever changed, and none of a resource that nobody holds any more.
-    fn update(&self, part: &PartView, making: Option<Making>) -> Option<PartStep> {
-        let Some(Making::Part(made)) = making else { return None };
-        let differs = part.rendered.is_some() && part.rendered != make::digest_of(&made);
+    /// The change that applies what a part is rendered from now. Only a part that records what it was rendered from is ever
+    /// changed, and none of a released resource.
+    fn update(&self, part: &PartView, making: Option<DesiredPart>) -> Option<PartStep> {
+        let Some(DesiredPart::Part(made)) = making else { return None };
+        let differs = part.rendered.is_some() && part.rendered != desired::digest_of(&made);
         let stays = !part.deleting && !self.entry.is_released() && self.entry.resource.offer.is_ok();
         let (uid, revision) = (part.uid.clone(), part.revision);
         (differs && stays && made.key() == part.key).then_some(PartStep::Update { part: made, uid, revision })
     }
 
-    /// It is recorded and not there: it was not made yet, or was taken away before it was ever ready.
-    fn judge_unmade(&self, record: &PartRef, confirmed: bool, making: Option<Making>) -> Judged {
+    /// It is recorded and does not exist: it was not created yet, or was deleted before it was ever ready.
+    fn judge_unmade(&self, record: &PartRef, confirmed: bool, making: Option<DesiredPart>) -> Judged {
         let read = || Judged::of(Says::Nothing).then(PartStep::Read(record.key.clone()));
         let Some(key) = self.key else {
             return match &self.entry.resource.template {
@@ -202,14 +204,14 @@ impl OnePart<'_> {
             };
         };
         if !confirmed && (record.uid.is_some() || *key != record.key) {
-            // It was there, or the template was edited since. What was made before must not be lost sight of.
+            // It existed, or the template was edited since. What was created before must not be forgotten.
             return read();
         }
         match making {
-            Some(Making::Part(part)) => self.judge_makeable(key, part),
-            Some(Making::Wrong(error)) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
-            Some(Making::Waits(outputs)) => not_ready(reason::CREATING, waiting(key, &outputs)),
-            Some(Making::LeftOut) | None => Judged::of(Says::Ready),
+            Some(DesiredPart::Part(part)) => self.judge_makeable(key, part),
+            Some(DesiredPart::Wrong(error)) => not_ready(reason::TEMPLATE_ERROR, error.to_string()),
+            Some(DesiredPart::Waits(outputs)) => not_ready(reason::CREATING, waiting(key, &outputs)),
+            Some(DesiredPart::LeftOut) | None => Judged::of(Says::Ready),
         }
     }
 
@@ -219,7 +221,7 @@ impl OnePart<'_> {
             Some(why) => not_ready(reason::IMPLEMENTATION_REFUSED, format!("{key} cannot be created: {why}")),
             None => not_ready(reason::CREATING, creating(key)),
         };
-        // The UID of what was there before goes first: whoever finds the next one must know it for ours.
+        // The UID of the former part is removed first: the next one must be known for ours.
         let intent = self.intent(key);
         let recorded = match &resource.status.implementation {
             Record::Ours(parts) => parts.contains(&intent),
@@ -254,7 +256,7 @@ fn creating(key: &PartKey) -> String {
 }
 
 fn waiting(key: &PartKey, outputs: &str) -> String {
-    format!("{key} is made once {outputs} is known")
+    format!("{key} is created once {outputs} is known")
 }
 
 fn gone(key: &PartKey, how: &str) -> Judged {
@@ -274,11 +276,11 @@ fn kind_missing(key: &PartKey, why: &WhyMissing) -> Judged {
         ),
         WhyMissing::NotNamespaced => (
             reason::KIND_NOT_ALLOWED,
-            format!("{kind} in {version} lives in no namespace, and is never made: change spec.template"),
+            format!("{kind} in {version} is cluster-scoped, and is never created: change spec.template"),
         ),
         WhyMissing::NotAllowed(why) => (
             reason::KIND_NOT_ALLOWED,
-            format!("Conductor may not handle {kind} in {version}: grant it the rights. {why}"),
+            format!("Conductor is not allowed to handle {kind} in {version}: grant it the rights. {why}"),
         ),
         WhyMissing::NotListed => (
             reason::KIND_NOT_ALLOWED,

@@ -1,25 +1,26 @@
-//! What an object is after a write of ours, told from what it was before: whoever stores the write need not show the
-//! object again, and nothing is read twice. Where that is not certain, nothing is foreseen, and the object is read.
+//! Predicting what an object is after a write, from what it was before: a replay, which stores every write itself, need
+//! not show the object again, and nothing is parsed twice. A controller never calls this: it gets the object with the
+//! answer. Where the result is not certain, nothing is predicted, and the object is read.
 
-use super::{Engine, Flight, Target};
+use super::Engine;
+use super::memory::{Flight, Target};
 use crate::action::{Action, Change, Write};
 use crate::model::{Claim, ClaimPhase, ClaimStatus, Kind, Resource, ResourceStatus, Revision, Time};
 
 impl Engine {
-    /// Whether a write makes a new generation of its object, where the engine can tell what the object is after it.
-    /// Nothing where it cannot; then [`Engine::done_as_asked`] is not to be called.
-    pub fn foresees(&self, write: &Write) -> Option<bool> {
+    /// Whether a write begins a new generation of its object, where the engine can predict the object. `None` where it
+    /// cannot; then [`Engine::written_as_planned`] must not be called.
+    pub fn predict_write(&self, write: &Write) -> Option<bool> {
         match write.kind {
             Kind::Claim(_) => {
                 let known = self.state.claim(&write.uid)?;
                 let is_known = known.meta.key == write.key && write.revision == Some(known.meta.revision);
-                if is_known { foresees_claim(known, &write.change) } else { None }
+                if is_known { predict_claim(known, &write.change) } else { None }
             }
             Kind::Resource(ty) => {
-                let id = self.state.find_resource(ty, &write.key.name)?;
-                let known = &self.state.resource(id)?.resource;
+                let known = &self.state.resource_named(ty, &write.key.name)?.resource;
                 let is_known = known.meta.uid == write.uid && write.revision == Some(known.meta.revision);
-                if is_known { foresees_resource(known, &write.change) } else { None }
+                if is_known { predict_resource(known, &write.change) } else { None }
             }
             Kind::Class(_)
             | Kind::Quota
@@ -30,31 +31,29 @@ impl Engine {
         }
     }
 
-    /// A write was done on the very revision that it was computed from, and made this one: the same as if its answer had
-    /// shown the object. For whoever stores every write itself, and for writes that are [foreseen](Engine::foresees). What
-    /// cannot be told after all is read.
-    pub fn done_as_asked(&mut self, write: Write, revision: Revision, now: Time) -> Vec<Action> {
-        let declares = self.foresees(&write);
-        if let Some(Flight { target, effect, .. }) = self.landed(write.id) {
+    /// A [predicted](Engine::predict_write) write was done on the very revision that it was computed from, and led to
+    /// `revision`: the same as if its answer had shown the object. What cannot be predicted after all is read.
+    pub fn written_as_planned(&mut self, write: Write, revision: Revision, now: Time) -> Vec<Action> {
+        let declares = self.predict_write(&write);
+        if let Some(Flight { target, effect, .. }) = self.writes.land(write.id) {
             if let Target::Resource(ty, name) = &target {
-                self.dirty_maker(*ty, name);
+                self.touch_owner(*ty, name);
             }
-            self.succeeded(&target, effect);
+            self.writes.succeed(&target, effect);
             match declares {
                 Some(declares) => {
                     self.observe_change(write, revision, i64::from(declares), now);
-                    self.dirty.insert(target);
+                    self.work.touch(target);
                 }
                 None => self.read_target(&target),
             }
         }
-        self.rest(now)
+        self.run_queue(now)
     }
 
     fn observe_change(&mut self, write: Write, revision: Revision, generations: i64, now: Time) {
         if let Kind::Resource(ty) = write.kind {
-            let id = self.state.find_resource(ty, &write.key.name);
-            let entry = id.and_then(|id| self.state.resource(id));
+            let entry = self.state.resource_named(ty, &write.key.name);
             if let Some(mut resource) = entry.and_then(|e| resource_after(&e.resource, write.change)) {
                 resource.meta.revision = revision;
                 resource.meta.generation += generations;
@@ -70,8 +69,8 @@ impl Engine {
     }
 }
 
-fn foresees_claim(known: &Claim, change: &Change) -> Option<bool> {
-    // Of a spec that cannot be read nothing is known, the name of the resource neither.
+fn predict_claim(known: &Claim, change: &Change) -> Option<bool> {
+    // Of a spec that cannot be read nothing is known, not even the name of the resource.
     if known.meta.deleting || known.wants.is_err() {
         return None;
     }
@@ -89,13 +88,13 @@ fn foresees_claim(known: &Claim, change: &Change) -> Option<bool> {
     }
 }
 
-fn foresees_resource(known: &Resource, change: &Change) -> Option<bool> {
+fn predict_resource(known: &Resource, change: &Change) -> Option<bool> {
     // Scripts are computed from more than is kept here.
     if known.meta.deleting || known.offer.is_err() || known.script.is_some() {
         return None;
     }
     match change {
-        // Alike in meaning, they may be spelled otherwise: then only the object tells whether it is a new generation.
+        // Alike in meaning, they may be spelled otherwise: then only the object shows whether it is a new generation.
         Change::ResourceSpec { claim_refs, .. } => (*claim_refs != known.claim_refs).then_some(true),
         Change::ResourceStatus { implementation: None, version: None, .. } => Some(false),
         Change::ResourceStatus { .. }

@@ -1,5 +1,5 @@
-//! The end of parts: with their resource, last made first, where the policy says Delete and they are ours, and
-//! never otherwise. How a deletion is sent, and what is read before, is the engine's.
+//! Deleting parts: with their resource, last created first, where the policy says Delete and they are ours, and never
+//! otherwise. The engine reads everything live before it sends the deletion.
 
 use super::{Implementation, PartSight, PartStep, Says, View};
 use crate::api::names::RESOURCE_PROTECTION;
@@ -9,11 +9,11 @@ use crate::model::part::WhyMissing;
 use crate::model::{Name, PartKey, PartRef, PartView, ReclaimPolicy, Resource};
 use serde_json::Value;
 
-/// The resource is going. Its parts go first, where the policy says Delete and they are ours.
-pub(super) fn judge_end(resource: &Resource, view: &View<'_>) -> Implementation {
+/// The resource is being deleted. Its parts go first, where the policy says Delete and they are ours.
+pub(super) fn plan_deletion(resource: &Resource, view: &View<'_>) -> Implementation {
     let free = Implementation::of(Says::Nothing);
     if view.parts.values().any(|part| part.sight == Sight::InFlight) {
-        // Whatever the policy: what is being made is brought to a known end first.
+        // Whatever the policy: a create in flight is answered first.
         return protected(String::new());
     }
     let destroys = match resource.reclaim {
@@ -28,19 +28,19 @@ pub(super) fn judge_end(resource: &Resource, view: &View<'_>) -> Implementation 
     parts.into_iter().find_map(|(id, key)| end_of(resource, view, id, key)).unwrap_or(free)
 }
 
-/// The resource stays for now; `waits` says for what, where that may take its time.
+/// The resource stays for now; `waits` says for what, where that may take long.
 fn protected(waits: String) -> Implementation {
     Implementation { protects: true, waits, ..Implementation::of(Says::Nothing) }
 }
 
-/// What is to be done about one part; nothing where it is gone, or is not ours to remove.
+/// The next step of one part; `None` where it was deleted, or is not ours to delete.
 fn end_of(resource: &Resource, view: &View<'_>, id: &Name, key: &PartKey) -> Option<Implementation> {
     let PartSight { sight, trouble } = view.parts.get(id)?;
     let record = resource.status.implementation.parts().iter().find(|part| part.id == *id);
     match sight {
         Sight::Unknown | Sight::InFlight => Some(protected(String::new())),
         Sight::KindMissing(_) if record.is_none() => None,
-        Sight::KindMissing(why) => Some(stuck(key, &missing_word(why))),
+        Sight::KindMissing(why) => Some(stuck(key, &missing_message(why))),
         Sight::Taken | Sight::Absent { confirmed: true } => None,
         Sight::Absent { confirmed: false } => {
             Some(then(protected(String::new()), id, PartStep::Read(key.clone())))
@@ -63,15 +63,15 @@ fn then(judged: Implementation, id: &Name, step: PartStep) -> Implementation {
     Implementation { steps: vec![(id.clone(), step)], ..judged }
 }
 
-/// What keeps a part that is being deleted, for people.
+/// What keeps a part that is being deleted, for users.
 fn leaving(part: &PartView) -> String {
     let object = part.object();
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
-    // The time, not the age: an age would change with every look, and every look would be a write.
+    // The time, not the age: an age would change with every resync, and each would be a write.
     let since =
         object.pointer("/metadata/deletionTimestamp").and_then(Value::as_str).unwrap_or("an unknown time");
-    let going = format!("{} to be gone, which was asked for at {since}", part.key);
+    let going = format!("{} to be gone, which was requested at {since}", part.key);
     match names.is_empty() {
         true => going,
         false => format!("{going} and waits for {}", names.join(", ")),
@@ -85,11 +85,11 @@ fn stuck(key: &PartKey, why: &str) -> Implementation {
     Implementation { protects: true, ..Implementation::of(says) }
 }
 
-fn missing_word(why: &WhyMissing) -> String {
+fn missing_message(why: &WhyMissing) -> String {
     match why {
         WhyMissing::NotInstalled => "its kind is not installed any more".to_owned(),
-        WhyMissing::NotNamespaced => "its kind lives in no namespace any more".to_owned(),
-        WhyMissing::NotAllowed(why) => format!("Conductor may not: {why}"),
+        WhyMissing::NotNamespaced => "its kind is cluster-scoped now".to_owned(),
+        WhyMissing::NotAllowed(why) => format!("Conductor is not allowed to: {why}"),
         WhyMissing::NotListed => "its kind is not on this installation's list any more".to_owned(),
     }
 }

@@ -1,5 +1,5 @@
-//! A class that is edited, and the resources that were made from it: what would change for each, and, where the class
-//! says Follow, the change. Nothing here decides whether a class may be edited.
+//! An edited class, and the resources that it provisioned: what would change for each, and, where the class says Follow,
+//! the change. Whether a class may be edited is decided elsewhere.
 
 use crate::action::Change;
 use crate::model::{Class, FieldError, Name, Resource, Script};
@@ -7,25 +7,25 @@ use crate::template::{Blueprint, Inputs, Rendered, Source, parameters};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an edit is of that is of no object: how the resource is reached, and when it is ready.
+/// Stands for the object of an edit that concerns none: how the resource is reached, and when it is ready.
 const CLASS: &str = "class";
 
-/// One thing that an edit of a class changes in what was made from it.
+/// One thing that an edit of a class changes in what it provisioned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
     /// Which object, `main` where there is only one; `class` for `connection`, and for `ready` of a single object.
     pub object: Name,
-    /// Where in it, such as `spec.storage.size`; empty where the whole object comes or goes.
+    /// Where in it, such as `spec.storage.size`; empty where the whole object is created or deleted.
     pub path: String,
-    /// What is there; nothing where nothing is.
+    /// The value now, if there is one.
     pub was: Option<Value>,
-    /// What would be there; nothing where nothing would be.
+    /// The value afterwards, if there is one.
     pub becomes: Option<Value>,
 }
 
-/// The change that brings a resource in line with the class that it was made from; nothing where it is, or was not
-/// made from this one, or its parameters are not allowed any more.
-pub fn plan_follow(class: &Class, resource: &Resource) -> Option<Change> {
+/// The change that updates a resource from the class that provisioned it; `None` where it is current, or another class
+/// provisioned it, or its parameters are not allowed any more.
+pub fn plan_class_update(class: &Class, resource: &Resource) -> Option<Change> {
     let script = resource.script.as_ref()?;
     let next = next_script(class, resource)?.ok()?;
     let mut spec = Map::new();
@@ -44,18 +44,18 @@ pub fn plan_follow(class: &Class, resource: &Resource) -> Option<Change> {
     (!spec.is_empty()).then(|| Change::ResourceRecipe { patch: json!({"spec": spec}) })
 }
 
-/// What a class would change in the objects of a resource that was made from it, object by object. An object that
-/// needs what another tells of itself is compared as it is written, with its expressions; so are `connection` and `ready`.
+/// What a class would change in the objects of a resource that it provisioned, object by object. An object that needs
+/// outputs of another is compared as it is written, with its expressions; so are `connection` and `ready`.
 ///
 /// # Errors
-/// A class that makes nothing, that does not allow the resource's parameters any more, or whose templates cannot be
+/// A class that provisions nothing, that does not allow the resource's parameters any more, or whose templates cannot be
 /// rendered with them.
 pub fn preview(class: &Class, resource: &Resource) -> Result<Vec<Edit>, FieldError> {
     let Some(script) = resource.script.as_ref() else { return Ok(Vec::new()) };
     class.recipe.as_ref().map_err(Clone::clone)?;
     let Some(next) = next_script(class, resource) else { return Ok(Vec::new()) };
     let next = next?;
-    let (was, becomes) = (objects(script, Wrong::AsWritten)?, objects(&next, Wrong::Told)?);
+    let (was, becomes) = (objects(script, Wrong::AsWritten)?, objects(&next, Wrong::Fails)?);
     let ids: BTreeSet<&Name> = was.keys().chain(becomes.keys()).collect();
     let mut edits = Vec::new();
     for id in ids {
@@ -72,19 +72,19 @@ pub fn preview(class: &Class, resource: &Resource) -> Result<Vec<Edit>, FieldErr
 
 /// What the class says of the whole. A connection of the resource's own is not the class's to change.
 fn compare_class(script: &Script, next: &Script, edits: &mut Vec<Edit>) {
-    let said = |script: &'_ Script, field: &str| {
+    let class_field = |script: &'_ Script, field: &str| {
         let said = script.inputs.get("class").and_then(|class| class.get(field));
         said.filter(|value| !value.is_null()).cloned()
     };
-    let owns = script.source.get("connection").cloned() != said(script, "connection");
+    let owns = script.source.get("connection").cloned() != class_field(script, "connection");
     for field in ["connection", "ready"].into_iter().filter(|field| *field != "connection" || !owns) {
-        let (was, becomes) = (said(script, field), said(next, field));
+        let (was, becomes) = (class_field(script, field), class_field(next, field));
         compare(&Name::from(CLASS), field, was.as_ref(), becomes.as_ref(), edits);
     }
 }
 
-/// What would be computed for a resource, had it been made from the class as it is now; nothing where it was not
-/// made from it, or is going.
+/// The script of a resource, had its class provisioned it as it is now; `None` where another class provisioned it, or it
+/// is being deleted.
 fn next_script(class: &Class, resource: &Resource) -> Option<Result<Script, FieldError>> {
     let recipe = class.recipe.as_ref().ok()?;
     let script = resource.script.as_ref()?;
@@ -107,16 +107,16 @@ fn next_script(class: &Class, resource: &Resource) -> Option<Result<Script, Fiel
     Some(Ok(Script { text: source.to_string(), source, inputs }))
 }
 
-/// What becomes of an object that cannot be rendered.
+/// How an object that cannot be rendered is treated.
 #[derive(Clone, Copy, PartialEq)]
 enum Wrong {
-    /// It is taken as it is written.
+    /// It is compared as it is written.
     AsWritten,
     /// It is an error.
-    Told,
+    Fails,
 }
 
-/// The objects of a script, rendered as far as that can be done without looking at any.
+/// The objects of a script, rendered as far as that is possible without outputs.
 fn objects(script: &Script, wrong: Wrong) -> Result<BTreeMap<Name, Value>, FieldError> {
     let Script { source, inputs, .. } = script;
     let fields = Source {
@@ -136,7 +136,7 @@ fn objects(script: &Script, wrong: Wrong) -> Result<BTreeMap<Name, Value>, Field
     let known = rendered.into_iter().filter_map(|(id, rendered)| match rendered {
         Rendered::Made(object) => Some(Ok((id, object))),
         Rendered::LeftOut => None,
-        Rendered::Wrong(error) if wrong == Wrong::Told => Some(Err(error)),
+        Rendered::Wrong(error) if wrong == Wrong::Fails => Some(Err(error)),
         Rendered::Waits(_) | Rendered::Wrong(_) => {
             let written = as_written(source, &id);
             Some(Ok((id, written)))
@@ -183,7 +183,7 @@ fn insert(fields: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     }
 }
 
-/// The merge patch that makes `wanted` of `was`; nothing where they are the same. Lists are replaced whole.
+/// The merge patch from `was` to `wanted`; `None` where they are the same. Lists are replaced whole.
 pub fn difference(was: &Value, wanted: &Value) -> Option<Value> {
     if was == wanted {
         return None;
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_takes_away_what_is_no_longer_wanted() {
+    fn a_difference_removes_what_is_no_longer_wanted() {
         let was = json!({"a": 1, "b": {"c": [1, 2], "d": 3}, "e": 5});
         let wanted = json!({"a": 1, "b": {"c": [1], "d": 3}, "f": {"g": 1}});
         assert_eq!(difference(&was, &wanted), Some(json!({"b": {"c": [1]}, "e": null, "f": {"g": 1}})));

@@ -1,5 +1,5 @@
-//! What a resource's parts should be, computed from its templates, and whether one that is there can be used.
-//! When a part is made is judged elsewhere.
+//! What a resource's parts should be, rendered from its templates, and whether an existing one can be used.
+//! When a part is created is decided elsewhere.
 
 use super::View;
 use crate::api::names::{PART, RENDERED, RESOURCE, RESOURCE_UID};
@@ -16,41 +16,41 @@ use std::collections::BTreeMap;
 
 /// What the parts of a resource should be.
 #[derive(Default)]
-pub(super) struct Makings {
-    /// Their ids, in the order in which they are made.
+pub(super) struct DesiredParts {
+    /// Their ids, in the order in which they are created.
     pub order: Vec<Name>,
-    pub parts: BTreeMap<Name, Making>,
+    pub parts: BTreeMap<Name, DesiredPart>,
 }
 
 /// What one part should be.
-pub(super) enum Making {
+pub(super) enum DesiredPart {
     /// This.
     Part(Box<Part>),
     /// Nothing: its `when` says no.
     LeftOut,
     /// Not known until these outputs of others are.
     Waits(String),
-    /// It cannot be made; waiting does not help.
+    /// It cannot be rendered; waiting does not help.
     Wrong(FieldError),
 }
 
 /// Computes what each part of a resource should be, from what is seen of the others.
-pub(super) fn render(resource: &Resource, view: &View<'_>) -> Makings {
+pub(super) fn render(resource: &Resource, view: &View<'_>) -> DesiredParts {
     let (Some(script), Some(blueprint)) = (&resource.script, view.blueprint) else {
-        return Makings::default();
+        return DesiredParts::default();
     };
     let objects = resource.template.objects();
     let blueprint = match blueprint {
         Ok(blueprint) => blueprint,
         Err(error) => {
-            let wrong = |id: &Name| (id.clone(), Making::Wrong(error.clone()));
+            let wrong = |id: &Name| (id.clone(), DesiredPart::Wrong(error.clone()));
             let order: Vec<Name> = objects.iter().map(|part| part.id.clone()).collect();
-            return Makings { parts: order.iter().map(wrong).collect(), order };
+            return DesiredParts { parts: order.iter().map(wrong).collect(), order };
         }
     };
     let present = if blueprint.speaks_of_objects() { present(view) } else { BTreeMap::new() };
     let inputs = inputs_of(script, &present);
-    let mut makings = Makings::default();
+    let mut makings = DesiredParts::default();
     for (id, rendered) in blueprint.render(&inputs) {
         let Some(template) = objects.iter().find(|part| part.id == id) else { continue };
         makings.order.push(id.clone());
@@ -84,17 +84,17 @@ pub(in crate::lifecycle) fn inputs_of<'a>(
     }
 }
 
-fn making(resource: &Resource, id: &Name, key: &PartKey, rendered: Rendered) -> Making {
+fn making(resource: &Resource, id: &Name, key: &PartKey, rendered: Rendered) -> DesiredPart {
     match rendered {
-        Rendered::Made(object) => Making::Part(Box::new(make(resource, id, key, &object))),
-        Rendered::LeftOut => Making::LeftOut,
+        Rendered::Made(object) => DesiredPart::Part(Box::new(make(resource, id, key, &object))),
+        Rendered::LeftOut => DesiredPart::LeftOut,
         // A single object that speaks of itself would wait for ever.
-        Rendered::Waits(_) if resource.template.objects().len() == 1 => Making::Wrong(
+        Rendered::Waits(_) if resource.template.objects().len() == 1 => DesiredPart::Wrong(
             ValueError::new("", "speaks of itself", "use what is known before it is made")
                 .in_field("template"),
         ),
-        Rendered::Waits(outputs) => Making::Waits(outputs),
-        Rendered::Wrong(error) => Making::Wrong(error),
+        Rendered::Waits(outputs) => DesiredPart::Waits(outputs),
+        Rendered::Wrong(error) => DesiredPart::Wrong(error),
     }
 }
 
@@ -139,15 +139,15 @@ fn is_ours(key: &str) -> bool {
     domain == CONDUCTOR_GROUP || domain.ends_with(&format!(".{CONDUCTOR_GROUP}"))
 }
 
-/// The digest of what a part is made from.
+/// The digest of what a part is rendered from.
 pub(super) fn digest_of(part: &Part) -> Option<Name> {
     part.metadata.annotations.as_ref()?.get(RENDERED).map(|digest| Name::from(digest.as_str()))
 }
 
-/// Whether a part can be used: by the word of its class, else of the adapter for its kind, else by its own.
+/// Whether a part can be used: by its class, else by the adapter for its kind, else by its own status.
 ///
 /// # Errors
-/// What is wrong with the class's word.
+/// What is wrong with the class's expression.
 pub(super) fn readiness(
     resource: &Resource,
     view: &View<'_>,
@@ -156,23 +156,23 @@ pub(super) fn readiness(
 ) -> Result<Readiness, FieldError> {
     let object = part.object();
     if let (Some(script), Some(Ok(blueprint))) = (&resource.script, view.blueprint)
-        && let Some(told) = blueprint.is_ready(&inputs_of(script, &present(view)), id, &object)
+        && let Some(judged) = blueprint.is_ready(&inputs_of(script, &present(view)), id, &object)
     {
-        return told.map(|is_ready| match is_ready {
+        return judged.map(|is_ready| match is_ready {
             true => Readiness::Ready,
-            false => Readiness::NotReady(Name::from("it is not ready by the class's word")),
+            false => Readiness::NotReady(Name::from("it is not ready by its class")),
         });
     }
-    let told = view.adapters.find(&part.key.kind).and_then(|adapter| adapter.readiness(&object));
-    Ok(told.unwrap_or_else(|| Readiness::read(&part.key.kind, &object)))
+    let judged = view.adapters.find(&part.key.kind).and_then(|adapter| adapter.readiness(&object));
+    Ok(judged.unwrap_or_else(|| Readiness::read(&part.key.kind, &object)))
 }
 
-/// A class whose templates can never work, or make kinds that this installation does not allow, or ask for another
-/// namespace than their class's, which is the system's, makes nothing, and is told so.
+/// A class provisions nothing, and has an error, where its templates can never work, create kinds that this installation
+/// does not allow, or name another namespace than the system namespace.
 pub fn with_checked_templates(class: Class, allowed: &AllowedKinds) -> Class {
     let checked = class.recipe.as_ref().ok().and_then(|recipe| {
         if let Some(kind) = recipe.kinds.iter().find(|kind| !allowed.allows(kind)) {
-            let fix = "add it to --allow-kinds, or make another kind";
+            let fix = "add it to --allow-kinds, or use another kind";
             let error =
                 ValueError::new(&kind.to_string(), "is not on this installation's list of kinds", fix);
             return Some(error.in_field(recipe.template.as_ref().map_or("template", |(field, _)| field)));
@@ -205,7 +205,7 @@ fn check_namespaces(field: &str, template: &Value, system: &str) -> Result<(), F
     for (at, template) in several.chain(one) {
         let namespace = template.pointer("/metadata/namespace").and_then(Value::as_str);
         if let Some(other) = namespace.filter(|namespace| *namespace != system && !system.is_empty()) {
-            let fix = format!("leave it out: everything is made in {system}");
+            let fix = format!("leave it out: everything is created in {system}");
             let error = ValueError::new(other, "is not the system namespace", fix);
             return Err(error.in_field(format!("{at}.metadata.namespace")));
         }
