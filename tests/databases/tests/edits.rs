@@ -108,7 +108,7 @@ async fn edits_of_a_database_claim_take_effect_or_are_reported() {
     cluster.rotate(&id, "hard-1").await;
     // So is what says where it should be: it is somewhere.
     write(&cluster, json!({"SecretName": "second", "Host": "elsewhere"})).await;
-    says(&cluster, "spec.Host has no effect any more, its claim is bound: it was absent").await;
+    says(&cluster, "spec.Host no longer has an effect, its claim is bound: it was absent").await;
     write(&cluster, json!({"SecretName": "Not_A_Name"})).await;
     until("a name that no Secret can have is reported", async || {
         let front = database_claims(&cluster).get("hosts").await.ok()?;
@@ -117,7 +117,7 @@ async fn edits_of_a_database_claim_take_effect_or_are_reported() {
     })
     .await;
     warned(&cluster, "InvalidSpec", "spec.SecretName: `Not_A_Name` cannot be the name of a Secret").await;
-    warned(&cluster, "NotAsAsked", "spec.Host has no effect any more").await;
+    warned(&cluster, "NotAsAsked", "spec.Host no longer has an effect").await;
     // What becomes of it counts until its end.
     write(&cluster, json!({"SecretName": "second", "DeletePolicy": "recycle"})).await;
     says(&cluster, "").await;

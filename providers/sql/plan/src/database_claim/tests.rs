@@ -70,7 +70,7 @@ fn edits_that_come_too_late_are_reported() {
         let message = request.find_too_late(&claim, &bound);
         // Its placement before this was recorded is unknown: report nothing about it.
         assert!(
-            !request.find_too_late(&claim, &unknown).is_some_and(|message| message.contains("no effect"))
+            !request.find_too_late(&claim, &unknown).is_some_and(|message| message.contains("no longer has an effect"))
         );
         message
     };
@@ -87,17 +87,17 @@ fn edits_that_come_too_late_are_reported() {
         (json!({"DBNameOverride": "other"}), "spec.DatabaseName can no longer be changed, it is shop"),
         (
             json!({"Username": "me"}),
-            "spec.Username can no longer be changed, it is a name that was made for it",
+            "spec.Username can no longer be changed, it is a generated name",
         ),
         (json!({"Type": "MySQL"}), "spec.Type can no longer be changed, it is postgresql"),
         (json!({"InstanceLabel": "atlas"}), "spec.InstanceLabel can no longer be changed, it is athena"),
         (
             json!({"InstanceLabel": "athena.hostapp"}),
-            "spec.InstanceLabel has no effect any more, its claim is bound: it was athena.eu",
+            "spec.InstanceLabel no longer has an effect, its claim is bound: it was athena.eu",
         ),
-        (json!({"Host": "x"}), "spec.Host has no effect any more, its claim is bound: it was absent"),
-        (json!({"Port": 1}), "spec.Port has no effect any more"),
-        (json!({"Shape": "large"}), "spec.Shape has no effect any more"),
+        (json!({"Host": "x"}), "spec.Host no longer has an effect, its claim is bound: it was absent"),
+        (json!({"Port": 1}), "spec.Port no longer has an effect"),
+        (json!({"Shape": "large"}), "spec.Shape no longer has an effect"),
     ] {
         let message = message(change).expect(part);
         assert!(message.contains(part) && message.contains("create a new DatabaseClaim"), "{message}");
