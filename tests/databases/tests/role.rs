@@ -171,7 +171,7 @@ async fn another_namespace_gets_a_login_by_the_owners_grant_and_no_longer_than_t
         let message = stands(&cluster, ("analytics", "reports"), "False", "NotGranted").await;
         assert!(message.contains("make a DatabaseGrant in shop"), "{message}");
         for (role, why) in
-            [("reports", "has no login to change: no grant"), ("absent", "there is no DatabaseRole")]
+            [("reports", "has no login to rotate: no grant"), ("absent", "there is no DatabaseRole")]
         {
             let refused = command::rotate_role(&cluster.client, SYSTEM, ("analytics", role), true).await;
             let refused = refused.expect_err("there is no login").to_string();
