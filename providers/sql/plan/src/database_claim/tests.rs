@@ -70,7 +70,9 @@ fn edits_that_come_too_late_are_reported() {
         let message = request.find_too_late(&claim, &bound);
         // Its placement before this was recorded is unknown: report nothing about it.
         assert!(
-            !request.find_too_late(&claim, &unknown).is_some_and(|message| message.contains("no longer has an effect"))
+            !request
+                .find_too_late(&claim, &unknown)
+                .is_some_and(|message| message.contains("no longer has an effect"))
         );
         message
     };
@@ -85,10 +87,7 @@ fn edits_that_come_too_late_are_reported() {
     }
     for (change, part) in [
         (json!({"DBNameOverride": "other"}), "spec.DatabaseName can no longer be changed, it is shop"),
-        (
-            json!({"Username": "me"}),
-            "spec.Username can no longer be changed, it is a generated name",
-        ),
+        (json!({"Username": "me"}), "spec.Username can no longer be changed, it is a generated name"),
         (json!({"Type": "MySQL"}), "spec.Type can no longer be changed, it is postgresql"),
         (json!({"InstanceLabel": "atlas"}), "spec.InstanceLabel can no longer be changed, it is athena"),
         (
