@@ -88,7 +88,7 @@ fn a_plans_page_is_searched_and_filtered_without_a_word_to_the_network() {
             field.value='nothing like it';field.dispatchEvent(new Event('input'));seen.none=rows();
             seen.told=document.querySelector('table[data-table=claims]').nextElementSibling.getClientRects().length;
             field.value='';field.dispatchEvent(new Event('input'));
-            const button=document.querySelector('button[data-filter=claims][data-word=Pending]');
+            const button=document.querySelector('button[data-filter=claims][data-label-filter=Pending]');
             button.click();seen.pending=rows();seen.pressed=button.getAttribute('aria-pressed');button.click();seen.again=rows();
             seen.charts=document.querySelectorAll('svg').length;
             seen.explained=document.querySelectorAll('details li').length");

@@ -92,7 +92,7 @@ fn a_lost_resource_loses_its_claim() {
         &[Edit::Lose(target("resource/db"))],
         expect![[r#"
             x: lost (Gone: resource db was deleted; the claim is not bound to other data. It is bound again if the same resource returns. To start over with an empty resource, create a claim of another name; deleting this claim deletes the record of its data)
-            db: gone
+            db: removed
         "#]],
     );
 }
@@ -331,7 +331,7 @@ fn fit_names_the_claims_whose_places_it_takes() {
     let displaced: Vec<&str> = found.displaced.iter().map(|d| d.claim.as_str()).collect();
     assert_eq!((found.fits, found.free, displaced), (2, 1, vec!["a/low"]));
     assert!(found.displaced[0].resource.is_some(), "and what it would have got");
-    // A copy of the one that comes last takes nothing from anybody.
+    // A copy of the one that comes last takes nothing from other claims.
     let found = fit(objects(&state), &target("claim/a/low"), 50, &Options::default()).unwrap();
     assert_eq!((found.fits, found.free, found.displaced), (1, 1, Vec::new()));
 }

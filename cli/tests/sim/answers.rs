@@ -120,12 +120,12 @@ fn a_page_says_which_files_it_was_made_from() {
     succeed(&run(&["sim", "plan", TEAMS, "--html", &again]));
     let read = |path: &str| std::fs::read_to_string(path).expect("it is written").replace("&#x2f;", "/");
     let text = read(&page);
-    assert!(text.contains(&format!("Read: {TEAMS}, last changed 20")), "{text}");
+    assert!(text.contains(&format!("Source: {TEAMS}, last changed 20")), "{text}");
     assert!(text.contains(concat!("Created by conductor ", env!("CARGO_PKG_VERSION"))), "{text}");
     assert_eq!(text, read(&again), "the same files give the same page");
     let input = std::fs::read(root().join(TEAMS)).expect("it is there");
     succeed(&run_with(&["sim", "plan", "-", "--html", &page], &input));
-    assert!(read(&page).contains("Read: standard input<"));
+    assert!(read(&page).contains("Source: standard input<"));
 }
 
 #[test]

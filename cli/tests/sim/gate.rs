@@ -89,7 +89,7 @@ fn a_state_without_objects_has_failed_and_an_empty_file_is_refused() {
     site.write("state.yaml", "{apiVersion: v1, kind: List, items: []}");
     let output = site.gate(&[]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("nothing was looked at"));
+    assert!(text(&output.stdout).contains("proves nothing"));
     site.write("state.yaml", "");
     let why = refused(&site.gate(&[]));
     assert!(why.contains("state.yaml: it is empty"), "{why}");

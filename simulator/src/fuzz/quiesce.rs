@@ -16,11 +16,11 @@ const PATIENCE_MS: i64 = 100_000;
 /// Runs the world until idle and checks it.
 pub fn conclude(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     run.note(|| "faults stop".to_owned());
-    settle(run)?;
+    run_until_idle(run)?;
     // Implementing the resources provisioned so far may trigger more.
     for _ in 0..2 {
         actors::implement_all(run, rng, false);
-        settle(run)?;
+        run_until_idle(run)?;
     }
     check_rest(run)?;
     check_bindings(run)?;
@@ -30,7 +30,7 @@ pub fn conclude(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
 }
 
 /// Delivers, lands and answers everything, time included, until nothing is left.
-pub fn settle(run: &mut Run) -> Result<(), String> {
+pub fn run_until_idle(run: &mut Run) -> Result<(), String> {
     let until = run.now.plus_ms(PATIENCE_MS);
     for _ in 0..5_000 {
         if !run.sent.is_empty() {
@@ -183,7 +183,7 @@ fn check_stability(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     let before = run.writes;
     KINDS.into_iter().try_for_each(|kind| run.relist(kind))?;
     run.relist_parts();
-    settle(run)?;
+    run_until_idle(run)?;
     if run.writes > before {
         return Err(format!("I10: {} writes after a relist", run.writes - before));
     }
@@ -192,11 +192,11 @@ fn check_stability(run: &mut Run, rng: &mut Rng) -> Result<(), String> {
     if let Some(sent) = run.sent.iter().find(|sent| !only_updates_message(&sent.action)) {
         return Err(format!("I10: a restart sends {:?}", sent.action));
     }
-    settle(run)?;
+    run_until_idle(run)?;
     let before = run.writes;
     run.note(|| "second restart".to_owned());
     run.restart(rng)?;
-    settle(run)?;
+    run_until_idle(run)?;
     if run.writes > before {
         return Err(format!("I10: a second restart sends {} writes", run.writes - before));
     }

@@ -6,7 +6,7 @@ use conductor::model::Kind;
 use std::cmp::Reverse;
 
 /// Keeps one object per kind, namespace and name, and sorts everything.
-pub(super) fn settle(loaded: &mut Loaded) {
+pub(super) fn deduplicate(loaded: &mut Loaded) {
     let mut objects = std::mem::take(&mut loaded.objects);
     objects.sort_by(|a, b| (key(a), &a.source, a.line).cmp(&(key(b), &b.source, b.line)));
     let mut rest = objects.into_iter().peekable();

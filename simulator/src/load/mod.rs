@@ -122,7 +122,7 @@ pub fn load_with_stdin<P: AsRef<Path>>(
     if let (true, Some(first)) = (all_empty, paths.first()) {
         return Err(LoadFailure::Empty.of(&first.as_ref().to_string_lossy().into()));
     }
-    merge::settle(&mut loaded);
+    merge::deduplicate(&mut loaded);
     Ok(loaded)
 }
 

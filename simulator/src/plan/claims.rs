@@ -173,10 +173,10 @@ impl<'a> Explainer<'a> {
             leaving: false,
         };
         let (Some(claim), Some(binding)) = (claim, self.engine.binding(&subject.uid)) else {
-            return alone(self.leaving(subject, blank));
+            return alone(self.being_deleted(subject, blank));
         };
         match binding {
-            Binding::Leaving => alone(self.leaving(subject, blank)),
+            Binding::Leaving => alone(self.being_deleted(subject, blank)),
             Binding::Lost { message: engine_message, .. } => {
                 let message = self.lost_but_held(claim);
                 let message = Arc::from(message.as_deref().unwrap_or(engine_message.as_str()));
@@ -213,7 +213,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// A claim that is being deleted gets nothing; the message says what happens to the resource that it held.
-    fn leaving(&self, subject: &Subject, blank: PlannedClaim) -> PlannedClaim {
+    fn being_deleted(&self, subject: &Subject, blank: PlannedClaim) -> PlannedClaim {
         // All in one namespace, so sorted by name.
         let at = |name: &Name| self.resources.binary_search_by(|r| r.name.cmp(name)).ok();
         let row = |name: &Name| at(name).map(|at| &self.resources[at]);

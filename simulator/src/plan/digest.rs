@@ -19,8 +19,8 @@ impl RowDigests {
     /// Digests every row.
     pub fn of(plan: &Plan) -> RowDigests {
         RowDigests {
-            claims: plan.claims.iter().map(seal).collect(),
-            resources: plan.resources.iter().map(seal).collect(),
+            claims: plan.claims.iter().map(digest_row).collect(),
+            resources: plan.resources.iter().map(digest_row).collect(),
         }
     }
 
@@ -41,7 +41,7 @@ impl RowDigests {
     pub fn digest(&self, plan: &Plan) -> String {
         let mut hasher = Sha256::new();
         hasher.update(json(&plan.summary));
-        self.claims.iter().chain(&self.resources).for_each(|seal| hasher.update(seal));
+        self.claims.iter().chain(&self.resources).for_each(|digest| hasher.update(digest));
         format!("sha256:{}", hex(&hasher.finalize()))
     }
 }
@@ -57,12 +57,12 @@ fn beside<T: Serialize + PartialEq>(
     let find = |row: &T| {
         while known.next_if(|(was, _)| order(was, row) == Ordering::Less).is_some() {}
         let was = known.next_if(|(was, _)| order(was, row) == Ordering::Equal);
-        was.filter(|(was, _)| *was == row).map_or_else(|| seal(row), |(_, seal)| *seal)
+        was.filter(|(was, _)| *was == row).map_or_else(|| digest_row(row), |(_, digest)| *digest)
     };
     rows.iter().map(find).collect()
 }
 
-fn seal(row: &impl Serialize) -> RowDigest {
+fn digest_row(row: &impl Serialize) -> RowDigest {
     Sha256::digest(json(row)).into()
 }
 

@@ -60,8 +60,8 @@ pub(super) fn identified(mut objects: Vec<Object>) -> Identified {
 
 /// The UID of a claim that holds a resource without stating its requests. Reservations, which have no UID, take nothing.
 pub(super) fn find_unstated(claim_ref: &Value) -> Option<Uid> {
-    let is_said = claim_ref.get("requests").is_some_and(|requests| !requests.is_null());
-    claim_ref.get("uid").and_then(Value::as_str).filter(|_| !is_said).map(Uid::from)
+    let is_stated = claim_ref.get("requests").is_some_and(|requests| !requests.is_null());
+    claim_ref.get("uid").and_then(Value::as_str).filter(|_| !is_stated).map(Uid::from)
 }
 
 /// Requests of these claims.

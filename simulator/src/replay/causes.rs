@@ -108,8 +108,8 @@ pub(super) fn contradiction(
             let says_so = claim.as_ref().is_some_and(|c| {
                 c.pointer("/metadata/uid").is_some_and(|known| known == uid) && refusal(c) == Some(reason)
             });
-            let is_said = says_so && is_lost == matches!(verdict, Verdict::Lost { .. });
-            (!is_said).then(|| format!("the claim's condition does not have reason {reason} at that time"))
+            let is_stated = says_so && is_lost == matches!(verdict, Verdict::Lost { .. });
+            (!is_stated).then(|| format!("the claim's condition does not have reason {reason} at that time"))
         }
     }
 }

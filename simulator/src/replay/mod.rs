@@ -325,8 +325,8 @@ impl<'a> Player<'a> {
             (Some(old), Some(new)) => {
                 let is_doomed = user_changes::is_deleting(&new) && !user_changes::is_deleting(&old);
                 // In closed mode, the replay's engine decides about reclaiming.
-                let is_asked = is_doomed && !self.is_left_to_engine(kind, &old);
-                edited(&mut self.cluster, kind, &key, old, new, is_asked)
+                let is_requested = is_doomed && !self.is_left_to_engine(kind, &old);
+                edited(&mut self.cluster, kind, &key, old, new, is_requested)
             }
         };
         let Some(what) = change else { return Ok(String::new()) };

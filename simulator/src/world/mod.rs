@@ -196,18 +196,18 @@ impl World {
         let mut object = before.clone();
         edit(&mut object);
         count_generation(&before, &mut object);
-        Some(self.settle(key.clone(), object))
+        Some(self.store_or_remove(key.clone(), object))
     }
 
     /// Deletes an object: at once, or when its finalizers are removed.
     pub fn delete(&mut self, kind: Kind, key: &ObjectKey) -> Option<Event> {
         let mut object = self.get(kind, key)?.clone();
         object.metadata.deletion_timestamp.get_or_insert(MetaTime(Timestamp::UNIX_EPOCH));
-        Some(self.settle(key.clone(), object))
+        Some(self.store_or_remove(key.clone(), object))
     }
 
     /// Stores a changed object, or removes it if it is being deleted and has no finalizers.
-    fn settle(&mut self, key: ObjectKey, object: Object) -> Event {
+    fn store_or_remove(&mut self, key: ObjectKey, object: Object) -> Event {
         if is_let_go(&object) {
             self.advance();
             self.take(object.kind, &key);

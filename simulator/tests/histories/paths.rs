@@ -10,7 +10,7 @@ use crate::seeds::seeds;
 use conductor::model::{Kind, Object};
 use conductor_simulator::fuzz::driver::{Fate, Run};
 use conductor_simulator::fuzz::invariants::{claims, holders, resources};
-use conductor_simulator::fuzz::quiesce::settle;
+use conductor_simulator::fuzz::quiesce::run_until_idle;
 use conductor_simulator::fuzz::rng::Rng;
 use conductor_simulator::fuzz::{SYSTEM, TYPE, actors, object};
 use conductor_simulator::world::key_of;
@@ -103,7 +103,7 @@ fn check(seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed ^ 0xA7);
     let mut at_once = Run::empty(false)?;
     wanted.iter().for_each(|o| actors::put(&mut at_once, o.clone()));
-    settle(&mut at_once)?;
+    run_until_idle(&mut at_once)?;
     let mut run = Run::empty(false)?;
     for _ in 0..rng.between(5, 30) {
         let object = rng.pick(&wanted).clone();
@@ -131,10 +131,10 @@ fn check(seed: u64) -> Result<(), String> {
         }
         disturb(&mut run, &mut rng)?;
     }
-    settle(&mut run)?;
+    run_until_idle(&mut run)?;
     for run in [&mut at_once, &mut run] {
         actors::implement_all(run, &mut Rng::new(3), true);
-        settle(run)?;
+        run_until_idle(run)?;
     }
     let (expected, got) = (state(&at_once), state(&run));
     if expected == got { Ok(()) } else { Err(format!("at once {expected:#?}\nby another path {got:#?}")) }

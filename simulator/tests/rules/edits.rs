@@ -41,11 +41,11 @@ fn check(bound: impl Fn() -> Run) {
         assert_eq!((run.outcome("c").as_str(), run.message("c").as_str()), ("-> r", "bound to r"));
         run.edit_spec(CLAIM, "c", json!({&field: another(&field, &schema)}));
         assert_eq!(run.outcome("c"), "-> r", "{field}");
-        let is_told = run.message("c") != "bound to r" && run.notes("c").contains(&"NotAsAsked");
+        let is_reported = run.message("c") != "bound to r" && run.notes("c").contains(&"NotAsAsked");
         let takes_effect = TAKES_EFFECT.iter().find(|(known, _)| *known == field);
         match takes_effect {
-            Some((_, how)) => assert!(!how.is_empty() && !is_told, "{field}: {}", run.message("c")),
-            None => assert!(is_told, "spec.{field} was edited in silence"),
+            Some((_, how)) => assert!(!how.is_empty() && !is_reported, "{field}: {}", run.message("c")),
+            None => assert!(is_reported, "spec.{field} was edited in silence"),
         }
         // What was reported is in the status and survives a restart.
         let message = run.message("c");

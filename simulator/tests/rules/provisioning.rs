@@ -32,7 +32,7 @@ fn a_class_that_is_deleted_while_it_has_resources_says_what_it_waits_for() {
     run.delete(CLASS, "k");
     assert_eq!(run.notes("k"), ["InUse"]);
     run.harness.advance(3_600_000);
-    assert_eq!(run.notes("k"), ["InUse"], "it is said once");
+    assert_eq!(run.notes("k"), ["InUse"], "one event");
     run.delete(CLAIM, "c");
     assert!(run.find(CLASS, "k").is_none());
 }
@@ -403,7 +403,7 @@ fn what_lives_outside_the_system_namespace_is_reported() {
     run.put(outside);
     assert_eq!(run.notes("fast"), ["OutsideSystemNamespace"]);
     assert_eq!(run.outcome("c"), "NoMatch");
-    // Under a wrong system namespace this is said of everything: it must not advise to delete what claims hold.
+    // A wrong system namespace causes it everywhere: it must not advise deleting what claims hold.
     let message = &run.harness.notes().last().expect("it is reported").message;
     assert!(message.contains("conductor-system only") && !message.contains("delete"), "{message}");
 }

@@ -337,18 +337,18 @@ fn edits_of_published_objects_are_reverted() {
         edited["data"]["host"] = json!(k8s_openapi::ByteString(b"evil".to_vec()));
         put(&mut run, edited);
         assert_ne!(content(&run), before, "{when}");
-        look(&mut run);
+        resync(&mut run);
         assert_eq!(content(&run), before, "{when}");
         run.harness.touch_parts(|world| world.remove_side(Slot::Secret, &claim_key("c")));
         assert_eq!(found(&run, Slot::Secret), None, "{when}");
-        look(&mut run);
+        resync(&mut run);
         assert_eq!(content(&run), before, "{when}");
         assert!(is_ready(&run).starts_with("True"), "{}", is_ready(&run));
     }
 }
 
 /// One resync of published objects.
-fn look(run: &mut Run) {
+fn resync(run: &mut Run) {
     let turns = (0..4).map(|turn| Event::Publish(PublishEvent::Recheck { turn, of: 4 }));
     run.harness.touch_parts(|_| turns);
 }
@@ -365,7 +365,7 @@ fn touch(run: &mut Run) {
 fn looking_at_what_is_well_writes_nothing() {
     let mut run = bound_with(stands(), Some(admin()));
     let writes = run.harness.writes();
-    look(&mut run);
+    resync(&mut run);
     touch(&mut run);
     assert_eq!(run.harness.writes(), writes);
 }
