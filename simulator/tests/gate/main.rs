@@ -114,7 +114,7 @@ fn a_suite_that_nothing_could_meet_is_refused() {
         ),
         (
             "cases: [{name: n, expect: {outcome: Bound}}, {name: m, expect: {outcome: Pending}}]",
-            "selects the same claims as case \"n\" and expects another outcome",
+            "selects the same claims as case \"n\" but expects another outcome",
         ),
         (
             "cases: [{name: n, expect: {resources: [x]}}, {name: m, expect: {outcome: Lost}}]",
