@@ -330,9 +330,9 @@ fn edits_of_published_objects_are_reverted() {
         assert!(found(&run, slot).is_some(), "{}", slot.kind());
     }
     // Secrets are not watched: they are resynced in turn, and when their claim changes.
-    type Look = fn(&mut Run);
-    let looks: [(&str, Look); 2] = [("in turn", look), ("when touched", touch)];
-    for (when, look) in looks {
+    type Resync = fn(&mut Run);
+    let resyncs: [(&str, Resync); 2] = [("in turn", resync), ("when touched", touch)];
+    for (when, resync) in resyncs {
         let mut edited = found(&run, Slot::Secret).expect("it is published").clone();
         edited["data"]["host"] = json!(k8s_openapi::ByteString(b"evil".to_vec()));
         put(&mut run, edited);
