@@ -91,7 +91,7 @@ fn bookkeeping(c: &mut Criterion) {
         });
     });
     for n in 0..100 {
-        state.ledger.set_quota(Quota::read(&quota(n)));
+        state.quota_usage.set_quota(Quota::read(&quota(n)));
     }
     let charge = Charge {
         namespace: Name::from("team-1"),
@@ -100,7 +100,7 @@ fn bookkeeping(c: &mut Criterion) {
         amounts: requests,
     };
     c.bench_function("quota check, 100 quotas", |b| {
-        b.iter(|| black_box(state.ledger.overruns(&charge, false)))
+        b.iter(|| black_box(state.quota_usage.overruns(&charge, false)))
     });
 }
 

@@ -42,7 +42,8 @@ pub use config::Config;
 use crate::action::Action;
 use crate::cache::State;
 use crate::event::Event;
-use crate::model::{Predicate, Time, Uid};
+use crate::model::{Time, Uid};
+use crate::predicates::Predicate;
 use crate::queue::{Lengths, Queue};
 use crate::scheduler::Memo;
 use memory::{Bindings, LiveReads, Losses, Provisioning, Publishing, Tombstones, Worklist, Writes};
@@ -61,6 +62,8 @@ pub struct Stats {
     pub conflicts: u64,
     /// Batches that were placed one by one because together would have taken too long.
     pub batches_given_up: u64,
+    /// Resources that the index offered and a predicate refused. They are not bound.
+    pub index_disagreements: u64,
 }
 
 /// The engine. One task owns it; nothing in it is shared. A clone continues independently: what-if plans use one.

@@ -1,6 +1,7 @@
 //! `docs/reference/fields.md` is what the types say of each field of each kind.
 
 use conductor::api::crds;
+use conductor::predicates::{Actor, Definition, Predicate, Side};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -24,6 +25,55 @@ fn the_reference_of_fields_is_what_the_types_say() {
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(found == page, "docs/reference/fields.md is stale: run `make references`");
+}
+
+const PREDICATES: &str = "# Predicates
+
+Why a resource is refused, in the order of the registry in `src/predicates/mod.rs`. Generated from the definitions by
+`make references`. Do not edit. A resource is counted under the first predicate that refuses it, by the kind of its key:
+class, group, namespaces, range, attribute, labels, standing, capacity. A predicate without a key decides on the claim.
+
+| predicate | holds where | claim's field | resource's field | key | settled by | profile |
+|---|---|---|---|---|---|---|
+";
+
+#[test]
+fn the_reference_of_predicates_is_what_their_definitions_say() {
+    let mut page = PREDICATES.to_owned();
+    Predicate::ALL
+        .iter()
+        .for_each(|predicate| add_predicate(predicate.name(), predicate.definition(), &mut page));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/predicates.md");
+    if std::env::var_os("UPDATE_REFERENCES").is_some() {
+        std::fs::write(&path, &page).expect("docs/reference can be written");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == page, "docs/reference/predicates.md is stale: run `make references`");
+}
+
+fn add_predicate(name: &str, definition: &Definition, page: &mut String) {
+    let fields = |side: Side| {
+        let kept = definition.recorded.iter().filter(|kept| kept.side == side).map(|kept| kept.field);
+        let own = definition.field.map(|field| match side {
+            Side::Claim => field.claim,
+            Side::Resource => field.resource,
+        });
+        own.into_iter().chain(kept).map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")
+    };
+    let keys: Vec<&str> = definition.checks.iter().map(|check| check.key.name()).collect();
+    let actor = match definition.actor {
+        Actor::Author => "author",
+        Actor::Application => "author, with the application",
+        Actor::Administrator => "administrator",
+    };
+    let profile = if definition.optional { "may switch it off" } else { "" };
+    let (claim, resource) = (fields(Side::Claim), fields(Side::Resource));
+    let about = definition.about;
+    let _ = writeln!(
+        page,
+        "| {name} | {about} | {claim} | {resource} | {} | {actor} | {profile} |",
+        keys.join(", ")
+    );
 }
 
 fn add_kind(crd: &CustomResourceDefinition, page: &mut String) {

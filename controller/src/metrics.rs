@@ -72,6 +72,7 @@ pub(super) struct Metrics {
     refusals: Family<PredicateLabels, Counter>,
     conflicts: Counter,
     batches_given_up: Counter,
+    index_disagreements: Counter,
     withheld_losses: Gauge,
     calls: Family<CallLabels, Counter>,
     call_seconds: SecondsByVerb,
@@ -99,6 +100,7 @@ impl Metrics {
             refusals: Family::default(),
             conflicts: Counter::default(),
             batches_given_up: Counter::default(),
+            index_disagreements: Counter::default(),
             withheld_losses: Gauge::default(),
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(call_buckets),
@@ -125,7 +127,7 @@ impl Metrics {
     fn register(&mut self) {
         let Metrics {
             registry: r, queue, decisions, decision_seconds, bound, bind_seconds, bound_after_flush, refusals,
-            conflicts, batches_given_up, withheld_losses, calls, call_seconds, watch_restarts, unreadable, events_dropped,
+            conflicts, batches_given_up, index_disagreements, withheld_losses, calls, call_seconds, watch_restarts, unreadable, events_dropped,
             leader, ready, writes_waiting, writes_flying, databases,
         } = self;
         r.register("queue_claims", "Claims that wait: active, backoff, parked, in_flight", queue.clone());
@@ -137,6 +139,7 @@ impl Metrics {
         r.register("refusals", "Refusals, by the predicate that refused most", refusals.clone());
         r.register("conflicts", "Writes that met a newer object", conflicts.clone());
         r.register("batches_given_up", "Batches placed one by one because together would have taken too long", batches_given_up.clone());
+        r.register("index_disagreements", "Resources that the index offered and a predicate refused; they are not bound", index_disagreements.clone());
         r.register("claims_loss_withheld", "Claims without their resource that are not declared Lost, because too many are missing at once", withheld_losses.clone());
         r.register("api_calls", "Calls to the API by verb, kind and HTTP status; 0 without an answer", calls.clone());
         r.register("api_call_seconds", "Time until the API answered", call_seconds.clone());
@@ -171,12 +174,14 @@ impl Metrics {
             self.queue.get_or_create(&PlaceLabels { place }).set(count as i64);
         }
         self.withheld_losses.set(engine.withheld_losses() as i64);
-        let Stats { decisions, bound, refusals, conflicts, batches_given_up } = engine.stats();
+        let Stats { decisions, bound, refusals, conflicts, batches_given_up, index_disagreements } =
+            engine.stats();
         let (known, flushed) = counted;
         self.decisions.inc_by(decisions - known.decisions);
         self.bound.inc_by(bound - known.bound);
         self.conflicts.inc_by(conflicts - known.conflicts);
         self.batches_given_up.inc_by(batches_given_up - known.batches_given_up);
+        self.index_disagreements.inc_by(index_disagreements - known.index_disagreements);
         self.bound_after_flush.inc_by(engine.bound_after_flush() - *flushed);
         for (predicate, count) in refusals {
             let before = known.refusals.get(predicate).copied().unwrap_or(0);

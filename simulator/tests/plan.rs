@@ -510,7 +510,7 @@ fn a_remedy_is_reported_only_where_the_resource_would_take_the_claim() {
     let cordon = json!({"unschedulable": true});
     let withheld = [
         (Some("Creating"), &template, "wait until x, now Creating, is Available"),
-        (Some("Failed"), &nothing, "mend x, which is Failed"),
+        (Some("Failed"), &nothing, "repair x, which is Failed"),
         (None, &cordon, "take unschedulable off x"),
     ];
     let two = json!({"sharing": {"maxClaims": 2}});
@@ -656,7 +656,7 @@ fn classes_that_refuse_are_counted_as_resources_are_and_apart_from_them() {
     let classes = json!([
         {"predicate": "Version", "count": 1, "message": "class old does not offer the version asked"},
         {"predicate": "Capacity", "count": 1,
-            "message": "class small makes storage up to 1Gi, and 2Gi is asked"},
+            "message": "class small makes storage up to 1Gi, and 2Gi is requested"},
     ]);
     assert_eq!((&reported["reasons"], &reported["classReasons"]), (&resources, &classes));
     let counted = "0/1 resources fit: 1 class; 0/2 classes fit: 1 version, 1 capacity (";

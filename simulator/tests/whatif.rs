@@ -184,7 +184,7 @@ fn each_flip_names_the_rule_that_stood_in_the_way() {
         &small,
         &[set("resource/db:spec.capacity.storage=8Gi")],
         expect![[r#"
-            x: newly bound db (Capacity: before: it has storage 5Gi left, and 6Gi is asked)
+            x: newly bound db (Capacity: before: it has storage 5Gi left, and 6Gi is requested)
         "#]],
     );
     let quota = "---\napiVersion: conductor.io/v1alpha1\nkind: ClaimQuota\n\
@@ -274,7 +274,7 @@ fn a_later_sharer_displaces_no_claim() {
         &[Edit::Apply(Box::new(objects(profile).remove(0)))],
         expect![[r#"
             x: moved new (Preference: old fits too; new is preferred)
-            y: moved old (Capacity: it has storage 2Gi left, and 3Gi is asked)
+            y: moved old (Capacity: it has storage 2Gi left, and 3Gi is requested)
         "#]],
     );
 }

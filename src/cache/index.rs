@@ -1,16 +1,18 @@
-//! The index of one type's resources: class, then engine, then version, then look, then what is left.
-//! Searching lives in `find`, counting refusals in `tally`.
+//! The index of one type's resources: class, then engine, then version, then attributes, then what is left.
+//! Searching lives in `find`, counting refusals in `refusal_counts`.
 //!
 //! ```text
-//! class -> group (engine) -> pool, open to all      -> cell (version) -> shape (look) -> best-fit order
-//!                         -> pool, one namespace's  -> cell (version) -> shape (look) -> best-fit order
+//! class -> group (engine) -> pool, open to all      -> cell (version) -> shape (attributes) -> best-fit order
+//!                         -> pool, one namespace's  -> cell (version) -> shape (attributes) -> best-fit order
 //!                                                      each cell besides: all its offers in best-fit order
 //! ```
 
-use super::arena::Arena;
-use super::looks::{LookId, Looks};
+use super::attribute_index::{AttributeIndex, AttributesId};
+use super::keys::Keys;
 use super::shape::{Free, Members, Named, Offers};
-use crate::model::{Capacity, FieldValue, Labels, Lookup, Name, Offer, Predicate, TypeId, Version};
+use crate::model::{Capacity, FieldValue, Labels, Lookup, Name, Offer, TypeId, Version};
+use crate::predicates::{STANDINGS, Standing};
+use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,58 +21,17 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(pub u32);
 
-/// How a resource stands to claims at large, before one asks whether it fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// Offered, and nobody holds it.
-    Vacant,
-    /// Offered, and others hold it too.
-    Shared,
-    /// In a phase in which nothing can claim it.
-    Phase,
-    /// Taken off the market by an administrator.
-    Cordoned,
-    /// Reserved for one claim, or held by it.
-    Reserved,
-    /// Shared, and every slot is taken.
-    Full,
-}
-
-impl Standing {
-    /// The standings that are not offered, in the order in which they are asked.
-    pub const WITHHELD: [Standing; 4] =
-        [Standing::Phase, Standing::Cordoned, Standing::Reserved, Standing::Full];
-
-    /// How many there are.
-    const COUNT: usize = 2 + Standing::WITHHELD.len();
-
-    pub(super) fn withheld_at(self) -> Option<usize> {
-        Standing::WITHHELD.iter().position(|s| *s == self)
-    }
-
-    /// The predicate that refuses a resource of this standing, where it is refused at all.
-    pub fn predicate(self) -> Option<Predicate> {
-        match self {
-            Standing::Vacant | Standing::Shared => None,
-            Standing::Phase => Some(Predicate::Phase),
-            Standing::Cordoned => Some(Predicate::Cordoned),
-            Standing::Reserved => Some(Predicate::Reserved),
-            Standing::Full => Some(Predicate::Sharing),
-        }
-    }
-}
-
 /// A resource at one moment, as claims at large see it.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct ResourceView {
     standing: Standing,
     free: Free,
     offer: Arc<Offer>,
 }
 
-impl Glance {
+impl ResourceView {
     /// Whether the resource is offered now, and in some way was not before.
-    pub fn is_better_than(&self, before: Option<&Glance>) -> bool {
+    pub fn is_better_than(&self, before: Option<&ResourceView>) -> bool {
         let offered = matches!(self.standing, Standing::Vacant | Standing::Shared);
         let better = before.is_none_or(|before| {
             self.standing < before.standing || !before.free.covers(&self.free) || self.offer != before.offer
@@ -79,7 +40,7 @@ impl Glance {
     }
 }
 
-/// Above so many shapes in a group, the label with the most values stops telling shapes apart.
+/// Above so many shapes in a group, the label with the most values stops separating shapes.
 const SHAPES_PER_GROUP_MAX: usize = 256;
 /// A label with no more values than this is never demoted: it is what shapes are for.
 const VALUES_KEPT_MAX: usize = 16;
@@ -87,34 +48,30 @@ const VALUES_KEPT_MAX: usize = 16;
 /// Every resource of one type.
 #[derive(Clone, Debug)]
 pub struct Index {
-    pub(super) ty: TypeId,
-    /// Where the type has a name that groups are made of (the engine).
-    pub(super) group_field: Option<usize>,
-    /// Where the type has a version.
-    pub(super) version_field: Option<usize>,
+    pub(super) keys: Keys,
     pub(super) classes: BTreeMap<Option<Name>, ClassIndex>,
-    pub(super) pools: Arena<Pool>,
-    pub(super) cells: Arena<Cell>,
-    pub(super) shapes: Arena<Shape>,
-    pub(super) looks: Looks,
+    pub(super) pools: Slab<Pool>,
+    pub(super) cells: Slab<Cell>,
+    pub(super) shapes: Slab<Shape>,
+    pub(super) attributes: AttributeIndex,
     /// Boxed, so that one more never moves all the others.
     pub(super) members: Vec<Option<Box<Member>>>,
     pub(super) total: usize,
     /// Every label, and how many have which value of it.
     labels: BTreeMap<Name, Lookup<Name, u32>>,
-    /// Labels that do not tell shapes apart; who has which value of them.
+    /// Labels that do not separate shapes; the resources with each value of them.
     pub(super) demoted: BTreeMap<Name, Lookup<Name, BTreeSet<ResourceId>>>,
     generation: u64,
 }
 
-pub(super) type PoolId = u32;
-pub(super) type CellId = u32;
-pub(super) type ShapeId = u32;
+pub(super) type PoolId = usize;
+pub(super) type CellId = usize;
+pub(super) type ShapeId = usize;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClassIndex {
     pub total: usize,
-    pub groups: BTreeMap<Option<Name>, Group>,
+    pub groups: BTreeMap<FieldValue, Group>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -135,10 +92,10 @@ pub(super) struct Pool {
     pub versions: BTreeMap<Arc<Version>, CellId>,
 }
 
-/// What is asked of an offered resource before anything else.
+/// What is checked of an offered resource first.
 #[derive(Clone, Debug)]
 pub(super) struct OfferedBy {
-    pub look: LookId,
+    pub attributes: AttributesId,
     pub shared: bool,
 }
 
@@ -146,9 +103,10 @@ pub(super) struct OfferedBy {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     pool: PoolId,
-    version: Option<Arc<Version>>,
+    /// The value of the ordered field; absent where the resource or its type has none.
+    pub value: FieldValue,
     pub total: usize,
-    /// Sorted by look.
+    /// Sorted by their attributes.
     pub shapes: Vec<Place>,
     pub offers: Offers<OfferedBy>,
 }
@@ -156,10 +114,18 @@ pub(super) struct Cell {
 /// A shape in its cell.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub look: LookId,
+    pub attributes: AttributesId,
     pub shape: ShapeId,
     /// How many of its resources are of each standing.
-    counts: [u32; Standing::COUNT],
+    counts: [u32; 2 + STANDINGS],
+}
+
+fn place_of(standing: Standing) -> usize {
+    match standing {
+        Standing::Vacant => 0,
+        Standing::Shared => 1,
+        Standing::Withheld(place) => 2 + usize::from(place),
+    }
 }
 
 impl Place {
@@ -168,22 +134,22 @@ impl Place {
     }
 
     pub fn count(&self, standing: Standing) -> usize {
-        self.counts[standing as usize] as usize
+        self.counts[place_of(standing)] as usize
     }
 }
 
 impl Cell {
-    fn place_mut(&mut self, look: LookId) -> Option<&mut Place> {
-        let at = self.shapes.binary_search_by_key(&look, |place| place.look).ok()?;
+    fn place_mut(&mut self, attributes: AttributesId) -> Option<&mut Place> {
+        let at = self.shapes.binary_search_by_key(&attributes, |place| place.attributes).ok()?;
         self.shapes.get_mut(at)
     }
 }
 
-/// All resources that no claim can tell apart but by capacity, state and name.
+/// All resources that differ only by capacity, state and name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     cell: CellId,
-    look: LookId,
+    attributes: AttributesId,
     pub members: Members,
 }
 
@@ -209,14 +175,12 @@ impl Index {
     /// An empty index for one type.
     pub fn new(ty: TypeId) -> Index {
         Index {
-            ty,
-            group_field: ty.rules().group_field(),
-            version_field: ty.rules().version_field(),
+            keys: Keys::of(ty),
             classes: BTreeMap::new(),
-            pools: Arena::default(),
-            cells: Arena::default(),
-            shapes: Arena::default(),
-            looks: Looks::new(ty),
+            pools: Slab::new(),
+            cells: Slab::new(),
+            shapes: Slab::new(),
+            attributes: AttributeIndex::default(),
             members: Vec::new(),
             total: 0,
             labels: BTreeMap::new(),
@@ -250,10 +214,14 @@ impl Index {
         self.member(id).map(|m| m.standing)
     }
 
-    /// What claims at large can see of a resource, to tell whether a change could help one.
-    pub fn glance(&self, id: ResourceId) -> Option<Glance> {
+    /// What claims at large can see of a resource, to decide whether a change could help one.
+    pub fn view(&self, id: ResourceId) -> Option<ResourceView> {
         let member = self.member(id)?;
-        Some(Glance { standing: member.standing, free: member.free.clone(), offer: member.offer.clone() })
+        Some(ResourceView {
+            standing: member.standing,
+            free: member.free.clone(),
+            offer: member.offer.clone(),
+        })
     }
 
     pub(super) fn member(&self, id: ResourceId) -> Option<&Member> {
@@ -309,11 +277,11 @@ impl Index {
         let cell = &mut self.cells[shape.cell];
         let named = Named { name: member.name.clone(), id };
         if member.is_offered() {
-            let by = OfferedBy { look: shape.look, shared: member.standing == Standing::Shared };
+            let by = OfferedBy { attributes: shape.attributes, shared: member.standing == Standing::Shared };
             cell.offers.insert(named.clone(), &member.free, by);
         }
-        if let Some(place) = cell.place_mut(shape.look) {
-            place.counts[member.standing as usize] += 1;
+        if let Some(place) = cell.place_mut(shape.attributes) {
+            place.counts[place_of(member.standing)] += 1;
         }
         shape.members.insert(named, member.standing, &member.free);
     }
@@ -325,8 +293,8 @@ impl Index {
         if member.is_offered() {
             cell.offers.remove(named.clone(), &member.free);
         }
-        if let Some(place) = cell.place_mut(shape.look) {
-            place.counts[member.standing as usize] -= 1;
+        if let Some(place) = cell.place_mut(shape.attributes) {
+            place.counts[place_of(member.standing)] -= 1;
         }
         shape.members.remove(named, member.standing, &member.free);
     }
@@ -348,8 +316,8 @@ impl Index {
         self.classes.entry(offer.class.clone()).or_default().total += 1;
         let labels = offer.labels.filtered(|label| !self.demoted.contains_key(label));
         let namespaces = offer.allowed_namespaces.iter().map(Some);
-        let everybody = offer.allowed_namespaces.is_empty().then_some(None);
-        for namespace in everybody.into_iter().chain(namespaces) {
+        let open_to_all = offer.allowed_namespaces.is_empty().then_some(None);
+        for namespace in open_to_all.into_iter().chain(namespaces) {
             let cell = self.require_cell(&offer, namespace);
             let shape = self.require_shape(&offer, cell, &labels);
             self.list(shape, id, &member);
@@ -370,14 +338,14 @@ impl Index {
             self.withdraw(*shape, id, member);
             self.leave_shape(*shape, offer);
         }
-        let group_name = self.group_name(&offer.fields);
+        let group_value = self.group_value(offer);
         if let Some(class) = self.classes.get_mut(&offer.class) {
             class.total -= 1;
-            if let Some(group) = class.groups.get_mut(&group_name) {
+            if let Some(group) = class.groups.get_mut(&group_value) {
                 group.total -= 1;
                 group.restricted -= usize::from(!offer.allowed_namespaces.is_empty());
                 if group.total == 0 {
-                    class.groups.remove(&group_name);
+                    class.groups.remove(&group_value);
                 }
             }
             if class.total == 0 {
@@ -388,16 +356,13 @@ impl Index {
         self.generation += 1;
     }
 
-    pub(super) fn group_name(&self, fields: &[FieldValue]) -> Option<Name> {
-        match self.group_field.map(|at| &fields[at]) {
-            Some(FieldValue::Name(name)) => Some(name.clone()),
-            _ => None,
-        }
+    fn group_value(&self, offer: &Offer) -> FieldValue {
+        self.keys.group.map_or(FieldValue::Absent, |group| offer.fields[group.field.at].clone())
     }
 
     fn group_mut(&mut self, offer: &Offer) -> &mut Group {
-        let group_name = self.group_name(&offer.fields);
-        self.classes.entry(offer.class.clone()).or_default().groups.entry(group_name).or_default()
+        let group_value = self.group_value(offer);
+        self.classes.entry(offer.class.clone()).or_default().groups.entry(group_value).or_default()
     }
 
     fn require_cell(&mut self, offer: &Offer, namespace: Option<&Name>) -> CellId {
@@ -409,7 +374,7 @@ impl Index {
         let at = match known {
             Some(pool) => pool,
             None => {
-                let at = self.pools.add(Pool::default());
+                let at = self.pools.insert(Pool::default());
                 let group = self.group_mut(offer);
                 match namespace {
                     None => group.open = Some(at),
@@ -418,22 +383,18 @@ impl Index {
                 at
             }
         };
-        let version = self.version_field.and_then(|at| match &offer.fields[at] {
-            FieldValue::Version(version) => Some(version.clone()),
-            _ => None,
-        });
+        let value = self.keys.range.map_or(FieldValue::Absent, |range| offer.fields[range.field.at].clone());
         let pool = &mut self.pools[at];
         pool.total += 1;
-        let known = match &version {
-            Some(version) => pool.versions.get(version).copied(),
-            None => pool.unversioned,
+        let known = match &value {
+            FieldValue::Version(version) => pool.versions.get(version).copied(),
+            _ => pool.unversioned,
         };
         let cell = known.unwrap_or_else(|| {
-            let cell = Cell { pool: at, version: version.clone(), ..Cell::default() };
-            let cell = self.cells.add(cell);
-            match version {
-                Some(version) => drop(pool.versions.insert(version, cell)),
-                None => pool.unversioned = Some(cell),
+            let cell = self.cells.insert(Cell { pool: at, value: value.clone(), ..Cell::default() });
+            match value {
+                FieldValue::Version(version) => drop(pool.versions.insert(version, cell)),
+                _ => pool.unversioned = Some(cell),
             }
             cell
         });
@@ -442,13 +403,13 @@ impl Index {
     }
 
     fn require_shape(&mut self, offer: &Offer, at: CellId, labels: &Labels) -> ShapeId {
-        let look = self.looks.take(&offer.fields, labels);
+        let attributes = self.attributes.add(&self.keys, &offer.fields, labels);
         let cell = &mut self.cells[at];
-        match cell.shapes.binary_search_by_key(&look, |place| place.look) {
+        match cell.shapes.binary_search_by_key(&attributes, |place| place.attributes) {
             Ok(place) => cell.shapes[place].shape,
             Err(place) => {
-                let shape = self.shapes.add(Shape { cell: at, look, members: Members::default() });
-                cell.shapes.insert(place, Place { look, shape, counts: [0; Standing::COUNT] });
+                let shape = self.shapes.insert(Shape { cell: at, attributes, members: Members::default() });
+                cell.shapes.insert(place, Place { attributes, shape, counts: [0; 2 + STANDINGS] });
                 self.group_mut(offer).shapes += 1;
                 shape
             }
@@ -457,23 +418,23 @@ impl Index {
 
     /// Counts one resource less in a cell and its pool, after it was withdrawn; what is empty goes.
     fn leave_shape(&mut self, at: ShapeId, offer: &Offer) {
-        let (cell_at, look) = (self.shapes[at].cell, self.shapes[at].look);
-        self.looks.give_back(look);
+        let (cell_at, attributes) = (self.shapes[at].cell, self.shapes[at].attributes);
+        self.attributes.release(attributes);
         let cell = &mut self.cells[cell_at];
         let pool_at = cell.pool;
         cell.total -= 1;
         let mut shapes = 0;
-        if cell.place_mut(look).is_some_and(|place| place.total() == 0) {
-            cell.shapes.retain(|place| place.look != look);
+        if cell.place_mut(attributes).is_some_and(|place| place.total() == 0) {
+            cell.shapes.retain(|place| place.attributes != attributes);
             self.shapes.remove(at);
             shapes = 1;
         }
         let pool = &mut self.pools[pool_at];
         pool.total -= 1;
         if cell.total == 0 {
-            match self.cells.remove(cell_at).version {
-                Some(version) => drop(pool.versions.remove(&version)),
-                None => pool.unversioned = None,
+            match self.cells.remove(cell_at).value {
+                FieldValue::Version(version) => drop(pool.versions.remove(&version)),
+                _ => pool.unversioned = None,
             }
         }
         let empty = pool.total == 0;
@@ -511,11 +472,11 @@ impl Index {
         if self.group_mut(offer).shapes <= SHAPES_PER_GROUP_MAX {
             return;
         }
-        let telling = self
+        let separating = self
             .labels
             .iter()
             .filter(|(key, values)| values.len() > VALUES_KEPT_MAX && !self.demoted.contains_key(*key));
-        let Some(key) = telling.max_by_key(|(_, values)| values.len()).map(|(key, _)| key.clone()) else {
+        let Some(key) = separating.max_by_key(|(_, values)| values.len()).map(|(key, _)| key.clone()) else {
             return;
         };
         let mut postings: Lookup<Name, BTreeSet<ResourceId>> = Lookup::default();

@@ -1,25 +1,26 @@
 //! What the engine knows of the cluster: objects as last seen or written, indexed for decisions.
 //! It answers questions and keeps counts; it decides nothing and sends nothing.
 
-mod arena;
-mod bits;
+mod attribute_index;
 mod find;
 mod index;
-mod ledger;
-mod looks;
-mod making;
+mod keys;
 mod ordered;
 mod parts;
 mod publications;
+mod quota_usage;
+mod refusal_counts;
 mod shape;
+mod shared_pending;
 mod state;
-mod tally;
 
-pub use find::{Ask, Candidate, ClassAsk, Found, Preference};
-pub use index::{Glance, Index, ResourceId, Standing};
-pub use ledger::{Charge, Headroom, Ledger, Overrun, QuotaKey, Use};
-pub use making::Making;
+pub use find::{Fit, Found, Preference};
+pub use index::{Index, ResourceId, ResourceView};
 pub use parts::{Parts, Sight};
 pub use publications::Publications;
+pub use quota_usage::{QuotaUsage, Use};
+// What the cache is queried by and what it adds up is defined with the predicates that decide on it.
+pub use crate::predicates::{Charge, ClassQuery, Query, QuotaKey, Standing};
+pub use refusal_counts::RefusalCounts;
+pub use shared_pending::SharedPending;
 pub use state::{Departure, ResourceEntry, State};
-pub use tally::Tally;

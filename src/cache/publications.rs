@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Publications {
     published: BTreeMap<Uid, BTreeMap<(Slot, ObjectKey), PublishedView>>,
     /// Names under which a Secret of a claim may be.
-    secrets: BTreeMap<Uid, BTreeMap<Name, Look>>,
+    secrets: BTreeMap<Uid, BTreeMap<Name, SecretState>>,
     sources: BTreeMap<Name, SourceView>,
     /// Claims whose connection comes from a Secret.
     users: BTreeMap<Name, BTreeSet<Uid>>,
@@ -21,7 +21,7 @@ pub struct Publications {
 
 /// Whether it is known what is under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum SecretState {
     /// It is: what is not among what is published is not there.
     Read,
     /// It is to be read.
@@ -74,13 +74,13 @@ impl Publications {
     pub fn expect_secret(&mut self, claim: &Uid, name: &Name) {
         let names = self.secrets.entry(claim.clone()).or_default();
         if !names.contains_key(name) {
-            names.insert(name.clone(), Look::Unread);
+            names.insert(name.clone(), SecretState::Unread);
         }
     }
 
     /// Notes that what is under a name may have changed: it is to be read anew.
     pub fn doubt_secret(&mut self, claim: &Uid, name: &Name) {
-        self.secrets.entry(claim.clone()).or_default().insert(name.clone(), Look::Unread);
+        self.secrets.entry(claim.clone()).or_default().insert(name.clone(), SecretState::Unread);
     }
 
     /// Has every Secret of a claim read anew that is there. Says whether there is one.
@@ -94,27 +94,27 @@ impl Publications {
     /// The names of a claim's Secrets that are to be read before anything is done about them.
     pub fn unread_secrets(&self, claim: &Uid) -> Vec<Name> {
         let names = self.secrets.get(claim).into_iter().flatten();
-        names.filter(|(_, look)| **look == Look::Unread).map(|(name, _)| name.clone()).collect()
+        names.filter(|(_, look)| **look == SecretState::Unread).map(|(name, _)| name.clone()).collect()
     }
 
     /// Notes that what is under a name may not be read.
     pub fn refuse_secret(&mut self, claim: &Uid, name: &Name) {
         if let Some(look) = self.secrets.get_mut(claim).and_then(|names| names.get_mut(name)) {
-            *look = Look::Refused;
+            *look = SecretState::Refused;
         }
     }
 
     /// Has what could not be read tried once more.
     pub fn ask_again(&mut self, claim: &Uid, name: &Name) {
         let look = self.secrets.get_mut(claim).and_then(|names| names.get_mut(name));
-        if let Some(look) = look.filter(|look| **look == Look::Refused) {
-            *look = Look::Unread;
+        if let Some(look) = look.filter(|look| **look == SecretState::Refused) {
+            *look = SecretState::Unread;
         }
     }
 
     /// Whether a Secret of a claim may not be read.
     pub fn has_refused_secrets(&self, claim: &Uid) -> bool {
-        self.secrets.get(claim).is_some_and(|names| names.values().any(|look| *look == Look::Refused))
+        self.secrets.get(claim).is_some_and(|names| names.values().any(|look| *look == SecretState::Refused))
     }
 
     /// Every name under which a Secret of a claim was or is, and whether one may be there.
@@ -122,12 +122,12 @@ impl Publications {
         let there: BTreeSet<&Name> =
             self.of(claim).filter(|view| view.slot == Slot::Secret).map(|view| &view.key.name).collect();
         let names = self.secrets.get(claim).into_iter().flatten();
-        names.map(move |(name, look)| (name, *look != Look::Read || there.contains(name)))
+        names.map(move |(name, look)| (name, *look != SecretState::Read || there.contains(name)))
     }
 
     /// Takes in what was found under the name of a claim's Secret.
     pub fn read_secret(&mut self, claim: &Uid, key: &ObjectKey, found: Option<PublishedView>) {
-        self.secrets.entry(claim.clone()).or_default().insert(key.name.clone(), Look::Read);
+        self.secrets.entry(claim.clone()).or_default().insert(key.name.clone(), SecretState::Read);
         match found.filter(|view| view.claim == *claim && view.slot == Slot::Secret) {
             Some(view) => drop(self.set(view)),
             None => {
@@ -145,7 +145,7 @@ impl Publications {
         view.secrets.iter().for_each(|name| self.expect_secret(&view.claim, name));
         if view.slot == Slot::Secret {
             let names = self.secrets.entry(view.claim.clone()).or_default();
-            names.insert(view.key.name.clone(), Look::Read);
+            names.insert(view.key.name.clone(), SecretState::Read);
         }
         let of_claim = self.published.entry(view.claim.clone()).or_default();
         let place = (view.slot, view.key.clone());

@@ -1,9 +1,10 @@
 //! The resources of one shape, which no claim can tell apart but by capacity, state and name, in best-fit order.
-//! Static questions (class, engine, version, labels) are asked of the shape, not here.
+//! The shape answers static questions (class, engine, version, labels), not this.
 
-use super::index::{ResourceId, Standing};
+use super::index::ResourceId;
 use super::ordered::{Ordered, Walk};
 use crate::model::{Capacity, Name, Quantity};
+use crate::predicates::{STANDINGS, Standing};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -82,37 +83,33 @@ impl<N> Default for Offers<N> {
 /// The members of one shape, by standing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members {
-    /// Offered, held by nobody.
+    /// Offered, held by no claim.
     pub vacant: Offers,
     /// Offered, held by others already.
     pub shared: Offers,
     /// Not offered, by reason.
-    withheld: [BTreeSet<Named>; Standing::WITHHELD.len()],
+    withheld: [BTreeSet<Named>; STANDINGS],
 }
 
 impl Members {
-    pub fn withheld(&self, standing: Standing) -> Option<&BTreeSet<Named>> {
-        standing.withheld_at().map(|at| &self.withheld[at])
+    pub fn withheld(&self, place: u8) -> &BTreeSet<Named> {
+        &self.withheld[usize::from(place)]
     }
 
     pub fn insert(&mut self, named: Named, standing: Standing, free: &Free) {
         match standing {
             Standing::Vacant => self.vacant.insert(named, free, ()),
             Standing::Shared => self.shared.insert(named, free, ()),
-            Standing::Phase | Standing::Cordoned | Standing::Reserved | Standing::Full => {
-                standing.withheld_at().map(|at| self.withheld[at].insert(named));
-            }
-        };
+            Standing::Withheld(place) => drop(self.withheld[usize::from(place)].insert(named)),
+        }
     }
 
     pub fn remove(&mut self, named: Named, standing: Standing, free: &Free) {
         match standing {
             Standing::Vacant => self.vacant.remove(named, free),
             Standing::Shared => self.shared.remove(named, free),
-            Standing::Phase | Standing::Cordoned | Standing::Reserved | Standing::Full => {
-                standing.withheld_at().map(|at| self.withheld[at].remove(&named));
-            }
-        };
+            Standing::Withheld(place) => drop(self.withheld[usize::from(place)].remove(&named)),
+        }
     }
 
     /// Every member, whatever its standing, in no meaningful order.

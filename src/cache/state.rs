@@ -1,16 +1,17 @@
 //! The objects themselves: as last seen or written, with what is assumed on top.
 //! Keyed by UID, so a name that is used again is a new object; older revisions never replace newer ones.
 
-use super::index::{Index, ResourceId, Standing};
-use super::ledger::Ledger;
-use super::making::Making;
+use super::index::{Index, ResourceId};
 use super::parts::Parts;
 use super::publications::Publications;
+use super::quota_usage::QuotaUsage;
+use super::shared_pending::SharedPending;
 use crate::model::quota::Bounds;
 use crate::model::{
     Capacity, Claim, ClaimRef, Class, FieldWant, Labels, Limits, Lookup, Name, ObjectKey, ProfileObject,
     Resource, ResourcePhase, TypeId, Uid, VersionRange,
 };
+use crate::predicates::{Occupancy, QuotaKey, Standing, standing_of};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub enum Departure {
 }
 
 impl ResourceEntry {
-    /// Everybody who has the resource or is to have it, seen or assumed.
+    /// Every reference of the resource, seen or assumed.
     pub fn refs(&self) -> impl Iterator<Item = &ClaimRef> {
         let seen = self.resource.claim_refs.iter().filter(|seen| {
             // An assumed reference that fills a reservation stands in its place.
@@ -57,7 +58,7 @@ impl ResourceEntry {
         let mut held = self.refs().filter_map(|r| r.uid.as_ref()).peekable();
         let all_gone =
             held.peek().is_some() && held.all(|uid| self.departed.get(uid) == Some(&Departure::Gone));
-        // Whoever cannot be read may hold it still.
+        // A reference that cannot be read may still hold it.
         all_gone && !self.resource.has_unreadable_refs
     }
 
@@ -75,7 +76,7 @@ impl ResourceEntry {
     }
 
     /// What one of its references counts for. A reservation counts in full until the claim that fills it is
-    /// read back: should that claim go before, the reservation is there again; and whoever waits for what it
+    /// read back: should that claim go before, the reservation is there again; and claims that wait for what it
     /// leaves over is woken by the reading.
     pub fn counted(&self, reference: &ClaimRef) -> Capacity {
         let fills = |seen: &&ClaimRef| seen.uid.is_none() && seen.claim == reference.claim;
@@ -91,7 +92,7 @@ impl ResourceEntry {
 /// What the engine knows, and the indexes over it.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Whether a resource whose phase nobody wrote counts as Available even where it has a template.
+    /// Whether a resource without a written phase counts as Available even where it has a template.
     absent_phase_is_available: bool,
     /// Apart, so that one more never moves all the others, and a copy of the state copies none until it changes it.
     resources: Vec<Option<Arc<ResourceEntry>>>,
@@ -99,9 +100,9 @@ pub struct State {
     /// Resources by name, type by type.
     names: Vec<Lookup<Name, ResourceId>>,
     claims: Lookup<Uid, Arc<Claim>>,
-    /// How many of them tolerate nobody else: mostly none, and then nobody need be asked.
+    /// How many of them are exclusive: mostly none, and then no reference is checked.
     exclusive_claims: usize,
-    /// Version ranges that claims have asked for: many ask for the same, and a range is not small.
+    /// Version ranges that claims request: many request the same, and a range is not small.
     ranges: Lookup<Name, Arc<VersionRange>>,
     /// Claims by where they are, type by type.
     claim_keys: Vec<Lookup<ObjectKey, Uid>>,
@@ -111,9 +112,9 @@ pub struct State {
     pub profiles: BTreeMap<Name, ProfileObject>,
     limits: BTreeMap<(Name, Name), Limits>,
     /// Quotas and what is charged to them.
-    pub ledger: Ledger,
+    pub quota_usage: QuotaUsage,
     /// What classes are making that several claims can have.
-    pub making: Making,
+    pub shared_pending: SharedPending,
     /// The objects that implement resources.
     pub parts: Parts,
     /// What is published for claims.
@@ -126,7 +127,7 @@ pub struct State {
     class_use: BTreeMap<(TypeId, Name), usize>,
 }
 
-/// Ranges beyond this many are not shared: they would be kept for nobody.
+/// Ranges beyond this many are not shared: few claims would use them.
 const RANGES_SHARED_MAX: usize = 4096;
 
 /// Sorted; nearly always one.
@@ -147,8 +148,8 @@ impl State {
             classes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             limits: BTreeMap::new(),
-            ledger: Ledger::default(),
-            making: Making::default(),
+            quota_usage: QuotaUsage::default(),
+            shared_pending: SharedPending::default(),
             parts: Parts::default(),
             publications: Publications::default(),
             indexes: TypeId::all().map(Index::new).collect(),
@@ -161,6 +162,12 @@ impl State {
     /// The index of a type's resources.
     pub fn index_of(&self, ty: TypeId) -> &Index {
         &self.indexes[usize::from(ty.0)]
+    }
+
+    /// The index of a type's resources, for tests that put something wrong into it.
+    #[cfg(test)]
+    pub(crate) fn index_mut(&mut self, ty: TypeId) -> &mut Index {
+        &mut self.indexes[usize::from(ty.0)]
     }
 
     /// A resource by its place.
@@ -231,7 +238,7 @@ impl State {
         self.forget_references(id, &entry.resource);
         self.names[usize::from(entry.resource.ty.0)].remove(&entry.resource.meta.key.name);
         self.indexes[usize::from(entry.resource.ty.0)].remove(id);
-        self.making.place(id, None);
+        self.shared_pending.place(id, None);
         self.free_ids.push(id);
         Some(Arc::unwrap_or_clone(entry))
     }
@@ -382,7 +389,7 @@ impl State {
         Some(claim)
     }
 
-    /// What a claim holds is nobody else's while it tolerates nobody.
+    /// An exclusive claim has its resource alone.
     fn note_exclusive(&mut self, uid: &Uid, was: bool, is: bool) {
         if was == is {
             return;
@@ -393,7 +400,7 @@ impl State {
         }
     }
 
-    /// Whether a reference is that of a claim which tolerates nobody else.
+    /// Whether a reference is that of an exclusive claim.
     pub fn is_exclusive(&self, reference: &ClaimRef) -> bool {
         let claim = reference.uid.as_ref().filter(|_| self.exclusive_claims > 0);
         claim.and_then(|uid| self.claim(uid)).is_some_and(|claim| claim.is_exclusive())
@@ -435,36 +442,25 @@ impl State {
     }
 
     /// Takes in the labels of a namespace, or forgets them.
-    pub fn set_namespace(&mut self, name: Name, labels: Option<Labels>) -> Vec<super::QuotaKey> {
-        self.ledger.set_namespace(name, labels)
+    pub fn set_namespace(&mut self, name: Name, labels: Option<Labels>) -> Vec<QuotaKey> {
+        self.quota_usage.set_namespace(name, labels)
     }
 
-    /// How a resource stands to claims at large.
-    pub fn standing(&self, entry: &ResourceEntry) -> Standing {
-        let Ok(offer) = &entry.resource.offer else { return Standing::Phase };
-        let refs = entry.refs().count();
-        if entry.resource.meta.deleting || entry.is_released() || !self.is_claimable(&entry.resource) {
-            Standing::Phase
-        } else if offer.cordoned {
-            Standing::Cordoned
-        } else if refs == 0 {
-            Standing::Vacant
-        } else if offer.max_claims == 1 || entry.refs().any(|r| self.is_exclusive(r)) {
-            Standing::Reserved
-        } else if refs >= offer.max_claims as usize {
-            Standing::Full
-        } else {
-            Standing::Shared
-        }
-    }
-
-    fn is_claimable(&self, resource: &Resource) -> bool {
-        match resource.status.phase {
-            Some(ResourcePhase::Available | ResourcePhase::Bound) => true,
-            // Nobody makes what has no template: it is there at once, whatever was written.
-            None | Some(ResourcePhase::Pending | ResourcePhase::Creating) => self.is_implemented(resource),
-            Some(ResourcePhase::Released | ResourcePhase::Failed | ResourcePhase::Deleting) => false,
-        }
+    /// How a resource stands to claims at large; nothing where what it offers cannot be read.
+    pub fn standing(&self, entry: &ResourceEntry) -> Option<Standing> {
+        let resource = &entry.resource;
+        let offer = resource.offer.as_ref().ok()?;
+        let occupancy = Occupancy {
+            offer,
+            is_cordoned: offer.cordoned,
+            phase: resource.status.phase,
+            is_implemented: self.is_implemented(resource),
+            is_deleting: resource.meta.deleting,
+            is_released: entry.is_released(),
+            holders: entry.refs().count(),
+            is_exclusive: entry.refs().any(|r| self.is_exclusive(r)),
+        };
+        Some(standing_of(resource.ty, &occupancy))
     }
 
     /// Whether what the resource stands for exists. Without a template it does: the administrator says so.
@@ -498,16 +494,23 @@ impl State {
         resource.provisioned_for.is_some() && !self.is_implemented(resource)
     }
 
+    /// Indexes a resource as if it were new: the index may be wrong about it.
+    pub fn reindex_afresh(&mut self, id: ResourceId) {
+        let Some(ty) = self.resource(id).map(|entry| entry.resource.ty) else { return };
+        self.indexes[usize::from(ty.0)].remove(id);
+        self.reindex(id);
+    }
+
     fn reindex(&mut self, id: ResourceId) {
         let Some(entry) = self.resource(id) else { return };
         let open = self.open_while_made(entry);
-        self.making.place(id, open);
+        self.shared_pending.place(id, open);
         let Some(entry) = self.resource(id) else { return };
         let (ty, name) = (entry.resource.ty, entry.resource.meta.key.name.clone());
-        let Ok(offer) = entry.resource.offer.clone() else {
+        let (Ok(offer), Some(standing)) = (entry.resource.offer.clone(), self.standing(entry)) else {
             return self.indexes[usize::from(ty.0)].remove(id);
         };
-        let (standing, held) = (self.standing(entry), entry.refs().count() as u32);
+        let held = entry.refs().count() as u32;
         let taken = entry.taken();
         self.indexes[usize::from(ty.0)].place(id, &name, &offer, standing, &taken, held);
     }

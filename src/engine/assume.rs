@@ -33,7 +33,7 @@ impl Engine {
     pub(super) fn charge(&mut self, claim: &Claim, class: Option<Name>, amounts: Capacity) {
         let namespace = claim.meta.key.namespace.clone();
         let charge = Charge { namespace: namespace.clone(), class, engine: claim.group.clone(), amounts };
-        let before = self.state.ledger.find_charge(&claim.meta.uid);
+        let before = self.state.quota_usage.find_charge(&claim.meta.uid);
         if before == Some(&charge) {
             return;
         }
@@ -42,8 +42,8 @@ impl Engine {
             !charge.amounts.covers(&before.amounts)
                 || (&before.class, &before.engine) != (&charge.class, &charge.engine)
         });
-        self.state.ledger.charge(&claim.meta.uid, charge);
-        let quotas = self.state.ledger.keys_for(&namespace);
+        self.state.quota_usage.charge(&claim.meta.uid, charge);
+        let quotas = self.state.quota_usage.keys_for(&namespace);
         self.work.touch_all(quotas.iter().cloned().map(Target::Quota));
         if frees {
             self.wake_for_quotas(&quotas);
@@ -56,7 +56,7 @@ impl Engine {
         self.unassume(uid);
         self.break_promise(uid);
         self.provisioning.forget(uid);
-        let quotas = self.state.ledger.release(uid);
+        let quotas = self.state.quota_usage.release(uid);
         self.work.touch_all(quotas.iter().cloned().map(Target::Quota));
         self.wake_for_quotas(&quotas);
     }
@@ -67,7 +67,7 @@ impl Engine {
         let resource = resource.clone();
         for ty in TypeId::all() {
             if let Some(id) = self.state.find_resource(ty, &resource) {
-                let before = self.state.index_of(ty).glance(id);
+                let before = self.state.index_of(ty).view(id);
                 self.state.forget(id, uid);
                 self.wake_for_resource(id, before.as_ref());
             }
@@ -104,7 +104,7 @@ impl Engine {
             self.bindings.insert(uid.clone(), Binding::Bound { resource });
             return;
         }
-        let quotas = self.state.ledger.release(uid);
+        let quotas = self.state.quota_usage.release(uid);
         self.work.touch_all(quotas.iter().cloned().map(Target::Quota));
         self.bindings.insert(uid.clone(), Binding::Waiting(None));
         self.queue.back_off(uid, helpful > since, now);
@@ -123,7 +123,7 @@ impl Engine {
 
     /// Claims that waited to share a resource are reconciled.
     pub(super) fn end_promise(&mut self, ty: TypeId, class: &Name, resource: &Name) {
-        let waited = self.state.making.end_promise(ty, class, resource);
+        let waited = self.state.shared_pending.end_promise(ty, class, resource);
         self.work.touch_all(waited.into_iter().map(Target::Claim));
     }
 

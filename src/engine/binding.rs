@@ -1,7 +1,7 @@
 //! The states of a claim's binding.
 
-use crate::framework::Refusal;
 use crate::model::Name;
+use crate::predicates::Refusal;
 use std::sync::Arc;
 
 /// How far a claim's binding is, both sides considered.

@@ -4,13 +4,14 @@ use super::memory::Target;
 use super::{Binding, Engine, Refused};
 use crate::api::reasons::bound as reason;
 use crate::cache::ResourceId;
-use crate::framework::{Considered, Refusal};
 use crate::lifecycle::{cannot_be_made, provisioned_name};
 use crate::model::profile::Batch;
-use crate::model::{Claim, Class, Kind, Name, Predicate, Time, Uid};
+use crate::model::{Claim, Class, Kind, Name, Time, Uid};
+use crate::predicates::{Considered, Predicate, Refusal};
 use crate::queue::{EquivalenceKey, Wait};
 use crate::scheduler::{
     Decision, Placement, Request, gate_resource, is_placeable, place_together, prepare, schedule_one,
+    verify_placement,
 };
 use std::sync::Arc;
 
@@ -54,6 +55,9 @@ impl Engine {
             Decision::Bind { resource, class } => self.bind(request, resource, class),
             Decision::Provision { class } => self.provision(request, class),
             Decision::Await { class, resource } => self.await_resource(request, class, resource),
+            Decision::Disagree { resource, refusal } => {
+                self.report_disagreement(request, resource, refusal, now);
+            }
             Decision::Refuse { refusal, wait } => {
                 let group = request.equivalence_key(wait);
                 let reason = match condition_reason(&group.wait, &refusal) {
@@ -70,6 +74,22 @@ impl Engine {
         self.queue.pass_on(&request.claim.meta.uid, request.namespace());
     }
 
+    /// The index offers a resource that a predicate refuses. The disagreement is counted and reported, and the resource is
+    /// indexed anew. The claim is not bound: it waits for a resource to change.
+    fn report_disagreement(
+        &mut self,
+        request: &Request<'_>,
+        resource: ResourceId,
+        refusal: Arc<Refusal>,
+        now: Time,
+    ) {
+        self.stats.index_disagreements += 1;
+        let (claim, message) = (request.claim, refusal.message.clone());
+        self.work.emit(Kind::Claim(claim.ty), &claim.meta, true, "IndexDisagreement", message);
+        self.state.reindex_afresh(resource);
+        self.refuse(claim, reason::NO_MATCH, refusal, request.equivalence_key(Wait::Match), now);
+    }
+
     fn provision(&mut self, request: &Request<'_>, class: Name) {
         let claim = request.claim;
         if let Some(made) = self.find_made(claim, &class) {
@@ -82,7 +102,7 @@ impl Engine {
         let resource = provisioned_name(claim, &class);
         let shared = self.state.classes.get(&(claim.ty, class.clone())).is_some_and(Class::makes_shared);
         if shared && !claim.is_exclusive() {
-            self.state.making.promise(claim.ty, &class, &resource);
+            self.state.shared_pending.promise(claim.ty, &class, &resource);
         }
         self.provisioning.begin(claim.ty, &resource, &claim.meta.uid);
         self.bindings.insert(claim.meta.uid.clone(), Binding::Provisioning { class, resource });
@@ -96,7 +116,7 @@ impl Engine {
         let claim = request.claim;
         let uid = claim.meta.uid.clone();
         self.charge(claim, Some(class.clone()), request.wants.requests.clone());
-        self.state.making.wait(claim.ty, &class, &resource, uid.clone());
+        self.state.shared_pending.wait(claim.ty, &class, &resource, uid.clone());
         self.bindings.insert(uid.clone(), Binding::Provisioning { class, resource });
         self.queue.pass_on(&uid, request.namespace());
         self.work.touch(Target::Claim(uid));
@@ -175,6 +195,11 @@ impl Engine {
             // Each is within quotas, together they may not be; a claim that is over quota then is decided about alone.
             let is_within = |request: &&Request<'_>| gate_resource(&self.state, request, resource).is_none();
             if let Some(request) = request.filter(is_within) {
+                if verify_placement(&self.state, request, resource).is_some() {
+                    // Decided alone, the claim waits and reports why, unless the index has something else for it.
+                    self.stats.index_disagreements += 1;
+                    continue;
+                }
                 self.stats.decisions += 1;
                 let class =
                     self.state.resource(resource).and_then(|e| e.resource.offer.as_ref().ok()?.class.clone());
@@ -196,15 +221,15 @@ impl Engine {
             let charge = request.charge(request.first_class());
             let kept = self.state.reserved_for(request.claim.ty, &request.claim.meta.key).next().is_some();
             let checks_quota = request.profile.asks(Predicate::Quota);
-            let placeable = !kept && is_placeable(&self.state, request);
-            if placeable && (!checks_quota || self.state.ledger.overruns(&charge, false).is_empty()) {
-                self.state.ledger.charge(&request.claim.meta.uid, charge);
+            let placeable = !kept && is_placeable(request);
+            if placeable && (!checks_quota || self.state.quota_usage.overruns(&charge, false).is_empty()) {
+                self.state.quota_usage.charge(&request.claim.meta.uid, charge);
                 admitted.push(request.clone());
             }
         }
         // Charged only to count them together; each is charged again when it is bound.
         for request in &admitted {
-            self.state.ledger.release(&request.claim.meta.uid);
+            self.state.quota_usage.release(&request.claim.meta.uid);
         }
         admitted
     }

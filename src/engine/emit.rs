@@ -76,7 +76,7 @@ impl Engine {
         let classes = state.classes.values();
         unreadable
             .extend(classes.filter_map(|c| Some((Kind::Class(c.ty), &c.meta, c.recipe.as_ref().err()?))));
-        unreadable.extend(state.ledger.quotas().filter_map(|(key, quota, _)| {
+        unreadable.extend(state.quota_usage.quotas().filter_map(|(key, quota, _)| {
             let kind = if key.namespace.is_empty() { Kind::ClusterQuota } else { Kind::Quota };
             Some((kind, &quota.meta, quota.limits.as_ref().err()?))
         }));

@@ -93,7 +93,7 @@ impl Engine {
             }
         }
         let id = self.state.find_resource(ty, &name);
-        let before = id.and_then(|id| self.state.index_of(ty).glance(id));
+        let before = id.and_then(|id| self.state.index_of(ty).view(id));
         let steady = id.map(|id| self.steady_holders(id, &resource)).unwrap_or_default();
         let is_steady = |uid: &Uid| steady.contains(uid);
         let mut concerned: BTreeSet<Uid> = id.map(|id| self.holders(id, is_steady)).unwrap_or_default();
@@ -170,7 +170,7 @@ impl Engine {
             Kind::Class(ty) => self.class_gone(ty, &key.name, uid),
             Kind::Quota | Kind::ClusterQuota => {
                 let quota = QuotaKey { namespace: key.namespace.clone(), name: key.name.clone() };
-                self.state.ledger.remove_quota(&quota);
+                self.state.quota_usage.remove_quota(&quota);
                 self.wake_for_quotas(&[quota]);
             }
             Kind::Limits => {

@@ -62,12 +62,12 @@ impl Engine {
 
     pub(super) fn observe_quota(&mut self, quota: Quota, kind: Kind) {
         let key = QuotaKey { namespace: quota.meta.key.namespace.clone(), name: quota.meta.key.name.clone() };
-        let known = self.state.ledger.find_quota(&key).map(|(known, _)| known.meta.revision);
+        let known = self.state.quota_usage.find_quota(&key).map(|(known, _)| known.meta.revision);
         if known.is_some_and(|known| quota.meta.revision.is_older_than(known)) {
             return;
         }
         let (meta, error) = (quota.meta.clone(), quota.limits.as_ref().err().cloned());
-        let (key, news) = self.state.ledger.set_quota(quota);
+        let (key, news) = self.state.quota_usage.set_quota(quota);
         self.work.touch(Target::Quota(key.clone()));
         if let Some(error) = error.filter(|_| news) {
             self.emit_unreadable(kind, &meta, &error);

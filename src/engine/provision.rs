@@ -7,12 +7,12 @@ use crate::action::{Action, Change};
 use crate::api::names::CLAIM_PROTECTION;
 use crate::api::reasons;
 use crate::cache::{ResourceId, Sight};
-use crate::framework::Refusal;
 use crate::lifecycle::{
     ClaimSide, cannot_be_made, make_resource, plan_claim, plan_class_update, provisioned_name,
 };
 use crate::model::part::WhyMissing;
-use crate::model::{Claim, Kind, Name, PartKey, Predicate, Resource, Time, TypeId, Wants};
+use crate::model::{Claim, Kind, Name, PartKey, Resource, Time, TypeId, Wants};
+use crate::predicates::{Predicate, Refusal};
 use crate::queue::{EquivalenceKey, Wait};
 use crate::scheduler::prepare;
 use std::sync::Arc;
@@ -55,11 +55,11 @@ impl Engine {
             .find_resource(claim.ty, resource)
             .is_some_and(|id| self.state.holders_of(&claim.meta.uid).any(|holder| holder == id));
         // It exists now, or will not be created: either way the claim is decided about.
-        if !holds && !self.state.making.is_promised(claim.ty, class, resource) {
+        if !holds && !self.state.shared_pending.is_promised(claim.ty, class, resource) {
             return self.retry_claim(&claim.meta.uid, now);
         }
         // What was promised may have been revoked and promised again since: each waiting claim registers again.
-        self.state.making.wait(claim.ty, class, resource, claim.meta.uid.clone());
+        self.state.shared_pending.wait(claim.ty, class, resource, claim.meta.uid.clone());
         let message = format!("waiting for resource {resource}, which is being made from class {class}");
         let message = self.with_trouble(claim, resource, message);
         let side = ClaimSide::Pending { reason: reasons::bound::PROVISIONING, message: &message };
@@ -137,7 +137,7 @@ impl Engine {
     fn create_resource(&mut self, claim: &Claim, class: &Name, target: Target, now: Time) {
         let class = self.state.classes.get(&(claim.ty, class.clone())).filter(|c| !c.meta.deleting);
         // What is created is what was decided and charged: other defaults since then are decided about anew.
-        let charged = self.state.ledger.find_charge(&claim.meta.uid);
+        let charged = self.state.quota_usage.find_charge(&claim.meta.uid);
         let request = prepare(&self.state, claim).ok();
         let request = request.filter(|r| class.is_some_and(|class| r.charge_made(class).as_ref() == charged));
         // A plan creates nothing, and has to know all the same whether the claim's parameters are allowed.

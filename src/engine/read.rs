@@ -71,7 +71,7 @@ impl Engine {
             Kind::Claim(ty) => &self.state.find_claim(ty, key)?.meta,
             Kind::Resource(ty) => &self.state.resource_named(ty, &key.name)?.resource.meta,
             Kind::Class(ty) => &self.state.classes.get(&(ty, key.name.clone()))?.meta,
-            Kind::Quota | Kind::ClusterQuota => &self.state.ledger.find_quota(&quota_key(key))?.0.meta,
+            Kind::Quota | Kind::ClusterQuota => &self.state.quota_usage.find_quota(&quota_key(key))?.0.meta,
             Kind::Limits | Kind::Profile | Kind::Namespace => return None,
         };
         Some(meta.uid.clone())

@@ -6,12 +6,13 @@ use super::memory::{Effect, Target};
 use super::{Binding, Engine};
 use crate::action::{Action, Change, Write};
 use crate::api::reasons;
-use crate::cache::{QuotaKey, ResourceEntry, Standing};
+use crate::cache::{QuotaKey, ResourceEntry};
 use crate::lifecycle::{
     ClaimSide, Step, plan_claim, plan_class, plan_quota, plan_resource, provisioned_names,
 };
 use crate::model::{Claim, ClaimPhase, Kind, Meta, Name, ResourcePhase, Time, TypeId, Uid};
-use crate::scheduler::{spec_at_binding, unmet};
+use crate::predicates::Predicate;
+use crate::scheduler::{drift, spec_at_binding};
 use std::sync::Arc;
 
 impl Engine {
@@ -84,12 +85,12 @@ impl Engine {
                     ready.as_ref().is_some_and(|ready| ready.reason == reasons::ready::PUBLISHING);
                 may_wait = !is_awaited && claim.status.phase == ClaimPhase::Bound;
                 self.state.resource_named(claim.ty, &resource).and_then(|entry| {
-                    let (unmet, meta) = (unmet(&self.state, &claim, entry), &entry.resource.meta);
+                    let (drift, meta) = (drift(&self.state, &claim, entry), &entry.resource.meta);
                     let bound_spec = spec_at_binding(&claim, entry);
                     let side = ClaimSide::Bound {
                         resource: &meta.key,
                         uid: &meta.uid,
-                        unmet: unmet.as_deref(),
+                        drift: drift.as_deref(),
                         bound_spec: &bound_spec,
                         ready: ready.as_ref(),
                     };
@@ -168,7 +169,8 @@ impl Engine {
         let step = plan_resource(entry, &implementation, refusal, now);
         let unresolved = self.awaits_read_of_holder(entry);
         // No other claim can join: the next write to it comes when it is released.
-        let is_taken = matches!(self.state.standing(entry), Standing::Reserved | Standing::Full);
+        let standing = self.state.standing(entry).and_then(|standing| standing.predicate(ty));
+        let is_taken = matches!(standing, Some(Predicate::Reserved | Predicate::Sharing));
         let entry_meta = entry.resource.meta.clone();
         if let Some(deadline) =
             entry.resource.deadline().filter(|at| *at > now && !entry.resource.is_offered())
@@ -227,7 +229,7 @@ impl Engine {
     }
 
     fn reconcile_quota(&mut self, key: &QuotaKey) {
-        let Some((quota, used)) = self.state.ledger.find_quota(key) else { return };
+        let Some((quota, used)) = self.state.quota_usage.find_quota(key) else { return };
         if let Some(change) = plan_quota(quota, used) {
             let meta = quota.meta.clone();
             let kind = if key.namespace.is_empty() { Kind::ClusterQuota } else { Kind::Quota };

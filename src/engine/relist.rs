@@ -27,7 +27,7 @@ impl Engine {
     fn forget_namespaces_but(&mut self, listed: &[Object]) {
         let listed: BTreeSet<&str> = listed.iter().filter_map(|o| o.metadata.name.as_deref()).collect();
         let gone: Vec<Name> =
-            self.state.ledger.namespaces().filter(|name| !listed.contains(&***name)).cloned().collect();
+            self.state.quota_usage.namespaces().filter(|name| !listed.contains(&***name)).cloned().collect();
         gone.into_iter().for_each(|name| self.observe_namespace(name, None));
     }
 
@@ -42,7 +42,7 @@ impl Engine {
             Kind::Class(ty) => Box::new(state.classes.values().filter(move |c| c.ty == ty).map(|c| &c.meta)),
             Kind::Quota | Kind::ClusterQuota => {
                 let is_cluster = kind == Kind::ClusterQuota;
-                let quotas = state.ledger.quotas();
+                let quotas = state.quota_usage.quotas();
                 let of_scope = quotas.filter(move |(key, ..)| key.namespace.is_empty() == is_cluster);
                 Box::new(of_scope.map(|(_, quota, _)| &quota.meta))
             }

@@ -4,7 +4,8 @@ use super::{Binding, Config, Engine};
 use crate::action::{Action, Change};
 use crate::event::Event;
 use crate::model::types::bucket::TYPE;
-use crate::model::{Kind, Object, Time, TypeId, Uid};
+use crate::model::{FieldValue, Kind, Object, Time, TypeId, Uid};
+use crate::predicates::Standing;
 use serde_json::{Value, json};
 
 const NOW: Time = Time(1_000_000);
@@ -66,6 +67,39 @@ fn a_bucket_is_bound_by_region_features_and_objects() {
         _ => false,
     });
     assert!(binds, "{actions:#?}");
+}
+
+#[test]
+fn a_resource_that_the_index_is_wrong_about_is_not_bound() {
+    let (mut engine, _) = start(buckets());
+    let id = engine.state.find_resource(TYPE, &"far".into()).unwrap();
+    let entry = engine.state.resource(id).unwrap().clone();
+    let offered = entry.resource.offer.clone().unwrap();
+    let mut wrong = (*offered).clone();
+    wrong.fields[0] = FieldValue::Name("eu-north-1".into());
+    let index = engine.state.index_mut(TYPE);
+    index.place(id, &"far".into(), &wrong.into(), Standing::Vacant, &entry.taken(), 0);
+    let actions = engine.handle(Event::Seen(claim("photos", json!({"region": "eu-north-1"}))), NOW);
+    let message =
+        "the index offers resource far, which Region refuses: its region is us-east-1, not eu-north-1";
+    let Some(Binding::Waiting(Some(refused))) = engine.binding(&Uid::from("photos")) else {
+        panic!("{:?}", engine.binding(&Uid::from("photos")))
+    };
+    assert_eq!((refused.reason, refused.refusal.message.as_str()), ("NoMatch", message));
+    assert_eq!((engine.stats().index_disagreements, engine.stats().bound), (1, 0));
+    let reported = |action: &&Action| match action {
+        Action::Emit(note) => (note.reason, note.message.as_str()) == ("IndexDisagreement", message),
+        _ => false,
+    };
+    assert_eq!(actions.iter().filter(reported).count(), 1, "{actions:#?}");
+    let is_bound = |action: &Action| match action {
+        Action::Write(write) => matches!(write.change, Change::ResourceSpec { .. }),
+        _ => false,
+    };
+    assert!(!actions.iter().any(is_bound), "{actions:#?}");
+    // It was indexed anew: the next claim is refused by the index itself.
+    engine.handle(Event::Seen(claim("films", json!({"region": "eu-north-1"}))), NOW);
+    assert_eq!(engine.stats().index_disagreements, 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Waking claims that an event can help: the first of each equivalence group that could match now.
 
 use super::Engine;
-use crate::cache::{Ask, ClassAsk, Glance, QuotaKey, ResourceId};
+use crate::cache::{ClassQuery, Query, QuotaKey, ResourceId, ResourceView};
 use crate::model::{FieldValue, Name, TypeId};
 use crate::queue::{EquivalenceKey, Wait};
 
@@ -55,7 +55,7 @@ impl Engine {
     }
 
     /// Wakes the claims that a resource can help now, where it could not before.
-    pub(super) fn wake_for_resource(&mut self, id: ResourceId, before: Option<&Glance>) {
+    pub(super) fn wake_for_resource(&mut self, id: ResourceId, before: Option<&ResourceView>) {
         let Some(entry) = self.state.resource(id) else { return };
         let (ty, name) = (entry.resource.ty, entry.resource.meta.key.name.clone());
         for reserved in entry.resource.claim_refs.iter().filter(|r| r.uid.is_none()) {
@@ -65,7 +65,7 @@ impl Engine {
         }
         self.wake_waiting_for(&Wait::Resource(name));
         let index = self.state.index_of(ty);
-        if index.glance(id).is_none_or(|now| !now.is_better_than(before)) {
+        if index.view(id).is_none_or(|now| !now.is_better_than(before)) {
             return;
         }
         self.queue.count_helpful_event();
@@ -98,8 +98,8 @@ impl Engine {
         let groups = groups.chain(defaulting.into_iter().flatten());
         let namespace = offer.allowed_namespaces.first().cloned().unwrap_or_default();
         let helped = groups.filter(|group| {
-            let class = ClassAsk::Any;
-            let ask = Ask { namespace: &namespace, class, wants: &group.wants, headroom: None };
+            let class = ClassQuery::Any;
+            let ask = Query { namespace: &namespace, class, wants: &group.wants, headroom: None };
             self.state.index_of(ty).first_refusal(&ask, id).is_none()
         });
         helped.cloned().collect()

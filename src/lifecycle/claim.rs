@@ -28,7 +28,7 @@ pub enum ClaimSide<'a> {
         /// The resource's UID.
         uid: &'a Uid,
         /// What the claim requests now and the resource does not have.
-        unmet: Option<&'a str>,
+        drift: Option<&'a str>,
         /// What its spec said when it was bound.
         bound_spec: &'a SpecRecord,
         /// Whether the application can use it; `None` leaves the condition as it is.
@@ -70,10 +70,10 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
             plan_status(claim, ClaimPhase::Pending, None, why, None, now)
         }),
         // Status first: the application waits for Bound, and not for our record in the spec.
-        ClaimSide::Bound { resource, uid, unmet, bound_spec, ready } => {
-            let message = bound_message(&resource.name, *unmet);
+        ClaimSide::Bound { resource, uid, drift, bound_spec, ready } => {
+            let message = bound_message(&resource.name, *drift);
             let record = Some((*resource, *uid, *bound_spec));
-            let reason = if unmet.is_some() { reasons::bound::NOT_AS_ASKED } else { reasons::bound::BOUND };
+            let reason = if drift.is_some() { reasons::bound::NOT_AS_ASKED } else { reasons::bound::BOUND };
             let why = (reason, message.as_str());
             plan_status(claim, ClaimPhase::Bound, record, why, *ready, now)
                 .or_else(|| plan_spec(claim, Some(&resource.name)))
@@ -92,9 +92,9 @@ pub fn plan_claim(claim: &Claim, side: &ClaimSide<'_>, now: Time) -> Option<Chan
 }
 
 /// The message of a bound claim, with what it does not get.
-pub fn bound_message(resource: &Name, unmet: Option<&str>) -> String {
-    match unmet {
-        Some(unmet) => format!("bound to {resource}; what the claim requests now it does not get: {unmet}"),
+pub fn bound_message(resource: &Name, drift: Option<&str>) -> String {
+    match drift {
+        Some(drift) => format!("bound to {resource}; what the claim requests now it does not get: {drift}"),
         None => format!("bound to {resource}"),
     }
 }

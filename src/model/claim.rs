@@ -401,20 +401,3 @@ pub(crate) fn read_conditions(status: &Field<'_>) -> Vec<ConditionView> {
         })
         .collect()
 }
-
-impl FieldWant {
-    /// Whether a resource's value satisfies what the claim asks of this field.
-    pub fn accepts(&self, value: &super::resource::FieldValue) -> bool {
-        use super::resource::FieldValue as Value;
-        match (self, value) {
-            (FieldWant::Any, _) => true,
-            (FieldWant::Name(want), Value::Name(have)) => want == have,
-            (FieldWant::Range(want), Value::Version(have)) => want.matches(have),
-            (FieldWant::Flag, Value::Flag(have)) => *have,
-            (FieldWant::Contains(want), Value::Set(have)) => {
-                want.iter().all(|w| have.binary_search(w).is_ok())
-            }
-            (FieldWant::Name(_) | FieldWant::Range(_) | FieldWant::Flag | FieldWant::Contains(_), _) => false,
-        }
-    }
-}

@@ -389,7 +389,7 @@ impl FieldOffer {
         }
     }
 
-    /// What is offered and what is asked, where both are names.
+    /// What is offered and what is requested, where both are names.
     pub fn names_beside(&self, want: &FieldWant) -> Option<(String, Name)> {
         let (FieldOffer::Names(have), FieldWant::Name(want)) = (self, want) else { return None };
         Some((have.iter().map(|name| &**name).collect::<Vec<_>>().join(" or "), want.clone()))

@@ -44,5 +44,5 @@ pub use range::VersionRange;
 pub use resource::{ClaimRef, FieldValue, Offer, ReclaimPolicy, Resource, ResourcePhase, ResourceStatus};
 pub use selector::Selector;
 pub use spec_record::SpecRecord;
-pub use types::{Predicate, TypeId};
+pub use types::TypeId;
 pub use version::Version;

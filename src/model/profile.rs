@@ -5,7 +5,7 @@ use super::fields::Field;
 use super::key::Name;
 use super::meta::Meta;
 use super::object::Object;
-use super::types::Predicate;
+use crate::predicates::Predicate; // tidy-allow: a profile switches predicates off by name
 use std::sync::Arc;
 
 /// A `SchedulingProfile` object.
@@ -98,19 +98,6 @@ impl ProfileObject {
     }
 }
 
-/// The predicates that a profile may switch off. The rest keep data safe and stay on.
-const OPTIONAL: &[Predicate] = &[
-    Predicate::Class,
-    Predicate::Engine,
-    Predicate::Version,
-    Predicate::HighlyAvailable,
-    Predicate::Capabilities,
-    Predicate::Selector,
-    Predicate::Capacity,
-    Predicate::Limits,
-    Predicate::Quota,
-];
-
 impl Profile {
     fn read(spec: &Field<'_>) -> Result<Profile, FieldError> {
         let disabled = spec.at("plugins").at("disabled").items()?;
@@ -142,8 +129,8 @@ impl Profile {
 
 fn read_predicate(field: &Field<'_>) -> Result<Predicate, FieldError> {
     let text = field.text()?.unwrap_or_default();
-    OPTIONAL.iter().copied().find(|p| p.name() == text).ok_or_else(|| {
-        let known: Vec<_> = OPTIONAL.iter().map(|p| p.name()).collect();
+    Predicate::optional().find(|p| p.name() == text).ok_or_else(|| {
+        let known: Vec<_> = Predicate::optional().map(Predicate::name).collect();
         field.error("cannot be switched off", &format!("choose among {}", known.join(", ")))
     })
 }

@@ -114,7 +114,7 @@ impl QuotaLimit {
 
 /// Engines of every type share one spelling table, so a quota need not say which type it means.
 fn canonical_engine(text: &str) -> Name {
-    let aliases = TYPES.iter().flat_map(|ty| ty.fields).find_map(|field| match field.rule {
+    let aliases = TYPES.iter().flat_map(|ty| &ty.fields).find_map(|field| match field.rule {
         Rule::Name { aliases } => Some(aliases),
         Rule::VersionRange | Rule::Flag | Rule::Contains => None,
     });

@@ -68,9 +68,10 @@ pub struct Offer {
 }
 
 /// A resource's value of one field.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldValue {
     /// Not given.
+    #[default]
     Absent,
     /// A name in canonical spelling.
     Name(Name),

@@ -245,7 +245,7 @@ mod tests {
     use serde_json::json;
 
     fn fields(taken: &Taken) -> Vec<&'static str> {
-        let rules = TypeId::RELATIONAL_DATABASE.rules().fields;
+        let rules = &TypeId::RELATIONAL_DATABASE.rules().fields;
         rules.iter().filter(|rule| taken.has_field(rule)).map(|rule| rule.resource).collect()
     }
 
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(fields(&Taken::read(&when)), ["highly-available"]);
     }
 
-    const ALL: [&str; 4] = ["engine", "version", "highly-available", "capabilities"];
+    const ALL: [&str; 5] = ["engine", "version", "highly-available", "capabilities", "zone"];
 
     #[test]
     fn parameters_may_decide_a_size_that_is_not_taken_from_the_claim_alone() {

@@ -1,83 +1,12 @@
-//! The one table that says which abstract types exist and how a type's fields match.
-//! A new type is a new entry here; the scheduler reads the table and knows no field by name.
+//! The one table of abstract types. A new type is a new entry here, and a line in the registry of `predicates` for each
+//! field of its own; the scheduler reads the table and knows no field by name.
 
-use std::fmt;
+// tidy-allow: a type's fields are those that its predicates decide on, so that a predicate is defined in one place
+use crate::predicates;
+use crate::predicates::Shape; // tidy-allow: what a recording keeps of a field is defined with its predicate
+use std::sync::LazyLock;
 
-/// Why a resource, a class or a claim was refused. The names are a contract: scripts read them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Predicate {
-    /// The claim's class is not the resource's.
-    Class,
-    /// Another engine.
-    Engine,
-    /// A version outside the claim's range.
-    Version,
-    /// The claim asks for high availability.
-    HighlyAvailable,
-    /// A requested capability is missing.
-    Capabilities,
-    /// A field of a type other than the relational database, by its own name.
-    Field(&'static str),
-    /// The labels do not match the claim's selector.
-    Selector,
-    /// Not in a phase in which it can be claimed.
-    Phase,
-    /// Marked unschedulable by an administrator.
-    Cordoned,
-    /// Reserved for, or held by, another claim.
-    Reserved,
-    /// Not open to the namespace, no slot left, or the claim wants it for itself.
-    Sharing,
-    /// Too little capacity left.
-    Capacity,
-    /// The claim names a resource that cannot be had.
-    ResourceName,
-    /// The claim's requests are outside the namespace's limits.
-    Limits,
-    /// A quota is used up.
-    Quota,
-}
-
-impl Predicate {
-    /// The name as it stands in plans, conditions and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Predicate::Class => "Class",
-            Predicate::Engine => "Engine",
-            Predicate::Version => "Version",
-            Predicate::HighlyAvailable => "HighlyAvailable",
-            Predicate::Capabilities => "Capabilities",
-            Predicate::Field(name) => name,
-            Predicate::Selector => "Selector",
-            Predicate::Phase => "Phase",
-            Predicate::Cordoned => "Cordoned",
-            Predicate::Reserved => "Reserved",
-            Predicate::Sharing => "Sharing",
-            Predicate::Capacity => "Capacity",
-            Predicate::ResourceName => "ResourceName",
-            Predicate::Limits => "Limits",
-            Predicate::Quota => "Quota",
-        }
-    }
-}
-
-impl Predicate {
-    /// The word in a one-line count of refusals.
-    pub fn word(self) -> String {
-        match self {
-            Predicate::HighlyAvailable => "high availability".to_owned(),
-            other => other.name().to_lowercase(),
-        }
-    }
-}
-
-impl fmt::Display for Predicate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// How the claim's value of a field is held against the resource's.
+/// What the values of a field are, on either side.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// Equal without case; each pair lists a spelling and the name it stands for.
@@ -93,17 +22,19 @@ pub enum Rule {
     Contains,
 }
 
-/// One field of a type: where it stands on each side, and how the two are compared.
+/// One field of a type: where it stands on each side, and how both are read.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldRule {
-    /// The predicate that a mismatch is counted under.
-    pub predicate: Predicate,
+    /// The kind of the type's resource.
+    pub of: &'static str,
     /// The field's name under the claim's `spec`.
     pub claim: &'static str,
     /// The field's name under the resource's `spec`.
     pub resource: &'static str,
-    /// How they compare.
+    /// How its values are read.
     pub rule: Rule,
+    /// What a recording keeps of it.
+    pub recorded: Shape,
 }
 
 /// An abstract type: its three kinds and its matching rules.
@@ -123,11 +54,16 @@ pub struct TypeRules {
     pub short: &'static str,
     /// The capacity that fit is judged by first.
     pub primary_capacity: &'static str,
-    /// The fields that take part in matching, in the order in which they are asked.
-    pub fields: &'static [FieldRule],
+    /// The fields that predicates decide on, in the order of the registry.
+    pub fields: Vec<FieldRule>,
 }
 
 impl TypeRules {
+    /// The place of the field that has this name in a claim's spec.
+    pub fn find_field(&self, claim: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.claim == claim)
+    }
+
     /// The field by which resources are grouped (the engine), where the type has a name field.
     pub fn group_field(&self) -> Option<usize> {
         self.fields.iter().position(|f| matches!(f.rule, Rule::Name { .. }))
@@ -143,49 +79,32 @@ impl TypeRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub u16);
 
-/// Every type that Conductor schedules. Tests of this crate, and nobody else, know one more: it proves that
-/// a type needs no more than its entry.
-pub static TYPES: &[TypeRules] = &[
-    RELATIONAL_DATABASE,
-    #[cfg(test)]
-    bucket::BUCKET,
-];
+/// Every type that Conductor schedules. Tests of this crate know one more: it proves that a type needs no more than its
+/// entry and its predicates.
+pub static TYPES: LazyLock<Vec<TypeRules>> = LazyLock::new(|| {
+    let mut types = vec![
+        relational_database(),
+        #[cfg(test)]
+        bucket::bucket(),
+    ];
+    for ty in &mut types {
+        ty.fields = predicates::fields_of(ty.resource).map(|(_, field)| field).collect();
+    }
+    types
+});
 
-const RELATIONAL_DATABASE: TypeRules = TypeRules {
-    group: "storage.conductor.io",
-    version: "v1alpha1",
-    resource: "RelationalDatabase",
-    claim: "RelationalDatabaseClaim",
-    class: "RelationalDatabaseClass",
-    short: "rdb",
-    primary_capacity: "storage",
-    fields: &[
-        FieldRule {
-            predicate: Predicate::Engine,
-            claim: "engine",
-            resource: "engine",
-            rule: Rule::Name { aliases: &[("postgres", "postgresql")] },
-        },
-        FieldRule {
-            predicate: Predicate::Version,
-            claim: "version",
-            resource: "version",
-            rule: Rule::VersionRange,
-        },
-        FieldRule {
-            predicate: Predicate::HighlyAvailable,
-            claim: "highly-available",
-            resource: "highly-available",
-            rule: Rule::Flag,
-        },
-        FieldRule {
-            predicate: Predicate::Capabilities,
-            claim: "requests",
-            resource: "capabilities",
-            rule: Rule::Contains,
-        },
-    ],
-};
+fn relational_database() -> TypeRules {
+    TypeRules {
+        group: "storage.conductor.io",
+        version: "v1alpha1",
+        resource: "RelationalDatabase",
+        claim: "RelationalDatabaseClaim",
+        class: "RelationalDatabaseClass",
+        short: "rdb",
+        primary_capacity: "storage",
+        fields: Vec::new(),
+    }
+}
 
 #[cfg(test)]
 pub(crate) mod bucket;

@@ -2,16 +2,17 @@
 //! Served are the most, by priority first, then by count, then with the least left over.
 //!
 //! Claims that ask the same are one node with a count, so the network grows with kinds of requests, not
-//! with claims. Only resources that nobody holds take part; what is left over is decided one by one.
+//! with claims. Only resources that no claim holds take part; what is left over is decided one by one.
 
-use super::flow::{Cost, Network};
+use super::min_cost_flow::{Cost, Network};
 use super::{Request, alternatives};
-use crate::cache::{Ask, ClassAsk, Preference, ResourceId, State};
+use crate::cache::{Preference, ResourceId, State};
 use crate::model::{ClassWant, Name, Quantity, TypeId, Uid, Wants};
+use crate::predicates::{ClassQuery, Query};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// More edges than this in one network are not looked at: the batch is placed one by one.
+/// More edges than this in one network are not searched: the batch is placed one by one.
 const EDGES_MAX: usize = 65_536;
 /// More steps than this are not taken.
 const WORK_MAX: usize = 20_000_000;
@@ -30,7 +31,7 @@ pub enum Placement {
 /// Claims that are alike in everything that the network asks.
 type Alike = (std::cmp::Reverse<i32>, TypeId, Arc<Wants>, Name, Option<Name>);
 
-/// Places `requests`, which are in the order of their turns, over the resources that nobody holds.
+/// Places `requests`, which are in the order of their turns, over the resources that no claim holds.
 pub fn place_together(state: &State, requests: &[Request<'_>]) -> Placement {
     let mut groups: BTreeMap<Alike, Vec<&Request<'_>>> = BTreeMap::new();
     for request in requests {
@@ -49,12 +50,12 @@ pub fn place_together(state: &State, requests: &[Request<'_>]) -> Placement {
         let node = network.add_node();
         network.add_edge(source, node, members.len() as u64, Cost(-*reward, 0));
         let class =
-            if wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::Exactly(class.as_ref()) };
+            if wants.class == ClassWant::Any { ClassQuery::Any } else { ClassQuery::Exactly(class.as_ref()) };
         let headroom = members[0].headroom(state);
-        let ask = Ask { namespace, class, wants, headroom: headroom.as_ref() };
+        let query = Query { namespace, class, wants, headroom: headroom.as_ref() };
         let prefer = Preference { newest: members[0].profile.prefer_newest };
         // Beyond as many fits as there are claims, a worse fit is never needed.
-        for candidate in state.index_of(*ty).vacant_fits(&ask, requests.len(), prefer) {
+        for candidate in state.index_of(*ty).vacant_fits(&query, requests.len(), prefer) {
             let left = candidate.free_primary.saturating_sub(wants.requests.get(ty.rules().primary_capacity));
             let at = *resources.entry(candidate.resource).or_insert_with(|| {
                 let at = network.add_node();

@@ -1,14 +1,13 @@
 //! Why not, in full: counts per predicate, the candidates that came nearest, and the smallest changes that
-//! would serve the claim. Asked by people, not by decisions: each answer is a few searches of the index,
+//! would serve the claim. RelaxedQuery by people, not by decisions: each answer is a few searches of the index,
 //! one per question taken out of the ask.
 
-use super::request::{is_asked_of_kept, seen, seen_as_own};
-use super::trial::{asking, name_of, remedied, served, with_more_quota, within_limits};
+use super::remedy_check::{asking, name_of, remedied, served, with_more_quota, within_limits};
+use super::request::{applies_to_kept, candidate, describe, describe_as_own};
 use super::{Memo, Request, alternatives, refuse, schedule_one};
-use crate::cache::{Ask, Preference, ResourceId, State};
-use crate::framework::{Asked, Filter, Refusal, Seen};
-use crate::model::{ClassWant, FieldWant, Name, Predicate, Wants};
-use crate::plugins;
+use crate::cache::{Fit, Preference, ResourceId, State};
+use crate::model::{ClassWant, FieldWant, Name, Wants};
+use crate::predicates::{self, Actor, Described, Key, Predicate, Query, Refusal, RelaxedQuery, Step};
 
 /// Everything there is to say about a claim that is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +32,14 @@ pub struct NearMiss {
 /// A change that would serve the claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
-    /// The change, in words.
+    /// The change.
     pub change: String,
     /// The resource that it would be bound to; absent where one would be made.
     pub binds: Option<Name>,
 }
 
-/// How many near misses and changes are told.
-const TOLD_MAX: usize = 5;
+/// How many near misses and changes are shown.
+const SHOWN_MAX: usize = 5;
 
 /// Explains why `request` is refused, or nothing where it is not.
 pub fn explain(state: &State, request: &Request<'_>) -> Option<Explanation> {
@@ -53,8 +52,8 @@ pub fn explain(state: &State, request: &Request<'_>) -> Option<Explanation> {
         Some(name) => explain_named(state, request, name, &mut explained),
         None => explain_match(state, request, &mut explained),
     }
-    explained.near_misses.truncate(TOLD_MAX);
-    explained.nearest.truncate(TOLD_MAX);
+    explained.near_misses.truncate(SHOWN_MAX);
+    explained.nearest.truncate(SHOWN_MAX);
     Some(explained)
 }
 
@@ -63,11 +62,11 @@ pub fn explain(state: &State, request: &Request<'_>) -> Option<Explanation> {
 pub fn lacks(state: &State, request: &Request<'_>, name: &Name) -> Option<Vec<(Predicate, String)>> {
     let id = state.find_resource(request.claim.ty, name)?;
     let classes = alternatives(state, request.claim.ty, &request.wants.class);
-    let ask = refuse::ask(request, &classes);
-    inspect(state, request, &ask, id).map(|(miss, _)| miss.lacks)
+    let query = refuse::query(request, &classes);
+    inspect(state, request, &query, id).map(|(miss, _)| miss.lacks)
 }
 
-/// A claim whose resource is named: what that resource lacks, and what would mend it.
+/// A claim whose resource is named: what that resource lacks, and what would fix it.
 fn explain_named(state: &State, request: &Request<'_>, name: &Name, explained: &mut Explanation) {
     let Some(id) = state.find_resource(request.claim.ty, name) else {
         let free = Request { claim: &without_name(request), ..request.clone() };
@@ -79,8 +78,8 @@ fn explain_named(state: &State, request: &Request<'_>, name: &Name, explained: &
     };
     explain_gates(state, request, explained);
     let classes = alternatives(state, request.claim.ty, &request.wants.class);
-    let ask = refuse::ask(request, &classes);
-    let Some((miss, nearest)) = inspect(state, request, &ask, id) else { return };
+    let query = refuse::query(request, &classes);
+    let Some((miss, nearest)) = inspect(state, request, &query, id) else { return };
     explained.nearest.extend(nearest);
     explained.near_misses.push(miss);
 }
@@ -92,38 +91,37 @@ fn without_name(request: &Request<'_>) -> crate::model::Claim {
 fn explain_match(state: &State, request: &Request<'_>, explained: &mut Explanation) {
     let ty = request.claim.ty;
     let classes = alternatives(state, ty, &request.wants.class);
-    let asked = Asked {
+    let asked = RelaxedQuery {
         namespace: request.namespace().clone(),
         classes: (request.wants.class != ClassWant::Any).then(|| classes.clone()),
         wants: (*request.wants).clone(),
     };
-    let found = state.index_of(ty).find_best(&asked.ask(), true, true, prefer(request)).map(|f| f.resource);
+    let found = state.index_of(ty).find_best(&asked.query(), true, true, prefer(request)).map(|f| f.resource);
     explain_gates(state, request, explained);
     if found.is_some() {
         return;
     }
-    let mut looked_at: Vec<ResourceId> = state.reserved_for(ty, &request.claim.meta.key).collect();
-    // Not in the order in which they came to be known: the same state is always told in the same words.
-    looked_at.sort_by_cached_key(|id| name_of(state, *id));
-    for (miss, nearest) in looked_at.iter().filter_map(|id| inspect_kept(state, request, &asked.ask(), *id)) {
+    let mut inspected: Vec<ResourceId> = state.reserved_for(ty, &request.claim.meta.key).collect();
+    // Not in the order in which they became known: the same state always gives the same message.
+    inspected.sort_by_cached_key(|id| name_of(state, *id));
+    for (miss, nearest) in inspected.iter().filter_map(|id| inspect_kept(state, request, &asked.query(), *id))
+    {
         explained.nearest.extend(nearest);
         explained.near_misses.push(miss);
     }
-    let mut near: Vec<(Nearest, Predicate)> = Vec::new();
-    for filter in plugins::filters(ty) {
-        for id in nearest_past(state, request, &asked, &*filter).into_iter().flatten() {
-            if looked_at.contains(&id) {
+    let mut near: Vec<(Nearest, Actor)> = Vec::new();
+    for step in predicates::steps(ty) {
+        for id in nearest_past(state, request, &asked, step).into_iter().flatten() {
+            if inspected.contains(&id) {
                 continue;
             }
-            looked_at.push(id);
-            let Some((miss, nearest)) = inspect(state, request, &asked.ask(), id) else { continue };
-            near.extend(nearest.map(|nearest| (nearest, filter.predicate())));
+            inspected.push(id);
+            let Some((miss, nearest)) = inspect(state, request, &asked.query(), id) else { continue };
+            near.extend(nearest.map(|nearest| (nearest, step.definition.actor)));
             explained.near_misses.push(miss);
         }
     }
-    near.sort_by_key(|(_, predicate)| {
-        (!plugins::is_authors_business(*predicate), *predicate == Predicate::Engine)
-    });
+    near.sort_by_key(|(_, actor)| *actor);
     explained.nearest.extend(near.into_iter().map(|(nearest, _)| nearest));
     explain_classes(state, request, &classes, explained);
 }
@@ -138,49 +136,48 @@ fn explain_gates(state: &State, request: &Request<'_>, explained: &mut Explanati
     explained.nearest.extend(with_more_quota(state, request));
 }
 
-/// The resource that would serve if `filter` did not ask, the one that needs the least change of its kind. Where sharing
-/// is in the way there are two: one that is taken, one that is not open to the claim's namespace.
+/// The resource that would serve without this check, the one that needs the least change of its kind. Where namespaces
+/// are in the way there are two: one that is taken, one that is not open to the claim's namespace.
 fn nearest_past(
     state: &State,
     request: &Request<'_>,
-    asked: &Asked,
-    filter: &dyn Filter,
+    asked: &RelaxedQuery,
+    step: &Step,
 ) -> [Option<ResourceId>; 2] {
     let index = state.index_of(request.claim.ty);
+    let withheld = || index.find_withheld(&asked.query(), step.predicate);
     let mut relaxed = asked.clone();
-    filter.relax(&mut relaxed);
-    let candidates = match filter.predicate() {
-        Predicate::Phase | Predicate::Cordoned | Predicate::Reserved => {
-            return [index.find_withheld(&asked.ask(), filter.predicate()), None];
+    step.relax(&mut relaxed);
+    let fits = |relaxed: &RelaxedQuery| index.candidates(&relaxed.query(), true, true).into_iter();
+    let best = match step.check.key {
+        Key::Standing { .. } => withheld(),
+        Key::Namespaces(_) => return [withheld(), index.find_closed(&asked.query(), prefer(request))],
+        Key::Capacity(_) => {
+            let nearest = fits(&relaxed).min_by_key(|fit| {
+                let lacking = fit.free().find_lacking(&request.wants.requests);
+                (lacking.map(|(_, have, want)| want.saturating_sub(have)), fit.name.clone())
+            });
+            nearest.map(|fit| fit.resource)
         }
-        Predicate::Sharing => {
-            let ask = asked.ask();
-            return [index.find_withheld(&ask, Predicate::Sharing), index.find_closed(&ask, prefer(request))];
+        Key::Range { .. } => {
+            let fits: Vec<Fit<'_>> = fits(&relaxed).collect();
+            nearest_version(request, &fits).map(|fit| fit.resource)
         }
-        _ => index.candidates(&relaxed.ask(), true, true),
+        Key::Class(_) | Key::Group { .. } | Key::Attribute(_) | Key::Labels(_) => {
+            fits(&relaxed).min_by(|a, b| a.compare(b, prefer(request))).map(|fit| fit.resource)
+        }
     };
-    let best = match filter.predicate() {
-        Predicate::Capacity => candidates.iter().min_by_key(|c| {
-            let lacking = c.free().find_lacking(&request.wants.requests);
-            (lacking.map(|(_, have, want)| want.saturating_sub(have)), c.name.clone())
-        }),
-        Predicate::Version => nearest_version(request, &candidates),
-        _ => candidates.iter().min_by(|a, b| a.compare(b, prefer(request))),
-    };
-    [best.map(|c| c.resource), None]
+    [best, None]
 }
 
 /// The candidate whose version lies nearest to the claim's range, the newer side first.
-fn nearest_version<'c, 'a>(
-    request: &Request<'_>,
-    candidates: &'c [crate::cache::Candidate<'a>],
-) -> Option<&'c crate::cache::Candidate<'a>> {
+fn nearest_version<'c, 'a>(request: &Request<'_>, candidates: &'c [Fit<'a>]) -> Option<&'c Fit<'a>> {
     let at = request.claim.ty.rules().version_field()?;
     let FieldWant::Range(range) = &request.wants.fields[at] else { return None };
     let mut versions: Vec<_> = candidates.iter().filter_map(|c| c.version).collect();
     versions.sort();
     versions.dedup();
-    let distance = |c: &&crate::cache::Candidate<'_>| {
+    let distance = |c: &&Fit<'_>| {
         let version = c.version?;
         let place = versions.binary_search(&version).ok()?;
         let above = range.is_below(version);
@@ -192,52 +189,50 @@ fn nearest_version<'c, 'a>(
         };
         Some((between, !above))
     };
-    let told = candidates.iter().filter(|c| c.version.is_some());
-    told.min_by(|a, b| distance(a).cmp(&distance(b)).then_with(|| a.compare(b, prefer(request))))
+    let known = candidates.iter().filter(|c| c.version.is_some());
+    known.min_by(|a, b| distance(a).cmp(&distance(b)).then_with(|| a.compare(b, prefer(request))))
 }
 
-/// Everything that one resource lacks; where it is one thing, the change that would mend it and serve the claim.
+/// Everything that one resource lacks; where it is one thing, the change that would fix it and serve the claim.
 fn inspect(
     state: &State,
     request: &Request<'_>,
-    ask: &Ask<'_>,
+    query: &Query<'_>,
     id: ResourceId,
 ) -> Option<(NearMiss, Option<Nearest>)> {
-    let entry = state.resource(id)?;
-    let offer = entry.resource.offer.as_ref().ok()?;
-    inspect_seen(state, request, ask, (id, &seen(state, entry, offer)), |_| true)
+    let (entry, candidate) = candidate(state, id)?;
+    Some(inspect_described(state, request, query, (id, &describe(entry, candidate)), |_| true))
 }
 
-/// The same of a resource that is kept for the claim, and is asked less.
+/// The same of a resource that is kept for the claim, to which fewer checks apply.
 fn inspect_kept(
     state: &State,
     request: &Request<'_>,
-    ask: &Ask<'_>,
+    query: &Query<'_>,
     id: ResourceId,
 ) -> Option<(NearMiss, Option<Nearest>)> {
     let entry = state.resource(id)?;
     let offer = entry.resource.offer.as_ref().ok().filter(|_| !entry.resource.meta.deleting)?;
-    let seen = seen_as_own(state, request, entry, offer, false);
-    inspect_seen(state, request, ask, (id, &seen), is_asked_of_kept)
+    let resource = describe_as_own(state, request, entry, offer, false);
+    Some(inspect_described(state, request, query, (id, &resource), applies_to_kept))
 }
 
-fn inspect_seen(
+fn inspect_described(
     state: &State,
     request: &Request<'_>,
-    ask: &Ask<'_>,
-    (id, seen): (ResourceId, &Seen<'_>),
-    asks: impl Fn(Predicate) -> bool,
-) -> Option<(NearMiss, Option<Nearest>)> {
-    let filters = plugins::filters(request.claim.ty);
-    let filters = filters.iter().filter(|f| asks(f.predicate()));
-    let lacking: Vec<_> = filters.filter_map(|f| Some((f, f.lack(ask, seen)?))).collect();
-    let nearest = match lacking.as_slice() {
-        [(only, _)] => remedied(state, request, id, &***only, seen)
-            .map(|binds| Nearest { change: only.remedy(ask, seen), binds }),
+    query: &Query<'_>,
+    (id, resource): (ResourceId, &Described<'_>),
+    applies: impl Fn(&Step) -> bool,
+) -> (NearMiss, Option<Nearest>) {
+    let steps = predicates::steps(request.claim.ty).iter().filter(|step| applies(step));
+    let refusing: Vec<_> = steps.filter_map(|step| Some((step, step.refusal(query, resource)?))).collect();
+    let nearest = match refusing.as_slice() {
+        [(only, _)] => remedied(state, request, (query, id, resource), only)
+            .map(|binds| Nearest { change: only.remedy(query, resource), binds }),
         _ => None,
     };
-    let lacks = lacking.into_iter().map(|(filter, lack)| (filter.predicate(), lack)).collect();
-    Some((NearMiss { resource: seen.name.clone(), lacks }, nearest))
+    let lacks = refusing.into_iter().map(|(step, refusal)| (step.predicate, refusal)).collect();
+    (NearMiss { resource: resource.name.clone(), lacks }, nearest)
 }
 
 /// The classes that would make a resource if the claim were of them.

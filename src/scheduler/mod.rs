@@ -3,25 +3,28 @@
 //! each means (existing, shared, provisioned) until one serves that the quota has room for.
 
 mod batch;
+mod drift;
 mod explain;
-mod flow;
+mod min_cost_flow;
 mod provision;
 mod refuse;
+mod remedy_check;
 mod request;
-mod trial;
-mod unmet;
 
 pub use batch::{Placement, place_together};
+pub use drift::{TAKES_EFFECT, drift, spec_at_binding};
 pub use explain::{Explanation, NearMiss, Nearest, explain, lacks};
 pub use request::{Request, prepare};
-pub use unmet::{TAKES_EFFECT, spec_at_binding, unmet};
 
-use crate::cache::{Ask, Candidate, Charge, ClassAsk, Preference, ResourceId, State};
-use crate::framework::{Admission, Holding, Refusal};
+use crate::cache::{Fit, Preference, ResourceId, State};
 use crate::model::profile::Means;
-use crate::model::{Class, ClassWant, Name, Offer, Predicate, Profile, TypeId};
-use crate::plugins;
+use crate::model::{Class, ClassWant, Name, Offer, Profile, TypeId};
+use crate::predicates::{
+    Charge, ClassQuery, Holding, Predicate, Query, Refusal, missing, outside_limits,
+    over_quota as over_limits, steps as steps_of,
+};
 use crate::queue::Wait;
+use crate::scores;
 use std::sync::Arc;
 
 /// What is to become of a claim now.
@@ -39,12 +42,19 @@ pub enum Decision {
         /// The class.
         class: Name,
     },
-    /// One that several claims can have is about to be made from this class: wait until it can be looked at.
+    /// One that several claims can have is about to be made from this class: wait until it is indexed.
     Await {
         /// The class.
         class: Name,
         /// The resource.
         resource: Name,
+    },
+    /// The index offers a resource that a predicate refuses: the index is wrong about it, and it is not bound.
+    Disagree {
+        /// The resource.
+        resource: ResourceId,
+        /// What refuses it, and why.
+        refusal: Arc<Refusal>,
     },
     /// Nothing can be done until something changes.
     Refuse {
@@ -63,7 +73,7 @@ pub struct Memo {
 
 /// Decides about one claim.
 pub fn schedule_one(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
-    if let Some(refusal) = gate_limits(state, request) {
+    if let Some(refusal) = gate_limits(request) {
         return refuse(refusal, Wait::Limits(request.namespace().clone()));
     }
     match &request.claim.resource_name {
@@ -72,36 +82,36 @@ pub fn schedule_one(state: &State, request: &Request<'_>, memo: &mut Memo) -> De
     }
 }
 
-/// Whether a claim may be placed together with others on resources that nobody holds: its namespace's limits
+/// Whether a claim may be placed together with others on resources that no claim holds: its namespace's limits
 /// let it pass, and its profile looks for such resources at all.
-pub fn is_placeable(state: &State, request: &Request<'_>) -> bool {
+pub fn is_placeable(request: &Request<'_>) -> bool {
     let looks = |step: &Step| matches!(step, Step::Find { vacant: true, .. });
-    gate_limits(state, request).is_none() && steps(&request.profile).iter().any(looks)
+    gate_limits(request).is_none() && steps(&request.profile).iter().any(looks)
 }
 
 fn refuse(refusal: Refusal, wait: Wait) -> Decision {
     Decision::Refuse { refusal: Arc::new(refusal), wait }
 }
 
-fn gate_limits(state: &State, request: &Request<'_>) -> Option<Refusal> {
-    // Most namespaces have neither limits nor quotas: then nothing need be added up.
-    if request.bounds.is_empty() {
+fn gate_limits(request: &Request<'_>) -> Option<Refusal> {
+    // Most namespaces have neither limits nor quotas: then there is nothing to add up.
+    if request.bounds.is_empty() || !request.profile.asks(Predicate::Limits) {
         return None;
     }
-    gate(state, request, Predicate::Limits, &request.charge(None), None)
+    outside_limits(request.namespace(), &request.wants.requests, &request.bounds)
 }
 
 /// Whether quotas refuse a claim of a class whatever it would get: what it requests counts in any case.
 fn gate_quota(state: &State, request: &Request<'_>, class: Option<&Name>) -> Option<Refusal> {
-    if state.ledger.is_empty() {
+    if state.quota_usage.is_empty() {
         return None;
     }
-    gate(state, request, Predicate::Quota, &request.charge(class), None)
+    gate(state, request, &request.charge(class), None)
 }
 
 /// Whether quotas refuse the claim this resource.
 pub fn gate_resource(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
-    if state.ledger.is_empty() {
+    if state.quota_usage.is_empty() {
         return None;
     }
     let resource = &state.resource(id)?.resource;
@@ -109,7 +119,7 @@ pub fn gate_resource(state: &State, request: &Request<'_>, id: ResourceId) -> Op
     let charge = charge_of_resource(request, offer);
     let is_alone = offer.is_held_alone(request.wants.exclusive);
     let holding = if is_alone { Holding::Resource(name) } else { Holding::PartOf(name) };
-    gate(state, request, Predicate::Quota, &charge, Some(holding))
+    gate(state, request, &charge, Some(holding))
 }
 
 /// What the claim would be charged if it were given a resource.
@@ -120,7 +130,7 @@ fn charge_of_resource(request: &Request<'_>, offer: &Offer) -> Charge {
 
 /// Whether quotas refuse the claim what a class would make for it.
 fn gate_made(state: &State, request: &Request<'_>, class: &Class) -> Option<Refusal> {
-    if state.ledger.is_empty() {
+    if state.quota_usage.is_empty() {
         return None;
     }
     let (charge, name) = (request.charge_made(class)?, &class.meta.key.name);
@@ -132,26 +142,27 @@ fn gate_made(state: &State, request: &Request<'_>, class: &Class) -> Option<Refu
         (true, false) => Holding::MadeByParameters(name, &by_parameters),
         (false, _) => Holding::PartOfMade(name),
     };
-    gate(state, request, Predicate::Quota, &charge, Some(holding))
+    gate(state, request, &charge, Some(holding))
 }
 
 fn gate(
     state: &State,
     request: &Request<'_>,
-    which: Predicate,
     charge: &Charge,
     holding: Option<Holding<'_>>,
 ) -> Option<Refusal> {
-    let gate = plugins::gates(&request.profile).into_iter().find(|g| g.predicate() == which)?;
-    let (requests, bounds) = (&request.wants.requests, &request.bounds);
-    gate.refuse(&Admission { charge, requests, holding, bounds, ledger: &state.ledger })
+    if !request.profile.asks(Predicate::Quota) {
+        return None;
+    }
+    let overruns = state.quota_usage.overruns(charge, holding.is_some());
+    over_limits(&overruns, &request.wants.requests, holding)
 }
 
 /// A claim that names its resource waits for that one, whatever else would fit.
 fn by_name(state: &State, request: &Request<'_>, name: &Name) -> Decision {
     let wait = Wait::Resource(name.clone());
     let Some(id) = state.find_resource(request.claim.ty, name) else {
-        return refuse(plugins::missing(name), wait);
+        return refuse(missing(name), wait);
     };
     if let Some(refusal) = request::named_refusal(state, request, id) {
         return refuse(refusal, wait);
@@ -179,22 +190,25 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
             continue;
         }
         refused.matched = true;
-        let class_ask = match request.wants.class {
-            ClassWant::Any => ClassAsk::Any,
+        let class_query = match request.wants.class {
+            ClassWant::Any => ClassQuery::Any,
             ClassWant::Absent | ClassWant::Classless | ClassWant::Named(_) => {
-                ClassAsk::Exactly(class.as_ref())
+                ClassQuery::Exactly(class.as_ref())
             }
         };
         let (namespace, wants) = (request.namespace(), &*request.wants);
-        let ask = Ask { namespace, class: class_ask, wants, headroom: headroom.as_ref() };
+        let query = Query { namespace, class: class_query, wants, headroom: headroom.as_ref() };
         for step in steps(&request.profile) {
             match step {
                 Step::Find { vacant, shared } => {
-                    if let Some(resource) = find(state, request, &ask, vacant, shared) {
+                    if let Some(resource) = find(state, request, &query, vacant, shared) {
+                        if let Some(refusal) = verify(state, &query, resource) {
+                            return Decision::Disagree { resource, refusal: Arc::new(refusal) };
+                        }
                         let class = request::class_of(state, resource);
                         return Decision::Bind { resource, class };
                     }
-                    refused.quota.extend(over_quota(state, request, &ask, vacant, shared));
+                    refused.quota.extend(over_quota(state, request, &query, vacant, shared));
                 }
                 Step::Provision => match provision::check(state, request, class.as_ref()) {
                     provision::Verdict::Makes(class) => {
@@ -211,16 +225,38 @@ fn by_match(state: &State, request: &Request<'_>, memo: &mut Memo) -> Decision {
     refused.into_decision(state, request, &mut memo.refusals)
 }
 
+/// Why the predicates refuse a resource that the index offers for `query`: nothing, unless the index is wrong about it.
+/// They decide on the resource itself, not on what the index keeps of it.
+pub fn verify(state: &State, query: &Query<'_>, id: ResourceId) -> Option<Refusal> {
+    let Some((entry, candidate)) = request::candidate(state, id) else {
+        let message = "the index offers a resource that does not exist or cannot be read".to_owned();
+        return Some(Refusal::single(Predicate::ResourceName, message));
+    };
+    let ty = entry.resource.ty;
+    let step = steps_of(ty).iter().find(|step| step.refuses(query, &candidate))?;
+    let resource = request::describe(entry, candidate);
+    let why = step.refusal(query, &resource).unwrap_or_default();
+    let message =
+        format!("the index offers resource {}, which {} refuses: {why}", resource.name, step.predicate);
+    Some(Refusal::single(step.predicate, message))
+}
+
+/// The same for a resource that a claim was placed on together with others.
+pub fn verify_placement(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
+    let classes = alternatives(state, request.claim.ty, &request.wants.class);
+    verify(state, &refuse::query(request, &classes), id)
+}
+
 /// The refusal of the best fit that quotas alone keep from the claim.
 fn over_quota(
     state: &State,
     request: &Request<'_>,
-    ask: &Ask<'_>,
+    query: &Query<'_>,
     vacant: bool,
     shared: bool,
 ) -> Option<Refusal> {
-    ask.headroom?;
-    let found = find(state, request, &Ask { headroom: None, ..*ask }, vacant, shared)?;
+    query.headroom?;
+    let found = find(state, request, &Query { headroom: None, ..*query }, vacant, shared)?;
     gate_resource(state, request, found)
 }
 
@@ -244,7 +280,7 @@ enum Step {
 }
 
 /// What a profile tries, in order. Unless it says otherwise, best fit chooses among resources that
-/// nobody holds and shared ones alike, and a new one is made only where none fits.
+/// no claim holds and shared ones alike, and a new one is made only where none fits.
 fn steps(profile: &Profile) -> Vec<Step> {
     if profile.order.is_empty() {
         return vec![Step::Find { vacant: true, shared: true }, Step::Provision];
@@ -265,24 +301,24 @@ fn shares(profile: &Profile) -> bool {
 fn find(
     state: &State,
     request: &Request<'_>,
-    ask: &Ask<'_>,
+    query: &Query<'_>,
     vacant: bool,
     shared: bool,
 ) -> Option<ResourceId> {
     let index = state.index_of(request.claim.ty);
     let prefer = Preference { newest: request.profile.prefer_newest };
     if request.profile.scores.is_empty() {
-        return index.find_best(ask, vacant, shared, prefer).map(|found| found.resource);
+        return index.find_best(query, vacant, shared, prefer).map(|found| found.resource);
     }
-    best_scored(&index.candidates(ask, vacant, shared), ask, &request.profile)
+    best_scored(&index.candidates(query, vacant, shared), query, &request.profile)
 }
 
 /// The candidate with the highest weighted sum of scores; best fit breaks ties.
-fn best_scored(candidates: &[Candidate<'_>], ask: &Ask<'_>, profile: &Profile) -> Option<ResourceId> {
+fn best_scored(candidates: &[Fit<'_>], query: &Query<'_>, profile: &Profile) -> Option<ResourceId> {
     let mut sums = vec![0i64; candidates.len()];
     let mut scores = vec![0i64; candidates.len()];
     for weighted in &profile.scores {
-        plugins::scorer(&weighted.score).score(ask, candidates, &mut scores);
+        scores::scorer(&weighted.score).score(query, candidates, &mut scores);
         sums.iter_mut().zip(&scores).for_each(|(sum, score)| *sum += score * i64::from(weighted.weight));
     }
     let prefer = Preference { newest: profile.prefer_newest };

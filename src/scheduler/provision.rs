@@ -1,10 +1,11 @@
 //! Whether a class can make a resource for a claim, asked in the order in which resources are, and whether one that it
-//! is making already will do. Making it is the lifecycle's business.
+//! is making already will do. SharedPending it is the lifecycle's business.
 
 use super::{Decision, Request, gate_made, request, shares};
 use crate::cache::{ResourceId, State};
 use crate::model::class::SizeRefusal;
-use crate::model::{FieldOffer, Name, Predicate};
+use crate::model::{FieldOffer, Name};
+use crate::predicates::{Predicate, of_field};
 
 /// What a class says to a claim.
 pub(super) enum Verdict {
@@ -26,14 +27,14 @@ pub(super) fn check(state: &State, request: &Request<'_>, class: Option<&Name>) 
 }
 
 /// Before a class makes another, one that it is making takes the claim: several that come together share as those do that
-/// come one by one. What nobody has seen yet cannot be judged; it is waited for.
+/// come one by one. What was not seen yet cannot be judged; the claim waits for it.
 pub(super) fn make_or_join(state: &State, request: &Request<'_>, class: Name) -> Decision {
     let ty = request.claim.ty;
     if shares(&request.profile) && !request.wants.exclusive {
         if let Some(resource) = find_open(state, request, &class) {
             return Decision::Bind { resource, class: Some(class) };
         }
-        if let Some(resource) = state.making.find_promised(ty, &class).cloned() {
+        if let Some(resource) = state.shared_pending.find_promised(ty, &class).cloned() {
             return Decision::Await { class, resource };
         }
     }
@@ -43,7 +44,11 @@ pub(super) fn make_or_join(state: &State, request: &Request<'_>, class: Name) ->
 /// Of what a class is making, the one with the least left over that would take the claim.
 fn find_open(state: &State, request: &Request<'_>, class: &Name) -> Option<ResourceId> {
     let fits = |id: &ResourceId| request::while_made_refusal(state, request, *id).is_none();
-    state.making.open(request.claim.ty, class).filter(fits).min_by_key(|id| request::left_over(state, *id))
+    state
+        .shared_pending
+        .open(request.claim.ty, class)
+        .filter(fits)
+        .min_by_key(|id| request::left_over(state, *id))
 }
 
 /// Why a class makes nothing for a claim. What is wrong with the class itself counts as its class.
@@ -66,17 +71,18 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
     if recipe.template.is_none() {
         return unfit(format!("class {name} has no template to make one from"));
     }
-    let mut fields = ty.rules().fields.iter().zip(recipe.fields.iter().zip(&request.wants.fields));
-    if let Some((rule, (offer, want))) = fields.find(|(_, (offer, want))| !offer.satisfies(want)) {
+    let mut fields =
+        ty.rules().fields.iter().zip(recipe.fields.iter().zip(&request.wants.fields)).enumerate();
+    if let Some((at, (rule, (offer, want)))) = fields.find(|(_, (_, (offer, want)))| !offer.satisfies(want)) {
         let why = match offer.names_beside(want) {
             _ if *offer == FieldOffer::Undeclared => undeclared(name, rule.resource, rule.claim),
-            Some((made, asked)) => format!("class {name} makes {made}, and {asked} is asked"),
+            Some((made, asked)) => format!("class {name} makes {made}, and {asked} is requested"),
             None => format!("class {name} does not offer the {} asked", rule.claim),
         };
-        return Some((rule.predicate, why));
+        return Some((of_field(ty, at), why));
     }
     if !request.wants.selector.matches(|key| recipe.labels.get(key)) {
-        let why = format!("class {name} does not have the labels that the selector asks for");
+        let why = format!("class {name} does not have the labels that the selector requires");
         return Some((Predicate::Selector, why));
     }
     let Err(refused) = class.counted_for(recipe, &request.wants) else {
@@ -84,13 +90,13 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
     };
     let SizeRefusal { name: what, asked, most } = refused;
     let why = match most {
-        Some(most) => format!("class {name} makes {what} up to {most}, and {asked} is asked"),
+        Some(most) => format!("class {name} makes {what} up to {most}, and {asked} is requested"),
         None => undeclared(name, &format!("capacity.{what}"), &format!("resources.requests.{what}")),
     };
     Some((Predicate::Capacity, why))
 }
 
-/// What a class does not declare it does not offer: the words, with what either side can do about it.
+/// What a class does not declare it does not offer: the message, with what either side can do about it.
 fn undeclared(class: &Name, field: &str, asked: &str) -> String {
     format!(
         "class {class} declares no {field}: take spec.{asked} out of the claim, or declare it in the class"

@@ -1,12 +1,11 @@
-//! Putting a refusal into words: the counts from the index, the sentences from the plugins.
+//! Composes a refusal: the counts from the index, the sentences from the predicates.
 //! Equal requests share one refusal for as long as the resources stay as they are.
 
 use super::request::kept_refusal;
 use super::{Decision, Request, alternatives};
-use crate::cache::{Ask, ClassAsk, State, Tally};
-use crate::framework::{Considered, Reason, Refusal};
-use crate::model::{ClassWant, Name, Predicate, TypeId, Wants};
-use crate::plugins;
+use crate::cache::{RefusalCounts, State};
+use crate::model::{ClassWant, Name, TypeId, Wants};
+use crate::predicates::{ClassQuery, Considered, Predicate, Query, Reason, Refusal, steps};
 use crate::queue::Wait;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -44,35 +43,35 @@ impl Memo {
         }
         let key = (ty, request.namespace().clone(), classes.to_vec(), request.wants.clone());
         let refusal = self.refusals.entry(key).or_insert_with(|| {
-            let ask = ask(request, classes);
-            Arc::new(of_tally(&index.tally(&ask), &ask, ty))
+            let query = query(request, classes);
+            Arc::new(of_counts(&index.count_refusals(&query), &query, ty))
         });
         refusal.clone()
     }
 }
 
-/// The refusal of a claim that resources are kept for: those count by what they lack, not as somebody else's.
+/// The refusal of a claim that resources are kept for: those count by what they lack, not as held by another claim.
 fn of_kept_for(state: &State, request: &Request<'_>, classes: &[Option<Name>]) -> Refusal {
     let ty = request.claim.ty;
-    let (index, ask) = (state.index_of(ty), ask(request, classes));
-    let mut tally = index.tally(&ask);
+    let (index, query) = (state.index_of(ty), query(request, classes));
+    let mut counts = index.count_refusals(&query);
     for id in state.reserved_for(ty, &request.claim.meta.key) {
         let refusal = kept_refusal(state, request, id);
         let lacks = refusal.and_then(|refusal| Some(refusal.reasons.first()?.predicate));
-        if let (Some(counted), Some(lacks)) = (index.first_refusal(&ask, id), lacks) {
-            tally.recount(counted, lacks);
+        if let (Some(counted), Some(lacks)) = (index.first_refusal(&query, id), lacks) {
+            counts.recount(counted, lacks);
         }
     }
-    of_tally(&tally, &ask, ty)
+    of_counts(&counts, &query, ty)
 }
 
 /// The ask over all classes that a claim may be of.
-pub(super) fn ask<'a>(request: &'a Request<'_>, classes: &'a [Option<Name>]) -> Ask<'a> {
+pub(super) fn query<'a>(request: &'a Request<'_>, classes: &'a [Option<Name>]) -> Query<'a> {
     let class = match request.wants.class {
-        ClassWant::Any => ClassAsk::Any,
-        ClassWant::Absent | ClassWant::Classless | ClassWant::Named(_) => ClassAsk::OneOf(classes),
+        ClassWant::Any => ClassQuery::Any,
+        ClassWant::Absent | ClassWant::Classless | ClassWant::Named(_) => ClassQuery::OneOf(classes),
     };
-    Ask { namespace: request.namespace(), class, wants: &request.wants, headroom: None }
+    Query { namespace: request.namespace(), class, wants: &request.wants, headroom: None }
 }
 
 impl Refused {
@@ -86,12 +85,12 @@ impl Refused {
         if self.classes.is_empty() && self.quota.is_empty() {
             return Decision::Refuse { refusal, wait: Wait::Match };
         }
-        let told = Arc::make_mut(&mut refusal);
-        add_classes(told, &self.classes);
+        let whole = Arc::make_mut(&mut refusal);
+        add_classes(whole, &self.classes);
         for quota in &self.quota {
-            told.message.push_str("; ");
-            told.message.push_str(&quota.message);
-            told.reasons.extend(quota.reasons.iter().cloned());
+            whole.message.push_str("; ");
+            whole.message.push_str(&quota.message);
+            whole.reasons.extend(quota.reasons.iter().cloned());
         }
         let made_over_quota = self.classes.iter().any(|(predicate, _)| *predicate == Predicate::Quota);
         let wait = match self.quota.is_empty() && !made_over_quota {
@@ -103,38 +102,37 @@ impl Refused {
 }
 
 /// `0/214 resources fit: 120 class, 71 version, 23 capacity`, with a sentence for each.
-pub(super) fn of_tally(tally: &Tally, ask: &Ask<'_>, ty: TypeId) -> Refusal {
-    let counts = in_order(tally.refused.iter().map(|(p, n)| (*p, *n)));
+pub(super) fn of_counts(refusals: &RefusalCounts, query: &Query<'_>, ty: TypeId) -> Refusal {
+    let counts = in_order(refusals.refused.iter().map(|(p, n)| (*p, *n)));
     let mut message = String::new();
-    tell_counts(&mut message, tally.total, "resources", &counts);
-    let filters = plugins::filters(ty);
+    write_counts(&mut message, refusals.total, "resources", &counts);
     let reason = |(predicate, count): &(Predicate, usize)| {
-        let filter = filters.iter().find(|f| f.predicate() == *predicate);
-        let message = filter.map_or_else(String::new, |f| f.summary(ask, *count));
+        let step = steps(ty).iter().find(|step| step.predicate == *predicate);
+        let message = step.map_or_else(String::new, |step| step.summary(query, *count));
         Reason { predicate: *predicate, count: *count, of: Considered::Resources, message }
     };
     Refusal { message, reasons: counts.iter().map(reason).collect() }
 }
 
-/// Adds `0/2 classes fit: 1 version, 1 capacity (...)`, with what each class says; nothing where none was asked. It is
-/// said at every decision that serves nobody, so it is written where it belongs and built nowhere else.
-fn add_classes(told: &mut Refusal, refused: &[(Predicate, String)]) {
+/// Adds `0/2 classes fit: 1 version, 1 capacity (...)`, with what each class says; nothing where none was checked. It is
+/// built at every decision that serves no claim, so it is written where it belongs and built nowhere else.
+fn add_classes(refusal: &mut Refusal, refused: &[(Predicate, String)]) {
     if refused.is_empty() {
         return;
     }
     let mut counted: BTreeMap<Predicate, usize> = BTreeMap::new();
     refused.iter().for_each(|(predicate, _)| *counted.entry(*predicate).or_default() += 1);
     let counts = in_order(counted.into_iter());
-    told.message.push_str("; ");
-    tell_counts(&mut told.message, refused.len(), "classes", &counts);
+    refusal.message.push_str("; ");
+    write_counts(&mut refusal.message, refused.len(), "classes", &counts);
     let mut before = " (";
     for (_, why) in refused {
-        told.message.push_str(before);
-        told.message.push_str(why);
+        refusal.message.push_str(before);
+        refusal.message.push_str(why);
         before = "; ";
     }
-    told.message.push(')');
-    told.reasons.extend(counts.iter().map(|(predicate, count)| class_reason(*predicate, *count, refused)));
+    refusal.message.push(')');
+    refusal.reasons.extend(counts.iter().map(|(predicate, count)| class_reason(*predicate, *count, refused)));
 }
 
 fn class_reason(predicate: Predicate, count: usize, refused: &[(Predicate, String)]) -> Reason {
@@ -153,19 +151,19 @@ fn in_order(counts: impl Iterator<Item = (Predicate, usize)>) -> Vec<(Predicate,
     counts
 }
 
-/// Tells how many of all fit, and what refused the others.
-fn tell_counts(text: &mut String, total: usize, what: &str, refused: &[(Predicate, usize)]) {
+/// Writes how many of all fit, and what refused the others.
+fn write_counts(text: &mut String, total: usize, what: &str, refused: &[(Predicate, usize)]) {
     let fit = total - refused.iter().map(|(_, count)| count).sum::<usize>();
     // Writing to a text cannot fail.
     let _ = write!(text, "{fit}/{total} {what} fit");
     let mut before = ": ";
     for (predicate, count) in refused {
-        let _ = write!(text, "{before}{count} {}", predicate.word());
+        let _ = write!(text, "{before}{count} {}", predicate.short_name());
         before = ", ";
     }
 }
 
-/// The refusal of one resource that was asked for by name.
+/// The refusal of one resource that the claim names.
 pub(super) fn of_resource(name: &Name, predicate: Predicate, lack: &str) -> Refusal {
     Refusal::single(predicate, format!("resource {name}: {lack}"))
 }

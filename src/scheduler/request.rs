@@ -3,12 +3,15 @@
 
 use super::refuse;
 use crate::api::names::DEFAULT_PROFILE;
-use crate::cache::{Ask, Charge, ClassAsk, Headroom, ResourceEntry, ResourceId, Standing, State};
-use crate::framework::{Asked, Refusal, Seen};
+use crate::cache::{ResourceEntry, ResourceId, State};
 use crate::model::quota::Bounds;
-use crate::model::{Capacity, Claim, ClaimRef, Class, ClassWant, Name, Offer, Predicate, Profile, Wants};
-use crate::plugins;
+use crate::model::{Capacity, Claim, ClaimRef, Class, ClassWant, Name, Offer, Profile, ResourcePhase, Wants};
+use crate::predicates::{
+    self, Candidate, Charge, ClassQuery, Described, Headroom, Occupancy, Pairing, Predicate, Query, Refusal,
+    RelaxedQuery, Step, standing_of, steps,
+};
 use crate::queue::{EquivalenceKey, Wait};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A claim, ready to be decided about.
@@ -16,9 +19,9 @@ use std::sync::Arc;
 pub struct Request<'a> {
     /// The claim.
     pub claim: &'a Claim,
-    /// What is asked in the end.
+    /// What is wanted in the end.
     pub wants: Arc<Wants>,
-    /// The group (the engine) that quotas count it under, also where the profile does not ask for it.
+    /// The group (the engine) that quotas count it under, also where the profile switches it off.
     pub group: Option<Name>,
     /// The profile that applies.
     pub profile: Arc<Profile>,
@@ -51,12 +54,12 @@ impl Request<'_> {
         Some(self.charge_for(Some(&class.meta.key.name), amounts))
     }
 
-    /// What quotas leave for the claim, where any limits it and the profile asks for quotas.
+    /// What quotas leave for the claim, where any limits it and the profile applies quotas.
     pub(super) fn headroom(&self, state: &State) -> Option<Headroom> {
-        if state.ledger.is_empty() || !self.profile.asks(Predicate::Quota) {
+        if state.quota_usage.is_empty() || !self.profile.asks(Predicate::Quota) {
             return None;
         }
-        state.ledger.headroom(self.namespace(), self.group.as_ref())
+        state.quota_usage.headroom(self.namespace(), self.group.as_ref())
     }
 
     /// The first class that the claim names, if it names any.
@@ -82,7 +85,7 @@ impl Request<'_> {
 /// Makes a claim ready.
 ///
 /// # Errors
-/// The refusal of a claim that cannot even be asked about: its spec or its profile cannot be read.
+/// The refusal of a claim that cannot be scheduled: its spec or its profile cannot be read.
 pub fn prepare<'a>(state: &State, claim: &'a Claim) -> Result<Request<'a>, Box<(Refusal, EquivalenceKey)>> {
     let itself = |wait| EquivalenceKey {
         ty: claim.ty,
@@ -122,29 +125,35 @@ fn fill_in(claim: &Claim, wants: &Arc<Wants>, profile: &Profile, bounds: &[Bound
         return wants.clone();
     }
     let primary = claim.ty.rules().primary_capacity;
-    let requests = plugins::apply_defaults(primary, &wants.requests, bounds);
+    let requests = predicates::apply_defaults(primary, &wants.requests, bounds);
     if profile.disabled.is_empty() && requests == wants.requests {
         return wants.clone();
     }
-    let mut asked = Asked {
+    let mut relaxed = RelaxedQuery {
         namespace: claim.meta.key.namespace.clone(),
         classes: Some(Vec::new()),
         wants: Wants { requests, ..(**wants).clone() },
     };
-    plugins::relax_for(profile, claim.ty, &mut asked);
-    Arc::new(asked.wants)
+    predicates::relax_for(profile, claim.ty, &mut relaxed);
+    Arc::new(relaxed.wants)
 }
 
-/// A resource as plugins see it.
-pub(super) fn seen<'a>(state: &State, entry: &'a ResourceEntry, offer: &'a Offer) -> Seen<'a> {
-    Seen {
-        name: &entry.resource.meta.key.name,
-        offer,
-        standing: state.standing(entry),
-        phase: phase_word(entry),
-        free: offer.capacity.saturating_sub(&entry.taken()),
-        holders: entry.refs().map(|r| r.claim.to_string()).collect(),
-    }
+/// A resource as predicates decide on it; nothing where it does not exist or cannot be read.
+pub(super) fn candidate(state: &State, id: ResourceId) -> Option<(&ResourceEntry, Candidate<'_>)> {
+    let entry = state.resource(id)?;
+    let offer = &**entry.resource.offer.as_ref().ok()?;
+    let taken = entry.taken();
+    let free = match taken.is_empty() {
+        true => Cow::Borrowed(&offer.capacity),
+        false => Cow::Owned(offer.capacity.saturating_sub(&taken)),
+    };
+    Some((entry, Candidate { offer, standing: state.standing(entry)?, free }))
+}
+
+/// The same with what sentences mention.
+pub(super) fn describe<'a>(entry: &'a ResourceEntry, candidate: Candidate<'a>) -> Described<'a> {
+    let holders = entry.refs().map(|r| &r.claim).collect();
+    Described { candidate, name: &entry.resource.meta.key.name, phase: phase_word(entry), holders }
 }
 
 fn phase_word(entry: &ResourceEntry) -> &'static str {
@@ -177,44 +186,29 @@ pub(super) fn reserved_for(state: &State, request: &Request<'_>) -> Option<Resou
     })
 }
 
-/// Whether a resource that is kept for a claim is asked this.
-pub(super) fn is_asked_of_kept(predicate: Predicate) -> bool {
-    ![Predicate::Class, Predicate::Selector, Predicate::Phase, Predicate::Cordoned].contains(&predicate)
+/// Whether a check applies to a resource that is kept for a claim.
+pub(super) fn applies_to_kept(step: &Step) -> bool {
+    !(step.definition.is_skipped_for)(&Pairing::Reserved)
 }
 
 /// Why a resource that is kept for a claim cannot serve it.
 pub(super) fn kept_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
-    first_refusal(state, request, id, is_asked_of_kept)
+    first_refusal(state, request, id, &Pairing::Reserved)
 }
 
-/// Why the resource that a claim names cannot be had. Selector and phase are not asked, and the class
-/// only where the resource has one. Where the resource names the claim too, both sides have said what
-/// they want: only what would take something from others is asked.
+/// Why the resource that a claim names cannot be had. Where the resource names the claim too, both sides have said what
+/// they want: only what would take something from others applies.
 pub(super) fn named_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
-    let classless = class_of(state, id).is_none();
-    let mutual = state.reserved_for(request.claim.ty, &request.claim.meta.key).any(|kept| kept == id);
-    let shared =
+    let is_classless = class_of(state, id).is_none();
+    let is_mutual = state.reserved_for(request.claim.ty, &request.claim.meta.key).any(|kept| kept == id);
+    let is_shared =
         state.resource(id).is_some_and(|e| e.resource.offer.as_ref().is_ok_and(|o| o.max_claims > 1));
-    first_refusal(state, request, id, |predicate| match predicate {
-        Predicate::Selector | Predicate::Phase => false,
-        Predicate::Class => !classless && !mutual,
-        Predicate::Reserved | Predicate::Sharing => true,
-        Predicate::Capacity => shared || !mutual,
-        Predicate::Engine
-        | Predicate::Version
-        | Predicate::HighlyAvailable
-        | Predicate::Capabilities
-        | Predicate::Field(_)
-        | Predicate::Cordoned
-        | Predicate::ResourceName
-        | Predicate::Limits
-        | Predicate::Quota => !mutual,
-    })
+    first_refusal(state, request, id, &Pairing::Named { is_mutual, is_classless, is_shared })
 }
 
-/// Why a resource that is being made will not do for a claim. That it is not ready yet is not asked.
+/// Why a resource that is being provisioned does not serve a claim. That it is not ready yet does not count.
 pub(super) fn while_made_refusal(state: &State, request: &Request<'_>, id: ResourceId) -> Option<Refusal> {
-    first_refusal(state, request, id, |predicate| predicate != Predicate::Phase)
+    first_refusal(state, request, id, &Pairing::Provisioning)
 }
 
 /// What a resource has left, and its name: the order in which the best fit comes first.
@@ -224,14 +218,9 @@ pub(super) fn left_over(state: &State, id: ResourceId) -> Option<(Capacity, Name
     Some((capacity.saturating_sub(&entry.taken()), entry.resource.meta.key.name.clone()))
 }
 
-/// The first refusal of a resource to a claim among the predicates that are asked. The claim's own
-/// reservation does not count against it, and what is being deleted is never given.
-fn first_refusal(
-    state: &State,
-    request: &Request<'_>,
-    id: ResourceId,
-    asks: impl Fn(Predicate) -> bool,
-) -> Option<Refusal> {
+/// The first refusal of a resource to a claim that is paired with it. The claim's own reservation does not count
+/// against it, and what is being deleted is never given.
+fn first_refusal(state: &State, request: &Request<'_>, id: ResourceId, pairing: &Pairing) -> Option<Refusal> {
     let entry = state.resource(id)?;
     let name = &entry.resource.meta.key.name;
     let offer = match &entry.resource.offer {
@@ -246,48 +235,51 @@ fn first_refusal(
     if entry.resource.meta.deleting {
         return Some(Refusal::single(Predicate::Phase, format!("resource {name}: it is being deleted")));
     }
-    let seen = seen_as_own(state, request, entry, offer, asks(Predicate::Cordoned));
+    let applies = |step: &&Step| !(step.definition.is_skipped_for)(pairing);
+    let has_cordon = !(Predicate::Cordoned.definition().is_skipped_for)(pairing);
+    let resource = describe_as_own(state, request, entry, offer, has_cordon);
     let classes = super::alternatives(state, request.claim.ty, &request.wants.class);
-    let class = if request.wants.class == ClassWant::Any { ClassAsk::Any } else { ClassAsk::OneOf(&classes) };
-    let ask = Ask { namespace: request.namespace(), class, wants: &request.wants, headroom: None };
-    let filters = plugins::filters(request.claim.ty);
-    let asked = filters.iter().filter(|f| asks(f.predicate()));
-    let (filter, lack) = asked.filter_map(|f| Some((f, f.lack(&ask, &seen)?))).next()?;
-    Some(refuse::of_resource(name, filter.predicate(), &lack))
+    let class =
+        if request.wants.class == ClassWant::Any { ClassQuery::Any } else { ClassQuery::OneOf(&classes) };
+    let query = Query { namespace: request.namespace(), class, wants: &request.wants, headroom: None };
+    let mut applied = steps(request.claim.ty).iter().filter(applies);
+    let (predicate, refusal) =
+        applied.find_map(|step| Some((step.predicate, step.refusal(&query, &resource)?)))?;
+    Some(refuse::of_resource(name, predicate, &refusal))
 }
 
 /// A resource as the claim sees it that it is kept for, or that names it: the claim's own reservation is not in its way.
-pub(super) fn seen_as_own<'a>(
+pub(super) fn describe_as_own<'a>(
     state: &State,
     request: &Request<'_>,
     entry: &'a ResourceEntry,
     offer: &'a Offer,
-    asks_cordon: bool,
-) -> Seen<'a> {
+    has_cordon: bool,
+) -> Described<'a> {
     let own = |r: &ClaimRef| r.claim == request.claim.meta.key && r.uid.is_none();
     let others: Vec<_> = entry.refs().filter(|r| !own(r)).collect();
-    // Kept for more claims than it can have, it is for those who come first: nobody waits for one who is only expected.
+    // Kept for more claims than it can have, it is for those who come first: no claim waits for one that is only expected.
     let is_overbooked = others.len() >= offer.max_claims as usize && entry.refs().any(own);
     let in_the_way: Vec<_> = others.iter().filter(|r| r.uid.is_some() || !is_overbooked).collect();
-    // After a restart the status knows first that the last holder is gone; its data is still there.
+    // After a restart the status knows first that the last holder was deleted; its data still exists.
     let says_so = entry.resource.says_released();
-    let released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
-    let standing = match in_the_way.len() {
-        // Not asked about, a cordon must not hide that others hold the resource.
-        _ if offer.cordoned && asks_cordon => Standing::Cordoned,
-        0 => Standing::Vacant,
-        _ if offer.max_claims == 1 || released => Standing::Reserved,
-        _ if in_the_way.iter().any(|r| state.is_exclusive(r)) => Standing::Reserved,
-        taken if taken >= offer.max_claims as usize => Standing::Full,
-        _ => Standing::Shared,
+    let is_released = entry.is_released() || (says_so && entry.resource.holders().next().is_some());
+    // A cordon that does not apply must not hide that others hold the resource.
+    let occupancy = Occupancy {
+        offer,
+        is_cordoned: offer.cordoned && has_cordon,
+        phase: Some(ResourcePhase::Available),
+        is_implemented: true,
+        is_deleting: false,
+        is_released: false,
+        holders: in_the_way.len(),
+        is_exclusive: is_released || in_the_way.iter().any(|r| state.is_exclusive(r)),
     };
     // What others take, not what is left plus the claim's own: where the references together exceed the
     // capacity, adding the own one back would promise more than the resource ever had.
     let taken = others.iter().fold(Capacity::default(), |sum, r| sum.saturating_add(&entry.counted(r)));
-    Seen {
-        standing,
-        free: offer.capacity.saturating_sub(&taken),
-        holders: in_the_way.iter().map(|r| r.claim.to_string()).collect(),
-        ..seen(state, entry, offer)
-    }
+    let free = Cow::Owned(offer.capacity.saturating_sub(&taken));
+    let standing = standing_of(request.claim.ty, &occupancy);
+    let holders = in_the_way.iter().map(|r| &r.claim).collect();
+    Described { holders, ..describe(entry, Candidate { offer, standing, free }) }
 }

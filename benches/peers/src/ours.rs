@@ -65,7 +65,10 @@ fn decide(state: &State, claim: &Claim) -> Option<Decision> {
 fn choose(state: &State, claim: &Claim) -> Option<String> {
     match decide(state, claim)? {
         Decision::Bind { resource, .. } => Some(state.resource(resource)?.resource.meta.key.name.to_string()),
-        Decision::Provision { .. } | Decision::Await { .. } | Decision::Refuse { .. } => None,
+        Decision::Provision { .. }
+        | Decision::Await { .. }
+        | Decision::Disagree { .. }
+        | Decision::Refuse { .. } => None,
     }
 }
 

@@ -2,7 +2,7 @@
 //! reliability notes.
 
 use super::TYPE;
-use super::brute::{Amounts, Ask, Brute, Charge, Db, amounts};
+use super::oracle::{Amounts, Ask, Charge, Db, Oracle, amounts};
 use crate::world::World;
 use conductor::action::{Action, Change, PartAction};
 use conductor::api::reasons::resource as reason;
@@ -371,10 +371,10 @@ fn check_capacity(uid: &str, resource: &Object) -> Result<(), String> {
 
 /// Checks that no quota that counts this claim is exceeded.
 fn check_quota(uid: &str, world: &World, now: Time) -> Result<(), String> {
-    let mut brute = Brute::read(world.objects(), now.0);
-    brute.charge_holders();
-    let Some(charge): Option<Charge> = brute.charges.remove(uid) else { return Ok(()) };
-    match brute.exceeds_quota(&charge) {
+    let mut oracle = Oracle::read(world.objects(), now.0);
+    oracle.charge_holders();
+    let Some(charge): Option<Charge> = oracle.charges.remove(uid) else { return Ok(()) };
+    match oracle.exceeds_quota(&charge) {
         None => Ok(()),
         Some(over) => Err(format!("I6: claim {uid} is bound {over}")),
     }

@@ -8,18 +8,18 @@
 //!            invariants after every write, quiesce at the end -> shrink -> the smallest history that still fails
 //! ```
 //!
-//! The naive scheduler in `brute` decides by scanning everything, and finds what the engine left undone.
+//! The naive scheduler in `oracle` decides by scanning everything, and finds what the engine left undone.
 
 // Public for our own tests, which drive histories by hand; not an interface.
 #[doc(hidden)]
 pub mod actors;
 #[doc(hidden)]
-pub mod brute;
-#[doc(hidden)]
 pub mod driver;
 #[doc(hidden)]
 pub mod invariants;
 mod mutant;
+#[doc(hidden)]
+pub mod oracle;
 #[doc(hidden)]
 pub mod quiesce;
 #[doc(hidden)]

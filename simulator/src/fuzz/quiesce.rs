@@ -2,9 +2,9 @@
 //! consistent, and no claim may wait that could be served.
 
 use super::actors;
-use super::brute::{Brute, Outcome};
 use super::driver::{Fate, KINDS, Run};
 use super::invariants::{claims, holders, owner_of, resources};
+use super::oracle::{Oracle, Outcome};
 use super::rng::Rng;
 use conductor::action::{Action, Change};
 use conductor::model::{ClaimPhase, Part};
@@ -154,9 +154,9 @@ fn check_parts(run: &Run) -> Result<(), String> {
 
 /// I11: the naive scheduler finds nothing left to do.
 fn check_liveness(run: &Run) -> Result<(), String> {
-    let mut brute = Brute::read(run.world.objects(), run.now.0);
-    brute.bury_absent();
-    let outcomes = brute.decide_all();
+    let mut oracle = Oracle::read(run.world.objects(), run.now.0);
+    oracle.bury_absent();
+    let outcomes = oracle.decide_all();
     for (key, outcome) in outcomes {
         match outcome {
             Outcome::Bind(name) => return Err(format!("I11: claim {key} waits, and {name} fits")),

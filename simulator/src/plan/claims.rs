@@ -11,10 +11,10 @@ use super::identity::claim_refs;
 use super::plan_engine::PlanEngine;
 use conductor::cache::State;
 use conductor::engine::{Binding, Engine};
-use conductor::framework::{Considered, Reason, Refusal};
 use conductor::lifecycle::bound_message;
 use conductor::model::{Claim, Kind, Name, Object, ObjectKey, TypeId, Uid, Wants};
-use conductor::scheduler::{NearMiss, Nearest, explain, prepare, unmet};
+use conductor::predicates::{Considered, Reason, Refusal};
+use conductor::scheduler::{NearMiss, Nearest, drift, explain, prepare};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -229,15 +229,15 @@ impl<'a> Explainer<'a> {
     fn bound(&self, subject: &Subject, claim: &Claim, resource: &Name, blank: PlannedClaim) -> PlannedClaim {
         let state = self.engine.state();
         let uid = &claim.meta.uid;
-        let class = state.ledger.find_charge(uid).and_then(|charge| charge.class.clone());
+        let class = state.quota_usage.find_charge(uid).and_then(|charge| charge.class.clone());
         let entry = state.find_resource(claim.ty, resource).and_then(|id| state.resource(id));
         let is_held = || entry.is_some_and(|e| e.resource.holders().any(|r| r.uid.as_ref() == Some(uid)));
         // In an affected resource the plan may have written the reference itself: ask the input.
         let was_held = || self.plan_engine.held_before(Kind::Resource(claim.ty), resource, uid);
         let kept = subject.is_bound || was_held().unwrap_or_else(is_held);
-        let unmet = entry.and_then(|entry| unmet(state, claim, entry));
+        let drift = entry.and_then(|entry| drift(state, claim, entry));
         let message = match kept {
-            true => bound_message(resource, unmet.as_deref()),
+            true => bound_message(resource, drift.as_deref()),
             false => format!("would be bound to {resource}"),
         };
         let resource = Some(self.place(resource));

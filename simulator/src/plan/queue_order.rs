@@ -2,9 +2,11 @@
 //! priority, then creation time, then key. A claim that was refused and retried later counts as if it had been served
 //! at its first turn.
 
-use conductor::cache::{ResourceEntry, Standing, State};
-use conductor::model::{Claim, ClaimRef, Name, ObjectKey, Predicate, Time};
+use conductor::cache::{ResourceEntry, State};
+use conductor::model::{Claim, ClaimRef, Name, ObjectKey, Time};
+use conductor::predicates::{Candidate, ClassQuery, Predicate, Query, steps};
 use conductor::scheduler::Request;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 /// A resource at a claim's turn.
@@ -39,21 +41,19 @@ impl<'a> ResourceAtTurn<'a> {
 
     /// Whether a refusal of now applied then. Only claims come and go during a plan.
     pub fn lacks(&self, predicate: Predicate) -> bool {
-        let Ok(offer) = &self.entry.resource.offer else { return true };
-        let wants = &self.request.wants;
-        let standing = self.state.standing(&self.entry);
-        match predicate {
-            Predicate::Reserved => standing == Standing::Reserved,
-            Predicate::Sharing => {
-                let is_crowded = standing == Standing::Shared && wants.exclusive;
-                is_crowded || standing == Standing::Full || !offer.is_open_to(self.request.namespace())
-            }
-            Predicate::Capacity => {
-                let free = offer.capacity.saturating_sub(&self.entry.taken());
-                free.find_lacking(&wants.requests).is_some()
-            }
-            _ => true,
+        let (Ok(offer), Some(standing)) = (&self.entry.resource.offer, self.state.standing(&self.entry))
+        else {
+            return true;
+        };
+        if !matches!(predicate, Predicate::Reserved | Predicate::Sharing | Predicate::Capacity) {
+            return true;
         }
+        let free = Cow::Owned(offer.capacity.saturating_sub(&self.entry.taken()));
+        let candidate = Candidate { offer, standing, free };
+        let (namespace, wants) = (self.request.namespace(), &*self.request.wants);
+        let query = Query { namespace, class: ClassQuery::Any, wants, headroom: None };
+        let mut checks = steps(self.entry.resource.ty).iter().filter(|step| step.predicate == predicate);
+        checks.any(|step| step.refuses(&query, &candidate))
     }
 }
 

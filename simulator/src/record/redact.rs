@@ -1,5 +1,6 @@
-//! What may stand in a recording: an allow-list of the fields that decisions are made from, kind by kind. Everything
-//! else, however deep, is left out before it is written, unread. With pseudonyms, names give way to stand-ins too.
+//! What may stand in a recording: an allow-list of the fields that decisions are made from, kind by kind. Definitions of
+//! predicates say which fields those are. Everything else, however deep, is left out before it is written, unread. With
+//! pseudonyms, names give way to stand-ins too.
 //!
 //! Left out on purpose: annotations of others, templates beyond what kind they make, parameters, connections,
 //! messages. Whether something is readable is kept: a class that cannot be read must not become one that can.
@@ -8,8 +9,11 @@ use super::pseudonyms::Pseudonyms;
 use crate::plan::unreadable;
 use conductor::api::names;
 use conductor::model::taken::Amounts;
+use conductor::model::types::{FieldRule, Rule};
 use conductor::model::{Class, Kind, Name, Object, ObjectKey, Recipe, Resource, SpecRecord, TypeId};
+use conductor::predicates::{Predicate, Shape, Side};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// What recordings say of how they were made safe.
 pub const FIELDS_ONLY: &str = "allow-list-1";
@@ -37,89 +41,41 @@ const METADATA: [&str; 9] = [
     "labels",
     "finalizers",
 ];
-const TEXTS: Shape = Shape::Each(&Shape::Leaf);
-const QUANTITIES: Shape = Shape::Named(&Shape::Leaf);
-const LABELS: Shape = Shape::Named(&Shape::Leaf);
-const SELECTOR: Shape = Shape::Fields(&[
-    ("matchLabels", LABELS),
-    (
-        "matchExpressions",
-        Shape::Each(&Shape::Fields(&[("key", Shape::Leaf), ("operator", Shape::Leaf), ("values", TEXTS)])),
-    ),
-]);
-const SHARING: Shape = Shape::Fields(&[("maxClaims", Shape::Leaf), ("allowedNamespaces", TEXTS)]);
-const CLAIM: Shape = Shape::Fields(&[
-    ("engine", Shape::Leaf),
-    ("version", Shape::Leaf),
-    ("highly-available", Shape::Leaf),
-    ("requests", TEXTS),
-    ("resources", Shape::Fields(&[("requests", QUANTITIES)])),
-    ("class", Shape::Leaf),
-    ("classes", TEXTS),
-    ("resourceName", Shape::Leaf),
-    ("selector", SELECTOR),
-    ("priority", Shape::Leaf),
-    ("exclusive", Shape::Leaf),
-]);
-const HOLDER: Shape = Shape::Fields(&[
-    ("namespace", Shape::Leaf),
-    ("name", Shape::Leaf),
-    ("uid", Shape::Leaf),
-    ("requests", QUANTITIES),
-    ("reserved", Shape::Leaf),
-]);
-const RESOURCE: Shape = Shape::Fields(&[
-    ("engine", Shape::Leaf),
-    ("version", Shape::Leaf),
-    ("highly-available", Shape::Leaf),
-    ("capacity", QUANTITIES),
-    ("capabilities", TEXTS),
-    ("class", Shape::Leaf),
-    ("reclaimPolicy", Shape::Leaf),
-    ("sharing", SHARING),
-    ("unschedulable", Shape::Leaf),
-    ("claimRefs", Shape::Each(&HOLDER)),
-]);
+/// The fields of a spec that a recording keeps beside those that predicates decide on.
+const BESIDE_CLAIM: Fields = &[("priority", Shape::Leaf)];
+const BESIDE_RESOURCE: Fields = &[("reclaimPolicy", Shape::Leaf)];
 const SIZES: Shape =
     Shape::Named(&Shape::Fields(&[("min", Shape::Leaf), ("max", Shape::Leaf), ("step", Shape::Leaf)]));
-const CLASS: Shape = Shape::Fields(&[
-    ("engine", Shape::Leaf),
-    ("engines", TEXTS),
-    ("version", Shape::Leaf),
-    ("versions", TEXTS),
-    ("highly-available", Shape::Leaf),
-    ("capabilities", TEXTS),
-    ("capacity", SIZES),
-    ("reclaimPolicy", Shape::Leaf),
-    ("sharing", SHARING),
-]);
+const BESIDE_CLASS: Fields = &[("capacity", SIZES), ("reclaimPolicy", Shape::Leaf), ("sharing", SHARING)];
+const SHARING: Shape = Shape::Fields(&[("maxClaims", Shape::Leaf), ("allowedNamespaces", Shape::NAMES)]);
 const LIMIT: Shape = Shape::Fields(&[
-    ("class", Shape::Leaf),
+    ("class", Shape::Name),
     ("engine", Shape::Leaf),
     ("claims", Shape::Leaf),
-    ("requests", QUANTITIES),
+    ("requests", Shape::QUANTITIES),
 ]);
 const WEIGHTED: Shape =
-    Shape::Fields(&[("key", Shape::Leaf), ("value", Shape::Leaf), ("weight", Shape::Leaf)]);
+    Shape::Fields(&[("key", Shape::Name), ("value", Shape::Name), ("weight", Shape::Leaf)]);
 const SCORE: Shape = Shape::Fields(&[
     ("name", Shape::Leaf),
     ("weight", Shape::Leaf),
     ("parameters", Shape::Fields(&[("labels", Shape::Each(&WEIGHTED))])),
 ]);
-const POLICY: Shape = Shape::Fields(&[
+const LEAVES: Shape = Shape::Each(&Shape::Leaf);
+const POLICY: Fields = &[
     ("limits", Shape::Each(&LIMIT)),
-    ("namespaceSelector", SELECTOR),
-    ("min", QUANTITIES),
-    ("max", QUANTITIES),
-    ("default", QUANTITIES),
-    ("plugins", Shape::Fields(&[("disabled", TEXTS)])),
+    ("namespaceSelector", Shape::SELECTOR),
+    ("min", Shape::QUANTITIES),
+    ("max", Shape::QUANTITIES),
+    ("default", Shape::QUANTITIES),
+    ("plugins", Shape::Fields(&[("disabled", LEAVES)])),
     ("scores", Shape::Each(&SCORE)),
     ("preferNewest", Shape::Leaf),
-    ("order", TEXTS),
+    ("order", LEAVES),
     ("batch", Shape::Leaf),
-]);
+];
 const PLACE: Shape =
-    Shape::Fields(&[("namespace", Shape::Leaf), ("name", Shape::Leaf), ("uid", Shape::Leaf)]);
+    Shape::Fields(&[("namespace", Shape::Name), ("name", Shape::Name), ("uid", Shape::Leaf)]);
 const CONDITION: Shape = Shape::Fields(&[
     ("type", Shape::Leaf),
     ("status", Shape::Leaf),
@@ -127,62 +83,99 @@ const CONDITION: Shape = Shape::Fields(&[
     ("lastTransitionTime", Shape::Leaf),
 ]);
 const REFUSAL: Shape = Shape::Fields(&[
-    ("class", Shape::Leaf),
+    ("class", Shape::Name),
     ("classUid", Shape::Leaf),
     ("classGeneration", Shape::Leaf),
     ("generation", Shape::Leaf),
     ("resourceUid", Shape::Leaf),
 ]);
-const CLAIM_STATUS: Shape = Shape::Fields(&[
+const CLAIM_STATUS: Fields = &[
     ("phase", Shape::Leaf),
     ("resourceRef", PLACE),
     ("observedGeneration", Shape::Leaf),
     ("refusedBy", Shape::Each(&REFUSAL)),
     ("conditions", Shape::Each(&CONDITION)),
-]);
-const RESOURCE_STATUS: Shape = Shape::Fields(&[
+];
+const RESOURCE_STATUS: Fields = &[
     ("phase", Shape::Leaf),
     ("version", Shape::Leaf),
     ("observedGeneration", Shape::Leaf),
     ("conditions", Shape::Each(&CONDITION)),
-]);
+];
 /// Stands for finalizers of others: that something keeps the object counts, and not what.
 const KEPT_BY_OTHERS: &str = "redacted.conductor.io/kept";
 
-/// What may stand in a field, down to the last one. What is of another shape than the engine reads is kept as
-/// unreadable as it is, and empty.
-enum Shape {
-    /// One text, number or boolean.
-    Leaf,
-    /// A list.
-    Each(&'static Shape),
-    /// A mapping with names that anybody may choose.
-    Named(&'static Shape),
-    /// A mapping with these fields.
-    Fields(&'static [(&'static str, Shape)]),
+/// Fields of a mapping, each with what may stand in it.
+type Fields = &'static [(&'static str, Shape)];
+
+/// The fields of a spec that predicates decide on, as their definitions say.
+fn recorded(ty: TypeId, side: Side) -> impl Iterator<Item = (&'static str, Shape)> {
+    let definitions = || Predicate::ALL.iter().map(|predicate| predicate.definition());
+    let kept = definitions().flat_map(|definition| definition.recorded).filter(move |kept| kept.side == side);
+    let fields = ty.rules().fields.iter().map(move |rule| match side {
+        Side::Claim => (rule.claim, rule.recorded),
+        Side::Resource => (rule.resource, rule.recorded),
+    });
+    fields.chain(kept.map(|kept| (kept.field, kept.shape)))
 }
 
-impl Shape {
-    fn keep(&self, value: &Value) -> Value {
-        match (self, value) {
-            (Shape::Each(item), Value::Array(items)) => items.iter().map(|value| item.keep(value)).collect(),
-            (Shape::Named(item), Value::Object(map)) => {
-                Value::Object(map.iter().map(|(name, value)| (name.clone(), item.keep(value))).collect())
-            }
-            (Shape::Fields(_), Value::Object(_)) => Value::Object(self.pick(Some(value))),
-            (_, Value::Array(_)) => json!([]),
-            (_, Value::Object(_)) => json!({}),
-            (_, scalar) => scalar.clone(),
+/// The fields of an object that a recording keeps: of a class the object's own, of all others those of its spec.
+fn shapes(kind: Kind) -> Vec<(Cow<'static, str>, Shape)> {
+    let owned = |fields: Fields| fields.iter().map(|(name, shape)| (Cow::from(*name), *shape));
+    let spec = |ty, side| recorded(ty, side).map(|(name, shape)| (Cow::from(name), shape));
+    match kind {
+        Kind::Claim(ty) => spec(ty, Side::Claim).chain(owned(BESIDE_CLAIM)).collect(),
+        Kind::Resource(ty) => spec(ty, Side::Resource).chain(owned(BESIDE_RESOURCE)).collect(),
+        Kind::Class(ty) => {
+            let plural = |rule: &FieldRule| match (rule.rule, rule.recorded) {
+                (Rule::Flag | Rule::Contains, _) => None,
+                (_, Shape::Name) => Some((Cow::from(format!("{}s", rule.resource)), Shape::NAMES)),
+                _ => Some((Cow::from(format!("{}s", rule.resource)), LEAVES)),
+            };
+            let rules = || ty.rules().fields.iter();
+            let one = rules().map(|rule| (Cow::from(rule.resource), rule.recorded));
+            one.chain(rules().filter_map(plural)).chain(owned(BESIDE_CLASS)).collect()
         }
+        Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile => owned(POLICY).collect(),
+        Kind::Namespace => Vec::new(),
     }
+}
 
-    /// The fields of a mapping that may stand there, those without a value left out.
-    fn pick(&self, from: Option<&Value>) -> Map<String, Value> {
-        let (Shape::Fields(fields), Some(Value::Object(from))) = (self, from) else { return Map::new() };
-        let kept = fields.iter().filter_map(|(name, shape)| Some((*name, shape, from.get(*name)?)));
-        let kept = kept.filter(|(_, _, value)| !value.is_null());
-        kept.map(|(name, shape, value)| (name.to_owned(), shape.keep(value))).collect()
+fn status_shapes(kind: Kind) -> Fields {
+    match kind {
+        Kind::Claim(_) => CLAIM_STATUS,
+        Kind::Resource(_) => RESOURCE_STATUS,
+        Kind::Class(_)
+        | Kind::Quota
+        | Kind::ClusterQuota
+        | Kind::Limits
+        | Kind::Profile
+        | Kind::Namespace => &[],
     }
+}
+
+/// What may stand of a value. What is of another shape than the engine reads is kept as unreadable as it is, and empty.
+fn keep(shape: &Shape, value: &Value) -> Value {
+    match (shape, value) {
+        (Shape::Each(item), Value::Array(items)) => items.iter().map(|value| keep(item, value)).collect(),
+        (Shape::Named(item), Value::Object(map)) => {
+            Value::Object(map.iter().map(|(name, value)| (name.clone(), keep(item, value))).collect())
+        }
+        (Shape::Labels, Value::Object(_)) => keep(&Shape::Named(&Shape::Leaf), value),
+        (Shape::Fields(fields), Value::Object(_)) => Value::Object(pick(fields, Some(value))),
+        (_, Value::Array(_)) => json!([]),
+        (_, Value::Object(_)) => json!({}),
+        (_, scalar) => scalar.clone(),
+    }
+}
+
+/// The fields of a mapping that may stand there, those without a value left out.
+fn pick<N: AsRef<str>>(fields: &[(N, Shape)], from: Option<&Value>) -> Map<String, Value> {
+    let Some(Value::Object(from)) = from else { return Map::new() };
+    let kept =
+        fields.iter().filter_map(|(name, shape)| Some((name.as_ref(), shape, from.get(name.as_ref())?)));
+    let kept = kept.filter(|(_, _, value)| !value.is_null());
+    kept.map(|(name, shape, value)| (name.to_owned(), keep(shape, value))).collect()
 }
 
 impl Redaction {
@@ -191,7 +184,7 @@ impl Redaction {
         Redaction::default()
     }
 
-    /// Fields, and stand-ins for names, under a key. The system namespace keeps its name: everybody has one.
+    /// Fields, and stand-ins for names, under a key. The system namespace keeps its name: every cluster has one.
     pub fn with_key(key: &[u8], system_namespace: &str) -> Redaction {
         let prefixes: Vec<String> = TypeId::all().map(|ty| format!("{}-", ty.rules().short)).collect();
         let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
@@ -200,7 +193,7 @@ impl Redaction {
         Redaction { pseudonyms: Some(pseudonyms) }
     }
 
-    /// The word for the header.
+    /// The name in the header.
     pub fn word(&self) -> &'static str {
         if self.pseudonyms.is_some() { STAND_INS } else { FIELDS_ONLY }
     }
@@ -220,24 +213,24 @@ impl Redaction {
         ObjectKey::new(self.name(namespace), name)
     }
 
-    /// What may be told of an object.
+    /// What may be shown of an object.
     pub fn redact(&mut self, object: &Object) -> Value {
-        let mut told = json!({
+        let mut kept = json!({
             "apiVersion": object.kind.api_version(), "kind": object.kind.name(),
             "metadata": metadata(object),
         });
         for (field, value) in body(object) {
-            told[field] = value;
+            kept[field] = value;
         }
-        keep_unreadable(object, &mut told);
+        keep_unreadable(object, &mut kept);
         if let Some(pseudonyms) = &mut self.pseudonyms {
-            rename(&mut told, object.kind, pseudonyms);
+            rename(&mut kept, object.kind, pseudonyms);
         }
-        told
+        kept
     }
 }
 
-fn pick(from: Option<&Value>, fields: &[&str]) -> Map<String, Value> {
+fn pick_whole(from: Option<&Value>, fields: &[&str]) -> Map<String, Value> {
     let from = from.and_then(Value::as_object);
     let kept = fields.iter().filter_map(|f| Some(((*f).to_owned(), from?.get(*f)?.clone())));
     kept.filter(|(_, value)| !value.is_null()).collect()
@@ -245,14 +238,14 @@ fn pick(from: Option<&Value>, fields: &[&str]) -> Map<String, Value> {
 
 fn metadata(object: &Object) -> Value {
     let whole = serde_json::to_value(&object.metadata).unwrap_or_default();
-    let mut kept = pick(Some(&whole), &METADATA);
+    let mut kept = pick_whole(Some(&whole), &METADATA);
     if let Some(Value::Array(finalizers)) = kept.get_mut("finalizers") {
         let is_ours = |f: &Value| OURS.iter().any(|ours| f == ours);
         let (ours, others): (Vec<Value>, Vec<Value>) = finalizers.drain(..).partition(is_ours);
         finalizers.extend(ours);
         finalizers.extend(others.first().map(|_| Value::from(KEPT_BY_OTHERS)));
     }
-    let annotations = pick(whole.get("annotations"), &ANNOTATIONS);
+    let annotations = pick_whole(whole.get("annotations"), &ANNOTATIONS);
     if !annotations.is_empty() {
         kept.insert("annotations".to_owned(), Value::Object(annotations));
     }
@@ -261,55 +254,46 @@ fn metadata(object: &Object) -> Value {
 
 fn body(object: &Object) -> Map<String, Value> {
     let (spec, status) = (object.body.get("spec"), object.body.get("status"));
-    let of_spec = |shape: &Shape| Map::from_iter([("spec".to_owned(), Value::Object(shape.pick(spec)))]);
+    let of_spec = || Value::Object(pick(&shapes(object.kind), spec));
     let mut kept = match object.kind {
-        Kind::Claim(_) => of_spec(&CLAIM),
         Kind::Resource(ty) => {
-            let mut kept = of_spec(&RESOURCE);
-            // Only that it has one counts; what it makes is nobody's business here.
+            let mut kept = of_spec();
+            // That it has one counts; what it creates does not.
             if Resource::read(ty, object).has_template() {
-                kept["spec"]["template"] = stub();
+                kept["template"] = stub();
             }
-            kept
+            Map::from_iter([("spec".to_owned(), kept)])
         }
         Kind::Class(ty) => class(ty, object),
-        Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile => of_spec(&POLICY),
         Kind::Namespace => Map::new(),
-    };
-    let status = match object.kind {
-        Kind::Claim(_) => {
-            let mut kept = CLAIM_STATUS.pick(status);
-            kept.extend(edited_fields(object).map(|edited| ("boundSpec".to_owned(), Value::from(edited))));
-            kept
+        Kind::Claim(_) | Kind::Quota | Kind::ClusterQuota | Kind::Limits | Kind::Profile => {
+            Map::from_iter([("spec".to_owned(), of_spec())])
         }
-        Kind::Resource(_) => RESOURCE_STATUS.pick(status),
-        Kind::Class(_)
-        | Kind::Quota
-        | Kind::ClusterQuota
-        | Kind::Limits
-        | Kind::Profile
-        | Kind::Namespace => Map::new(),
     };
+    let mut status = pick(status_shapes(object.kind), status);
+    if let Kind::Claim(_) = object.kind {
+        status.extend(edited_fields(object).map(|edited| ("boundSpec".to_owned(), Value::from(edited))));
+    }
     if !status.is_empty() {
         kept.insert("status".to_owned(), Value::Object(status));
     }
     kept
 }
 
-/// Which recorded fields of a claim were edited since it was bound. The digests that tell stay where they are: they could be
+/// Which recorded fields of a claim were edited since it was bound. The digests that decide it stay where they are: they could be
 /// those of a parameter.
 fn edited_fields(object: &Object) -> Option<String> {
     let bound = object.body.pointer("/status/boundSpec").and_then(Value::as_str)?;
     let spec = SpecRecord::of(object.body.get("spec")?);
     let mut edited = spec.fields_that_differ(&SpecRecord::read(bound));
-    let Shape::Fields(recorded) = &CLAIM else { return None };
+    let recorded = shapes(object.kind);
     let is_amount = |field: &str| field.strip_prefix("resources.requests.").is_some_and(is_plain_amount);
-    edited.retain(|field| is_amount(field) || recorded.iter().any(|(name, _)| *name == field));
+    edited.retain(|field| is_amount(field) || recorded.iter().any(|(name, _)| name == field));
     (!edited.is_empty()).then(|| SpecRecord::edited(&edited).text().to_string())
 }
 
-/// What nobody could read must not become readable by what is left out of it.
-fn keep_unreadable(object: &Object, told: &mut Value) {
+/// What could not be read must not become readable by what is left out of it.
+fn keep_unreadable(object: &Object, kept: &mut Value) {
     let field = match object.kind {
         Kind::Claim(_) => "selector",
         Kind::Resource(_) => "capacity",
@@ -318,12 +302,12 @@ fn keep_unreadable(object: &Object, told: &mut Value) {
         Kind::Profile => "scores",
         Kind::Class(_) | Kind::Namespace => return,
     };
-    let body = |told: &Value| json!({"spec": told["spec"]});
-    let read = |told: &Value| {
-        unreadable(&Object { kind: object.kind, metadata: object.metadata.clone(), body: body(told) })
+    let body = |kept: &Value| json!({"spec": kept["spec"]});
+    let read = |kept: &Value| {
+        unreadable(&Object { kind: object.kind, metadata: object.metadata.clone(), body: body(kept) })
     };
-    if unreadable(object).is_some() && read(told).is_none() {
-        told["spec"][field] = Value::from("unreadable");
+    if unreadable(object).is_some() && read(kept).is_none() {
+        kept["spec"][field] = Value::from("unreadable");
     }
 }
 
@@ -394,8 +378,9 @@ pub(super) fn widen_old_class(body: &mut Map<String, Value>) {
 }
 
 fn class(ty: TypeId, object: &Object) -> Map<String, Value> {
-    let mut kept = CLASS.pick(Some(&object.body));
-    for (field, value) in CLASS.pick(object.body.get("spec")) {
+    let shapes = shapes(object.kind);
+    let mut kept = pick(&shapes, Some(&object.body));
+    for (field, value) in pick(&shapes, object.body.get("spec")) {
         kept.entry(field).or_insert(value);
     }
     match Class::read(ty, object).recipe {
@@ -423,54 +408,38 @@ fn rename(object: &mut Value, kind: Kind, names: &mut Pseudonyms) {
         text(annotations.get_mut(names::SCHEDULING_PROFILE), names);
         text(annotations.get_mut(names::PROVISIONED_BY), names);
     }
-    if let Some(spec) = object.get_mut("spec") {
-        for field in ["class", "resourceName"] {
-            text(spec.get_mut(field), names);
-        }
-        for field in ["classes", "requests", "capabilities"] {
-            texts(spec.get_mut(field), names);
-        }
-        texts(spec.pointer_mut("/sharing/allowedNamespaces"), names);
-        selector(spec.get_mut("selector"), names);
-        selector(spec.get_mut("namespaceSelector"), names);
-        for claim_ref in list(spec.get_mut("claimRefs")) {
-            text(claim_ref.get_mut("namespace"), names);
-            text(claim_ref.get_mut("name"), names);
-        }
-        for limit in list(spec.get_mut("limits")) {
-            text(limit.get_mut("class"), names);
-        }
-        for score in list(spec.get_mut("scores")) {
-            for label in list(score.pointer_mut("/parameters/labels")) {
-                text(label.get_mut("key"), names);
-                text(label.get_mut("value"), names);
-            }
-        }
-    }
-    if let Kind::Class(_) = kind {
-        texts(object.get_mut("capabilities"), names);
-        texts(object.pointer_mut("/sharing/allowedNamespaces"), names);
-    }
-    for field in ["name", "namespace"] {
-        text(object.pointer_mut(&format!("/status/resourceRef/{field}")), names);
-    }
-    for refusal in list(object.pointer_mut("/status/refusedBy")) {
-        text(refusal.get_mut("class"), names);
+    let of_class = matches!(kind, Kind::Class(_));
+    let body = if of_class { Some(&mut *object) } else { object.get_mut("spec") };
+    rename_fields(&shapes(kind), body, names);
+    rename_fields(status_shapes(kind), object.get_mut("status"), names);
+}
+
+fn rename_fields<N: AsRef<str>>(fields: &[(N, Shape)], value: Option<&mut Value>, names: &mut Pseudonyms) {
+    let Some(value) = value else { return };
+    for (name, shape) in fields {
+        rename_value(shape, value.get_mut(name.as_ref()), names);
     }
 }
 
-fn list(value: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
-    value.and_then(Value::as_array_mut).into_iter().flatten()
+fn rename_value(shape: &Shape, value: Option<&mut Value>, names: &mut Pseudonyms) {
+    match (shape, value) {
+        (Shape::Name, value) => text(value, names),
+        (Shape::Labels, value) => labels(value, names),
+        (Shape::Fields(fields), value) => rename_fields(fields, value, names),
+        (Shape::Each(item), Some(Value::Array(items))) => {
+            items.iter_mut().for_each(|value| rename_value(item, Some(value), names));
+        }
+        (Shape::Named(item), Some(Value::Object(map))) => {
+            map.values_mut().for_each(|value| rename_value(item, Some(value), names));
+        }
+        (Shape::Each(_) | Shape::Named(_) | Shape::Leaf, _) => {}
+    }
 }
 
 fn text(value: Option<&mut Value>, names: &mut Pseudonyms) {
     if let Some(Value::String(name)) = value {
         *name = names.of(name);
     }
-}
-
-fn texts(value: Option<&mut Value>, names: &mut Pseudonyms) {
-    list(value).for_each(|item| text(Some(item), names));
 }
 
 fn labels(value: Option<&mut Value>, names: &mut Pseudonyms) {
@@ -480,15 +449,6 @@ fn labels(value: Option<&mut Value>, names: &mut Pseudonyms) {
         (names.of(&key), value)
     });
     *labels = renamed.collect();
-}
-
-fn selector(value: Option<&mut Value>, names: &mut Pseudonyms) {
-    let Some(selector) = value else { return };
-    labels(selector.get_mut("matchLabels"), names);
-    for expression in list(selector.get_mut("matchExpressions")) {
-        text(expression.get_mut("key"), names);
-        texts(expression.get_mut("values"), names);
-    }
 }
 
 #[cfg(test)]
@@ -511,11 +471,11 @@ mod tests {
         let kind = Kind::Claim(TypeId::RELATIONAL_DATABASE);
         let object =
             Object { kind, metadata: Default::default(), body: json!({"spec": now, "status": status}) };
-        let told = Redaction::fields_only().redact(&object);
-        assert_eq!(told["status"]["boundSpec"], "edited: engine priority resources.requests.storage");
-        let again = json!({"spec": told["spec"], "status": told["status"]});
+        let kept = Redaction::fields_only().redact(&object);
+        assert_eq!(kept["status"]["boundSpec"], "edited: engine priority resources.requests.storage");
+        let again = json!({"spec": kept["spec"], "status": kept["status"]});
         let again = Redaction::fields_only().redact(&Object { body: again, ..object });
-        assert_eq!(again["status"], told["status"]);
+        assert_eq!(again["status"], kept["status"]);
     }
 
     #[test]

@@ -290,7 +290,7 @@ impl Case<'_> {
     /// A quota of the claim changed, or another claim under it was created or deleted.
     fn change_of_quota(&self) -> Option<String> {
         let namespace = &self.claim.meta.key.namespace;
-        let quotas = self.cluster.engine.state().ledger.keys_for(namespace);
+        let quotas = self.cluster.engine.state().quota_usage.keys_for(namespace);
         let reaches_all = quotas.iter().any(|quota| quota.namespace.is_empty());
         self.find(|change| match change.kind {
             Kind::Quota => change.key.namespace == *namespace,

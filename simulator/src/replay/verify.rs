@@ -79,7 +79,7 @@ impl Verifier {
 
     /// When a watch was lost that was still lost at `at` and could matter to a decision about this claim.
     fn lost_at(&self, at: u64, about: &About<'_>, cluster: &ReplayCluster) -> Option<u64> {
-        let has_quota = !cluster.engine.state().ledger.keys_for(&about.key.namespace).is_empty();
+        let has_quota = !cluster.engine.state().quota_usage.keys_for(&about.key.namespace).is_empty();
         let matters = |kind: &String| {
             let of_other = |ty: TypeId| {
                 let rules = ty.rules();

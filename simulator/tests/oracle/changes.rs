@@ -7,7 +7,7 @@ use crate::{decided, engine_on};
 use conductor::engine::{Binding, Engine};
 use conductor::model::{Kind, Object, Quantity, Selector, TypeId, Uid};
 use conductor::scheduler::{Nearest, explain, prepare};
-use conductor_simulator::fuzz::brute::Outcome;
+use conductor_simulator::fuzz::oracle::Outcome;
 use conductor_simulator::fuzz::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ fn make(change: &str, claim: &str, objects: &mut [Object]) -> bool {
     if let Some(range) = after("widen the claim's version to ") {
         return spec_of(objects, claim, &|spec| spec["version"] = json!(range));
     }
-    if let Some(asked) = after("ask for no more than ") {
+    if let Some(asked) = after("request no more than ") {
         return spec_of(objects, claim, &|spec| {
             for part in asked.split(" and ") {
                 let (name, amount) = part.split_once(' ').expect("a name and an amount");
@@ -157,7 +157,7 @@ fn make(change: &str, claim: &str, objects: &mut [Object]) -> bool {
     if let Some(rest) = after("raise ") {
         return rest.split(" and raise ").all(|one| raise(one, objects));
     }
-    if let Some(broken) = after("ask for what the limits of namespace ").and_then(|c| c.split_once(": ")) {
+    if let Some(broken) = after("request what the limits of namespace ").and_then(|c| c.split_once(": ")) {
         return spec_of(objects, claim, &|spec| {
             for part in broken.1.trim_end_matches(')').split("; ") {
                 let name = part.split(' ').next().unwrap_or("");

@@ -5,16 +5,18 @@ mod batch;
 mod changes;
 mod seeds;
 mod worlds;
+#[cfg(feature = "example-predicate")]
+mod zone;
 
 use conductor::action::Action;
-use conductor::cache::{Ask, ClassAsk};
 use conductor::engine::{Binding, Config, Engine};
 use conductor::event::Event;
-use conductor::framework::Seen;
 use conductor::model::{Kind, Object, Time, Uid};
-use conductor_simulator::fuzz::brute::{Brute, Outcome};
+use conductor::predicates::{Candidate, ClassQuery, Predicate, Query, steps};
+use conductor_simulator::fuzz::oracle::{Oracle, Outcome};
 use conductor_simulator::fuzz::rng::Rng;
 use seeds::seeds;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use worlds::{Flavour, TYPE, draw};
 
@@ -72,7 +74,7 @@ fn a_plain_scan_decides_the_same_for_every_claim() {
         let objects = draw(&mut Rng::new(seed), flavour_of(seed));
         let (engine, _) = engine_on(&objects);
         engine.audit().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        let expected = Brute::read(&objects, NOW.0).decide_all();
+        let expected = Oracle::read(&objects, NOW.0).decide_all();
         let got = decided(&engine);
         for (key, expected) in &expected {
             let kind = match expected {
@@ -102,8 +104,7 @@ fn a_plain_scan_decides_the_same_for_every_claim() {
 }
 
 #[test]
-fn the_index_refuses_what_the_filters_refuse() {
-    let filters = conductor::plugins::filters(TYPE);
+fn the_index_refuses_what_the_predicates_refuse() {
     for seed in seeds("CONDUCTOR_WORLDS", 300) {
         let objects = draw(&mut Rng::new(seed), flavour_of(seed));
         let (engine, _) = engine_on(&objects);
@@ -112,20 +113,45 @@ fn the_index_refuses_what_the_filters_refuse() {
             let Ok(wants) = &claim.wants else { continue };
             for (id, entry) in state.resources() {
                 let Ok(offer) = &entry.resource.offer else { continue };
-                let class = ClassAsk::Exactly(offer.class.as_ref().filter(|_| !claim.priority.is_positive()));
-                let ask = Ask { namespace: &claim.meta.key.namespace, class, wants, headroom: None };
-                let seen = Seen {
-                    name: &entry.resource.meta.key.name,
-                    offer,
-                    standing: state.standing(entry),
-                    phase: "Pending",
-                    free: offer.capacity.saturating_sub(&entry.taken()),
-                    holders: Vec::new(),
-                };
-                let filtered = filters.iter().find(|f| f.lack(&ask, &seen).is_some()).map(|f| f.predicate());
-                let indexed = state.index_of(TYPE).first_refusal(&ask, id);
-                assert_eq!(filtered, indexed, "CONDUCTOR_SEED={seed}: {} and {}", claim.meta.key, seen.name);
+                let class =
+                    ClassQuery::Exactly(offer.class.as_ref().filter(|_| !claim.priority.is_positive()));
+                let query = Query { namespace: &claim.meta.key.namespace, class, wants, headroom: None };
+                let standing = state.standing(entry).expect("it can be read");
+                let free = Cow::Owned(offer.capacity.saturating_sub(&entry.taken()));
+                let candidate = Candidate { offer, standing, free };
+                let refusing = steps(TYPE).iter().find(|step| step.refuses(&query, &candidate));
+                let indexed = state.index_of(TYPE).first_refusal(&query, id);
+                let (key, name) = (&claim.meta.key, &entry.resource.meta.key.name);
+                assert_eq!(
+                    refusing.map(|step| step.predicate),
+                    indexed,
+                    "CONDUCTOR_SEED={seed}: {key} and {name}"
+                );
             }
+        }
+    }
+}
+
+#[test]
+fn the_index_counts_what_the_predicates_refuse() {
+    for seed in seeds("CONDUCTOR_WORLDS", 300) {
+        let objects = draw(&mut Rng::new(seed), flavour_of(seed));
+        let (engine, _) = engine_on(&objects);
+        let (state, index) = (engine.state(), engine.state().index_of(TYPE));
+        for claim in state.claims() {
+            let Ok(wants) = &claim.wants else { continue };
+            let class = ClassQuery::Exactly(None);
+            let query = Query { namespace: &claim.meta.key.namespace, class, wants, headroom: None };
+            let mut expected: BTreeMap<Predicate, usize> = BTreeMap::new();
+            for predicate in state.resources().filter_map(|(id, _)| index.first_refusal(&query, id)) {
+                *expected.entry(predicate).or_default() += 1;
+            }
+            assert_eq!(
+                index.count_refusals(&query).refused,
+                expected,
+                "CONDUCTOR_SEED={seed}: {}",
+                claim.meta.key
+            );
         }
     }
 }

@@ -221,6 +221,6 @@ fn a_class_of_several_engines_provisions_the_requested_one() {
     }
     assert_eq!(engine_of(&scene(class(), json!({"engine": null})).settle()), "mysql", "the first, unasked");
     let run = scene(class(), json!({"engine": "postgresql"})).settle();
-    let reported = "class k makes mysql or mariadb, and postgresql is asked";
+    let reported = "class k makes mysql or mariadb, and postgresql is requested";
     assert!(run.message("c").contains(reported), "{}", run.message("c"));
 }

@@ -23,12 +23,12 @@ fn an_edit_that_is_not_met_is_reported_and_unbinds_no_claim() {
     let cases = [
         (json!({"version": ">= 16"}), "its version 14.2 is not in >= 16"),
         (json!({"engine": "mysql"}), "its engine is postgresql, not mysql"),
-        (storage("6Gi"), "it has storage 5Gi, and 6Gi is asked"),
+        (storage("6Gi"), "it has storage 5Gi, and 6Gi is requested"),
         (json!({"requests": ["postgis"]}), "it lacks postgis"),
         (json!({"class": "gold"}), "it is of class plain, not of class gold"),
         (
             json!({"version": "15", "resources": {"requests": {"storage": "9Gi"}}}),
-            "its version 14.2 is not in 15; it has storage 5Gi, and 9Gi is asked",
+            "its version 14.2 is not in 15; it has storage 5Gi, and 9Gi is requested",
         ),
     ];
     for (edit, lack) in cases {
@@ -76,11 +76,11 @@ fn of_a_shared_resource_a_claim_holds_what_it_was_given() {
     let mut run = world().resource("r", shared).claim("a", requests(2)).claim("b", requests(2)).settle();
     assert_eq!(run.outcomes(), ["a -> r", "b -> r"]);
     run.edit_spec(CLAIM, "a", storage("3Gi"));
-    assert_eq!(run.message("a"), format!("{LACKS}it holds storage 2Gi, and 3Gi is asked"));
+    assert_eq!(run.message("a"), format!("{LACKS}it holds storage 2Gi, and 3Gi is requested"));
     run.edit_spec(CLAIM, "a", storage("1Gi"));
     assert_eq!((run.message("a").as_str(), run.message("b").as_str()), ("bound to r", "bound to r"));
     run.edit_spec(RESOURCE, "r", json!({"capacity": {"storage": "1Gi"}}));
-    assert_eq!(run.message("b"), format!("{LACKS}it has storage 1Gi, and 2Gi is asked"));
+    assert_eq!(run.message("b"), format!("{LACKS}it has storage 1Gi, and 2Gi is requested"));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn without_requests_a_shared_holder_has_nothing_a_sole_one_all() {
         world().resource("r", shared).claim("a", requests(8)).claim("b", json!({"engine": "postgresql"}));
     let mut run = scene.settle();
     run.edit_spec(CLAIM, "b", storage("3Gi"));
-    assert_eq!(run.message("b"), format!("{LACKS}it holds storage 0, and 3Gi is asked"));
+    assert_eq!(run.message("b"), format!("{LACKS}it holds storage 0, and 3Gi is requested"));
     let shared = db(10).with(json!({"sharing": {"maxClaims": 3}}));
     let alone = requests(2).with(json!({"exclusive": true}));
     let mut run = world().resource("r", shared).claim("a", alone).settle();

@@ -43,11 +43,11 @@ fn a_missing_or_unsuitable_class_is_named_in_the_reason() {
         run.messages(),
         [
             "a: 0/0 resources fit; 0/1 classes fit: 1 class (class missing does not exist)",
-            "b: 0/0 resources fit; 0/1 classes fit: 1 capacity (class small makes storage up to 5Gi, and 9Gi is asked)",
+            "b: 0/0 resources fit; 0/1 classes fit: 1 capacity (class small makes storage up to 5Gi, and 9Gi is requested)",
             "c: 0/0 resources fit; 0/1 classes fit: 1 class (class groups has no template to make one from)",
-            "d: 0/0 resources fit; 0/1 classes fit: 1 engine (class mysql makes mysql, and postgresql is asked)",
+            "d: 0/0 resources fit; 0/1 classes fit: 1 engine (class mysql makes mysql, and postgresql is requested)",
             "e: 0/0 resources fit; 0/3 classes fit: 2 class, 1 capacity (class groups has no template to make one from; \
-             class small makes storage up to 5Gi, and 9Gi is asked; class missing does not exist)",
+             class small makes storage up to 5Gi, and 9Gi is requested; class missing does not exist)",
         ]
     );
 }
@@ -77,7 +77,7 @@ fn a_named_resource_is_checked_for_size_class_version_engine_and_deletion() {
         (run.outcome("c"), run.message("c"))
     };
     let mismatch = |message: &str| ("ResourceMismatch".to_owned(), format!("resource r: {message}"));
-    assert_eq!(against(db(1), named(5, "r")), mismatch("it has storage 1Gi left, and 5Gi is asked"));
+    assert_eq!(against(db(1), named(5, "r")), mismatch("it has storage 1Gi left, and 5Gi is requested"));
     assert_eq!(
         against(db(9).with(json!({"class": "fast"})), named(5, "r").with(json!({"class": "slow"}))),
         mismatch("it is of class fast, not of class slow")
@@ -97,7 +97,7 @@ fn a_named_resource_is_checked_for_size_class_version_engine_and_deletion() {
 fn a_mismatch_is_reported_once_as_an_event() {
     let mut run = world().resource("r", db(1)).claim("c", named(5, "r")).settle();
     run.edit_spec(RESOURCE, "r", json!({"capacity": {"storage": "2Gi"}}));
-    assert_eq!(run.message("c"), "resource r: it has storage 2Gi left, and 5Gi is asked");
+    assert_eq!(run.message("c"), "resource r: it has storage 2Gi left, and 5Gi is requested");
     assert_eq!(run.notes("c"), ["ResourceMismatch"]);
 }
 

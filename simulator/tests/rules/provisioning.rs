@@ -306,7 +306,7 @@ fn a_class_offers_what_it_declares_and_nothing_else() {
         (
             json!({"resources": {"requests": {"storage": "900Ti"}}}),
             "capacity",
-            "class fast makes storage up to 10Gi, and 900Ti is asked".to_owned(),
+            "class fast makes storage up to 10Gi, and 900Ti is requested".to_owned(),
         ),
     ] {
         let run = world().class("fast", local()).claim("c", of_class().with(requested.clone())).settle();
