@@ -112,7 +112,7 @@ fn limits(options: &Options) -> Limits {
         unidentified_max: options.strangers_max,
         first_request_within: options.greet_within,
         idle_max: options.idle_max,
-        answer_within: ANSWER_WITHIN,
+        response_within: ANSWER_WITHIN,
     }
 }
 

@@ -1,17 +1,17 @@
-//! An administrator's own adapters: the files of a folder, over those that come with Conductor. What they say is
-//! read by the library; here are only the files.
+//! An administrator's own adapters: the files of a folder, which replace or extend the built-in ones. The engine parses
+//! them; this file only reads the files.
 
 use anyhow::{Context, Result};
 use conductor::template::Adapters;
 use std::path::{Path, PathBuf};
 
-/// Endings of files that are read; others may lie beside them.
+/// Extensions of adapter files; the folder may contain others.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The adapters that come with Conductor, and the folder's over them.
+/// The built-in adapters, with the folder's over them.
 ///
 /// # Errors
-/// The folder or the file that cannot be read, or the file and the field that cannot be used.
+/// The folder or a file cannot be read, or a field of a file is invalid.
 pub fn read(folder: &Path) -> Result<Adapters> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("--adapters {}", folder.display()))?;
     let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
@@ -38,33 +38,20 @@ mod tests {
     use super::*;
     use conductor::model::PartKind;
 
-    /// A folder with these files; it goes with the test.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str, files: &[(&str, &str)]) -> Folder {
-            let folder = std::env::temp_dir().join(format!("conductor-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).expect("it can be made");
-            for (file, text) in files {
-                std::fs::write(folder.join(file), text).expect("it can be written");
-            }
-            Folder(folder)
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("it can be created");
+        for (file, text) in files {
+            std::fs::write(folder.path().join(file), text).expect("it can be written");
         }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+        folder
     }
 
     #[test]
-    fn an_administrators_adapters_come_over_those_that_are_shipped() {
+    fn an_administrators_adapters_replace_built_in_ones() {
         let own = "name: Ours\ngroup: postgresql.cnpg.io\nkind: Cluster\nready: object.status.ours\n";
         let new = "{name: New, group: example.org, kind: Box, ready: object.status.up}";
-        let folder =
-            Folder::new("own", &[("a.yaml", own), ("b.json", new), ("notes.txt", "x"), (".c.yaml", "x")]);
-        let adapters = read(&folder.0).expect("they can be used");
+        let files = folder(&[("a.yaml", own), ("b.json", new), ("notes.txt", "x"), (".c.yaml", "x")]);
+        let adapters = read(files.path()).expect("they can be used");
         let name = |group: &str, kind: &str| {
             adapters.find(&PartKind::new(format!("{group}/v1"), kind)).map(|adapter| adapter.name.clone())
         };
@@ -74,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_with_file_and_field() {
+    fn an_invalid_adapter_is_reported_with_file_and_field() {
         let good = "name: A\ngroup: a.org\nkind: A\n";
         for (text, told) in [
             ("name: A\nkind: A\n", "b.yaml: group: `` is missing: name the kind's API group"),
@@ -92,8 +79,8 @@ mod tests {
             ("{", "b.yaml: "),
             ("[]", "b.yaml: adapter: `` is no map"),
         ] {
-            let folder = Folder::new("bad", &[("a.yaml", good), ("b.yaml", text)]);
-            let error = format!("{:#}", read(&folder.0).expect_err("it must not work"));
+            let files = folder(&[("a.yaml", good), ("b.yaml", text)]);
+            let error = format!("{:#}", read(files.path()).expect_err("it must not work"));
             assert!(error.contains(told), "{text:?}: {error}");
         }
         let error = format!("{:#}", read(Path::new("/nowhere")).expect_err("it must not work"));

@@ -1,4 +1,4 @@
-//! Which cluster a command talks to, and what runs the talking. What is said is the commands' business.
+//! Connects a command to its cluster, and runs its calls.
 
 use crate::args::ClusterArguments;
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ pub async fn connect(arguments: &ClusterArguments) -> Result<(Client, String)> {
     Ok((conductor_controller::connect(config)?, namespace))
 }
 
-/// Runs one command's calls to their end.
+/// Runs one command's calls to completion.
 pub fn block_on<T>(calls: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start the async runtime")?.block_on(calls)

@@ -1,5 +1,4 @@
-//! `conductor rotate` and `conductor undelete`: a note on the record of a claim's database, or on a role, for whoever
-//! leads.
+//! `conductor rotate` and `conductor undelete`: annotate a claim's LogicalDatabase, or a DatabaseRole, for the leader.
 
 use crate::args::{Format, RotateArguments, RotateWhat, UndeleteArguments};
 use crate::sim::split;
@@ -9,77 +8,79 @@ use conductor_sql::command::{self, Note};
 use std::io::Write;
 use std::time::Duration;
 
-/// How long a hard change of a login is waited for.
+/// How long the command waits for a hard rotation.
 const HARD_WITHIN: Duration = Duration::from_secs(60);
 
-/// `conductor rotate`. A hard change is over when the old login is dead and its application holds another; until then the
-/// command has not succeeded.
+/// `conductor rotate`. A hard rotation succeeds once the old login is dead and its application has another.
 pub fn rotate(arguments: &RotateArguments) -> Result<()> {
-    let RotateArguments { what, claim, note, hard } = arguments;
-    let (named, note, is_hard, is_role) = match what {
-        Some(RotateWhat::Role { role, note, hard }) => (role, note, *hard, true),
-        None => (claim.as_ref().context("which claim? Write NS/NAME")?, note, *hard, false),
+    let RotateArguments { what, claim, object, hard } = arguments;
+    let (named, object, is_hard, is_role) = match what {
+        Some(RotateWhat::Role { role, object, hard }) => (role, object, *hard, true),
+        None => (claim.as_ref().context("no claim: write NS/NAME")?, object, *hard, false),
     };
-    let asked = cluster::block_on(async {
-        let (client, namespace) = cluster::connect(&note.cluster).await?;
-        let named = split(named, note.namespace.as_ref().unwrap_or(&namespace))?;
-        let system = &note.cluster.system_namespace;
-        let mut asked = match is_role {
+    let requested = cluster::block_on(async {
+        let (client, namespace) = cluster::connect(&object.cluster).await?;
+        let named = split(named, object.namespace.as_ref().unwrap_or(&namespace))?;
+        let system = &object.cluster.system_namespace;
+        let mut requested = match is_role {
             true => command::rotate_role(&client, system, named, is_hard).await?,
             false => command::rotate(&client, system, named, is_hard).await?,
         };
         if is_hard {
-            command::wait_until_rotated(&client, &asked, HARD_WITHIN).await?;
-            // What was in the way before it was carried out is not any more.
-            (asked.waits_for, asked.problem) = (None, None);
+            command::wait_until_rotated(&client, &requested, HARD_WITHIN).await?;
+            // What blocked the rotation before it completed no longer does.
+            (requested.waits_for, requested.problem) = (None, None);
         }
-        Ok(asked)
+        Ok(requested)
     })?;
     let line = match is_hard {
-        true => format!("the old login is dead, and its application has another: {}", asked.name),
-        false => format!("asked for another login: {}", asked.name),
+        true => format!("{}: the old login is dead, and its application has another", requested.name),
+        false => format!("{}: rotation requested", requested.name),
     };
-    say(note.output, &asked, &line)
+    say(object.output, &requested, &line)
 }
 
 /// `conductor undelete`.
 pub fn undelete(arguments: &UndeleteArguments) -> Result<()> {
-    let note = &arguments.note;
-    let asked = cluster::block_on(async {
-        let (client, namespace) = cluster::connect(&note.cluster).await?;
-        let claim = split(&arguments.claim, note.namespace.as_ref().unwrap_or(&namespace))?;
-        Ok(command::undelete(&client, &note.cluster.system_namespace, claim).await?)
+    let object = &arguments.object;
+    let requested = cluster::block_on(async {
+        let (client, namespace) = cluster::connect(&object.cluster).await?;
+        let claim = split(&arguments.claim, object.namespace.as_ref().unwrap_or(&namespace))?;
+        Ok(command::undelete(&client, &object.cluster.system_namespace, claim).await?)
     })?;
-    say(note.output, &asked, &format!("asked back: {}; make the claim again to use it", asked.name))
+    say(
+        object.output,
+        &requested,
+        &format!("{}: restore requested; create the claim again to use it", requested.name),
+    )
 }
 
-/// What was asked for, and what it waits for where it cannot be had at once.
-fn say(format: Format, asked: &Note, line: &str) -> Result<()> {
+/// Prints the request, and what it waits for.
+fn say(format: Format, requested: &Note, line: &str) -> Result<()> {
     let mut out = output::stdout();
     match format {
-        Format::Json => output::json(&mut out, asked)?,
-        Format::Table => writeln!(output::plain(&mut out), "{line}")?,
+        Format::Json => output::json(&mut out, requested)?,
+        Format::Table => writeln!(output::sanitized(&mut out), "{line}")?,
     }
-    // What the record says of a server that is away, the server says itself.
-    if let Some(problem) = asked.problem.as_ref().filter(|_| asked.waits_for.is_none()) {
-        output::complain(&format!("{} {} says: {problem}", asked.kind, asked.name));
+    // If the server is down, `waits_for` says it already.
+    if let Some(problem) = requested.problem.as_ref().filter(|_| requested.waits_for.is_none()) {
+        output::diagnostic(&format!("{} {} reports: {problem}", requested.kind, requested.name));
     }
-    if let Some(why) = &asked.waits_for {
-        output::complain(&format!(
-            "not yet: {why}. The note stays, and is carried out when the server is well."
+    if let Some(why) = &requested.waits_for {
+        output::diagnostic(&format!(
+            "not yet: {why}. The request stays, and is carried out once the server is well"
         ));
     }
     Ok(out.flush()?)
 }
 
-/// The arguments of both are checked where they are written.
 #[cfg(test)]
 mod tests {
     use crate::args::{Arguments, Command, RotateWhat};
     use clap::Parser;
 
     #[test]
-    fn a_claim_and_a_role_are_told_apart() {
+    fn rotate_distinguishes_a_claim_from_a_role() {
         let read = |words: &[&str]| Arguments::try_parse_from(words).map(|read| read.command);
         let Ok(Command::Rotate(claim)) = read(&["conductor", "rotate", "shop/orders", "--hard"]) else {
             panic!("a claim can be named");

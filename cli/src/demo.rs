@@ -1,6 +1,6 @@
-//! `conductor demo`: everything in a minute. It starts `conductor up` as anybody would, lets three teams claim over
-//! HTTPS, shows what came of it, and checks that: whatever is not as shown ends the demo with an error.
-//! Nothing is played: every table and every line comes from the running controllers.
+//! `conductor demo`: everything in a minute. It starts `conductor up` as a user would, lets three teams claim over HTTPS,
+//! shows the results and checks them: an unexpected result ends the demo with an error. Nothing is simulated: every
+//! table and every line comes from the running controllers.
 
 mod script;
 mod stage;
@@ -11,24 +11,24 @@ use crate::cluster;
 use anyhow::Result;
 use stage::Stage;
 
-/// Something was not as shown.
+/// A step of the demo had another result than expected.
 #[derive(Debug)]
-pub struct NotAsShown(String);
+pub struct Unexpected(String);
 
-impl std::fmt::Display for NotAsShown {
+impl std::fmt::Display for Unexpected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "not as promised: {}", self.0)
+        write!(f, "the demo expected: {}", self.0)
     }
 }
 
-impl std::error::Error for NotAsShown {}
+impl std::error::Error for Unexpected {}
 
 /// `conductor demo`.
 pub fn demo() -> Result<()> {
     cluster::block_on(async {
         let stage = Stage::start().await?;
-        let played = script::play(&stage).await;
+        let result = script::run(&stage).await;
         let ended = stage.end();
-        played.and(ended)
+        result.and(ended)
     })
 }

@@ -1,7 +1,8 @@
-//! `conductor diff class`: the class as it would be, held against every resource that was made from it. What would
-//! change is the library's to say; here it is asked and shown.
+//! `conductor diff class`: previews an edited class against every resource that was provisioned from it. The engine
+//! computes the changes; this file prints them.
 
 use crate::args::{DiffClassArguments, Format};
+use crate::sim::plural;
 use crate::{cluster, output, table};
 use anyhow::{Context, Result, bail};
 use conductor::lifecycle::{Edit, preview, with_checked_templates};
@@ -10,16 +11,15 @@ use conductor_simulator::load::{self, LoadOptions};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
-use std::process::ExitCode;
 
 const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 
-/// What would change, everywhere.
+/// What would change in all resources.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Diff {
     class: String,
-    /// Whether existing resources follow once the edit is applied.
+    /// Whether existing resources follow an applied edit.
     follows: bool,
     resources: Vec<ResourceDiff>,
 }
@@ -29,7 +29,7 @@ struct Diff {
 struct ResourceDiff {
     name: String,
     changes: Vec<Shown>,
-    /// Why the class cannot be held against it.
+    /// Why the class cannot be compared with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -50,7 +50,7 @@ impl From<Edit> for Shown {
 }
 
 /// `conductor diff class`.
-pub fn class(arguments: &DiffClassArguments) -> Result<ExitCode> {
+pub fn class(arguments: &DiffClassArguments) -> Result<u8> {
     let system = arguments.cluster.system_namespace.as_str();
     let edited = arguments.file.as_ref().map(|file| from_file(file, &arguments.class, system)).transpose()?;
     let (classes, resources) = cluster::block_on(async {
@@ -67,22 +67,22 @@ pub fn class(arguments: &DiffClassArguments) -> Result<ExitCode> {
     let mut out = output::stdout();
     match arguments.output {
         Format::Json => output::json(&mut out, &diff)?,
-        Format::Table => show(&mut output::plain(&mut out), &diff)?,
+        Format::Table => show(&mut output::sanitized(&mut out), &diff)?,
     }
     out.flush()?;
-    Ok(ExitCode::from(u8::from(differs)))
+    Ok(u8::from(differs))
 }
 
 fn from_file(file: &std::path::Path, class: &str, system: &str) -> Result<Object> {
     let options = LoadOptions { system_namespace: system.into(), ..LoadOptions::default() };
     let loaded = load::load(&[file], &options)?;
     for rounded in &loaded.rounded {
-        output::complain_once(&format!("warning: {rounded}"));
+        output::diagnostic_once(&format!("warning: {rounded}"));
     }
     let mut objects = loaded.objects.into_iter().map(|loaded| loaded.object);
     let of_class = objects
         .find(|object| object.kind == Kind::Class(TYPE) && object.metadata.name.as_deref() == Some(class));
-    of_class.with_context(|| format!("{}: there is no RelationalDatabaseClass {class} in it", file.display()))
+    of_class.with_context(|| format!("{} has no RelationalDatabaseClass {class}", file.display()))
 }
 
 fn compare(object: &Object, resources: &[Object]) -> Result<Diff> {
@@ -90,9 +90,9 @@ fn compare(object: &Object, resources: &[Object]) -> Result<Diff> {
     let name = class.meta.key.name.clone();
     let recipe =
         class.recipe.as_ref().map_err(|error| anyhow::anyhow!("class {name} cannot be read: {error}"))?;
-    let made = resources.iter().map(|object| Resource::read(TYPE, object));
-    let made = made.filter(|resource| resource.provisioned_by.as_ref() == Some(&name));
-    let resources = made.map(|resource| compare_one(&class, &resource)).collect();
+    let provisioned = resources.iter().map(|object| Resource::read(TYPE, object));
+    let provisioned = provisioned.filter(|resource| resource.provisioned_by.as_ref() == Some(&name));
+    let resources = provisioned.map(|resource| compare_one(&class, &resource)).collect();
     Ok(Diff { class: name.to_string(), follows: recipe.follows, resources })
 }
 
@@ -108,17 +108,17 @@ fn compare_one(class: &Class, resource: &Resource) -> ResourceDiff {
 fn show(out: &mut impl Write, diff: &Diff) -> Result<()> {
     let rows: Vec<Vec<String>> = diff.resources.iter().flat_map(rows).collect();
     if rows.is_empty() {
-        output::complain(&format!(
-            "nothing would change in {} resources of class {}",
-            diff.resources.len(),
-            diff.class
+        output::diagnostic(&format!(
+            "class {}: nothing would change in {}",
+            diff.class,
+            plural(diff.resources.len(), "resource")
         ));
         return Ok(());
     }
-    table::listed(out, &["RESOURCE", "OBJECT", "WHERE", "WAS", "BECOMES"], rows)?;
-    output::complain(match diff.follows {
-        true => "updatePolicy Follow: existing resources change once this is applied",
-        false => "updatePolicy Never: existing resources stay as they were made",
+    table::listed(out, &["RESOURCE", "OBJECT", "PATH", "WAS", "BECOMES"], rows)?;
+    output::diagnostic(match diff.follows {
+        true => "updatePolicy Follow: existing resources follow once the class is applied",
+        false => "updatePolicy Never: existing resources stay unchanged",
     });
     Ok(())
 }
@@ -129,22 +129,22 @@ fn rows(resource: &ResourceDiff) -> Vec<Vec<String>> {
         rows.push(vec![resource.name.clone(), "-".to_owned(), "-".to_owned(), "-".to_owned(), error.clone()]);
     }
     for change in &resource.changes {
-        let path = if change.path.is_empty() { "the whole" } else { &change.path };
+        let path = if change.path.is_empty() { "(object)" } else { &change.path };
         let (was, becomes) = (short(change.was.as_ref()), becomes(change));
         rows.push(vec![resource.name.clone(), change.object.clone(), path.to_owned(), was, becomes]);
     }
     rows
 }
 
-/// What would be there. An object that a class no longer names is not taken from under its resource.
+/// The value after the edit. An object that the class no longer names stays with its resource.
 fn becomes(change: &Shown) -> String {
     match (&change.becomes, change.path.is_empty()) {
-        (None, true) => "stays as it is, and goes with the resource".to_owned(),
+        (None, true) => "stays until the resource is deleted".to_owned(),
         (becomes, _) => short(becomes.as_ref()),
     }
 }
 
-/// How much of a value a table shows; JSON has all of it.
+/// Longest value that a table shows whole; JSON has all of it.
 const SHOWN_CHARS_MAX: usize = 60;
 
 fn short(value: Option<&Value>) -> String {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_class_says_of_the_whole_is_shown_too() {
+    fn changes_outside_the_template_are_shown_too() {
         let edited = with(class("small"), "connection", json!({"host": "db.example.com"}));
         let edited = with(edited, "ready", json!("object.status.ok"));
         let diff = compare(&edited, &[resource()]).expect("the class can be read");
@@ -208,16 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_cannot_be_rendered_is_its_resources_error_and_not_its_value() {
+    fn a_template_that_cannot_be_rendered_is_an_error() {
         let edited = class("${parameters.size}");
         let diff = compare(&edited, &[resource()]).expect("the class can be read");
-        let told = diff.resources[0].error.as_deref().unwrap_or_default();
-        assert!(told.contains("template.spec.size") && told.contains("which is not set"), "{told}");
+        let error = diff.resources[0].error.as_deref().unwrap_or_default();
+        assert!(error.contains("template.spec.size") && error.contains("which is not set"), "{error}");
         assert!(diff.resources[0].changes.is_empty());
     }
 
     #[test]
-    fn an_edit_shows_what_it_changes_where_and_nothing_else() {
+    fn an_edit_shows_only_what_it_changes() {
         let diff = compare(&class("large"), &[resource()]).expect("the class can be read");
         let rows: Vec<_> = diff.resources.iter().flat_map(rows).collect();
         assert_eq!(rows, [["r", "main", "spec.size", "small", "large"]]);

@@ -1,12 +1,15 @@
-//! `conductor get`: objects of the cluster as tables or JSON, the reason beside what waits or makes nothing. Nothing is
-//! decided here: what is said of an object is read from it, as the controller reads it.
+//! `conductor get`: objects of the cluster as tables or JSON, with the reason why a claim waits or a class provisions
+//! nothing. It decides nothing: it reads the objects as the controller does.
 
 use crate::args::{Format, GetArguments, Listed};
+use crate::fields::{condition, holders};
+use crate::sim::list as list_names;
 use crate::table::objects::{self, Column};
 use crate::{cluster, output};
 use anyhow::Result;
 use conductor::api::reasons;
 use conductor::lifecycle::with_checked_templates;
+
 use conductor::model::part::AllowedKinds;
 use conductor::model::{Class, Kind, Name, Object, TypeId};
 use k8s_openapi::jiff::Timestamp;
@@ -22,12 +25,12 @@ pub fn get(arguments: &GetArguments) -> Result<()> {
             let items: Vec<Value> = objects.iter().map(Object::to_json).collect();
             output::json(&mut out, &json!({"apiVersion": "v1", "kind": "List", "items": items}))?;
         }
-        Format::Table if objects.is_empty() => output::complain("nothing found"),
+        Format::Table if objects.is_empty() => output::diagnostic("no objects found"),
         Format::Table => {
             let used = used_default(&objects);
             let row = |object| row(arguments.what, object, used.as_ref());
             let rows: Vec<Vec<String>> = objects.iter().map(row).collect();
-            objects::write(&mut output::plain(&mut out), columns(arguments.what), &rows)?;
+            objects::write(&mut output::sanitized(&mut out), columns(arguments.what), &rows)?;
         }
     }
     Ok(out.flush()?)
@@ -42,7 +45,7 @@ async fn list(arguments: &GetArguments) -> Result<Vec<Object>> {
     for kind in kinds(arguments.what) {
         let within = match kind {
             Kind::Claim(_) | Kind::Quota => namespace,
-            // They live in the system namespace, or in none.
+            // These live in the system namespace, or are cluster-scoped.
             Kind::Resource(_)
             | Kind::Class(_)
             | Kind::ClusterQuota
@@ -51,12 +54,12 @@ async fn list(arguments: &GetArguments) -> Result<Vec<Object>> {
             | Kind::Namespace => None,
         };
         objects.extend(conductor_controller::list(&client, kind, within, system).await?);
-        // Who may not look everywhere is not told of what is elsewhere.
+        // Without permission to list all namespaces there is no warning.
         for stray in conductor_controller::list_outside(&client, kind, system).await.unwrap_or_default() {
             let of = |text: Option<String>| text.unwrap_or_default();
             let (namespace, name) = (of(stray.metadata.namespace), of(stray.metadata.name));
-            output::complain(&format!(
-                "warning: {} {namespace}/{name} is ignored: it is read in namespace {system} only",
+            output::diagnostic(&format!(
+                "warning: {} {namespace}/{name} is ignored: Conductor reads this kind only in namespace {system}",
                 kind.name()
             ));
         }
@@ -64,7 +67,7 @@ async fn list(arguments: &GetArguments) -> Result<Vec<Object>> {
     Ok(objects)
 }
 
-/// The class that claims get which name none: of several default classes the newest, then the first by name.
+/// The class of claims that name none: of several default classes the newest, then the first by name.
 fn used_default(objects: &[Object]) -> Option<(TypeId, Name)> {
     let classes = objects.iter().filter_map(|object| match object.kind {
         Kind::Class(ty) => Some(Class::read(ty, object)),
@@ -75,15 +78,15 @@ fn used_default(objects: &[Object]) -> Option<(TypeId, Name)> {
     defaults.min_by_key(newest).map(|class| (class.ty, class.meta.key.name))
 }
 
-/// Why a class makes nothing, or not what its annotation says, or what is not known of what it makes.
-fn why_not(object: &Object, used: Option<&(TypeId, Name)>) -> Option<String> {
+/// Why a class provisions nothing, is not the default despite its annotation, or cannot be checked.
+fn class_message(object: &Object, used: Option<&(TypeId, Name)>) -> Option<String> {
     let Kind::Class(ty) = object.kind else { return None };
     let class = with_checked_templates(Class::read(ty, object), &AllowedKinds::default());
     let unused = used.filter(|(_, name)| class.is_default && *name != class.meta.key.name);
-    let broken = class.recipe.as_ref().err().map(|error| format!("makes nothing: {error}"));
+    let broken = class.recipe.as_ref().err().map(|error| format!("provisions nothing: {error}"));
     let is_unchecked = class.recipe.as_ref().is_ok_and(|recipe| recipe.checks_no_sizes());
     let unchecked =
-        || is_unchecked.then(|| "declares nothing: sizes and versions are not checked".to_owned());
+        || is_unchecked.then(|| "declares no capacity or version: Conductor does not check them".to_owned());
     broken
         .or_else(|| unused.map(|(_, name)| format!("not used as the default: {name} is newer")))
         .or_else(unchecked)
@@ -98,11 +101,11 @@ fn kinds(what: Listed) -> Vec<Kind> {
     }
 }
 
-/// The columns, and which of them a narrow terminal does without first.
+/// The columns, and the order in which a narrow terminal drops them.
 fn columns(what: Listed) -> &'static [Column] {
     match what {
         Listed::Claims => {
-            &[("CLAIM", 0), ("PHASE", 0), ("RESOURCE", 3), ("CLASS", 2), ("AGE", 1), ("WHY", 0)]
+            &[("CLAIM", 0), ("PHASE", 0), ("RESOURCE", 3), ("CLASS", 2), ("AGE", 1), ("MESSAGE", 0)]
         }
         Listed::Resources => &[
             ("RESOURCE", 0),
@@ -114,7 +117,7 @@ fn columns(what: Listed) -> &'static [Column] {
             ("CLAIMS", 0),
         ],
         Listed::Classes => {
-            &[("CLASS", 0), ("RECLAIM", 2), ("DEFAULT", 3), ("AGE", 1), ("TEMPLATE", 4), ("WHY", 0)]
+            &[("CLASS", 0), ("RECLAIM", 2), ("DEFAULT", 3), ("AGE", 1), ("IMPLEMENTATION", 4), ("MESSAGE", 0)]
         }
         Listed::Quotas => &[("QUOTA", 0), ("AGE", 1), ("USED", 0)],
     }
@@ -123,7 +126,7 @@ fn columns(what: Listed) -> &'static [Column] {
 fn row(what: Listed, object: &Object, used: Option<&(TypeId, Name)>) -> Vec<String> {
     let metadata = &object.metadata;
     let name = metadata.name.clone().unwrap_or_default();
-    let placed = match metadata.namespace.as_deref() {
+    let qualified = match metadata.namespace.as_deref() {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.clone(),
     };
@@ -132,13 +135,15 @@ fn row(what: Listed, object: &Object, used: Option<&(TypeId, Name)>) -> Vec<Stri
     match what {
         Listed::Claims => {
             let resource = at("/status/resourceRef/name");
-            vec![placed, at("/status/phase"), resource, at("/spec/class"), age, why(object)]
+            vec![qualified, at("/status/phase"), resource, at("/spec/class"), age, message(object)]
         }
         Listed::Resources => {
-            // The version that runs, where that is reported.
+            // The running version, if the resource reports one.
             let version = object.body.pointer("/status/version").or(object.body.pointer("/spec/version"));
             let (engine, version) = (at("/spec/engine"), text(version));
-            vec![name, phase(object), engine, version, at("/spec/class"), age, holders(object)]
+            let holders = holders(&object.body);
+            let claims = if holders.is_empty() { "-".to_owned() } else { list_names(&holders) };
+            vec![name, phase(object), engine, version, at("/spec/class"), age, claims]
         }
         Listed::Classes => {
             let field = |name: &str| {
@@ -153,19 +158,19 @@ fn row(what: Listed, object: &Object, used: Option<&(TypeId, Name)>) -> Vec<Stri
                 true => "unused",
                 false => "-",
             };
-            let why = why_not(object, used).unwrap_or("-".to_owned());
+            let message = class_message(object, used).unwrap_or("-".to_owned());
             let template = field("template").and_then(|t| Some(t.get("kind")?.as_str()?.to_owned()));
-            // It stays for as long as it has resources, and makes none.
-            let going = metadata.deletion_timestamp.is_some();
-            let name = if going { format!("{name} (deleting, waits for its resources)") } else { name };
+            // It stays as long as it has resources, and provisions none.
+            let deleting = metadata.deletion_timestamp.is_some();
+            let name = if deleting { format!("{name} (deleting, waits for its resources)") } else { name };
             let reclaim = field("reclaimPolicy").map_or("Retain".to_owned(), |policy| text(Some(&policy)));
-            vec![name, reclaim, is_default.to_owned(), age, template.unwrap_or("-".to_owned()), why]
+            vec![name, reclaim, is_default.to_owned(), age, template.unwrap_or("-".to_owned()), message]
         }
-        Listed::Quotas => vec![placed, age, at("/status/summary")],
+        Listed::Quotas => vec![qualified, age, at("/status/summary")],
     }
 }
 
-/// Where a resource is in its life, and whether claims can still come to it, as kubectl says it of nodes.
+/// A resource's phase, and whether it is cordoned, as kubectl shows it for nodes.
 fn phase(resource: &Object) -> String {
     let phase = text(resource.body.pointer("/status/phase"));
     match resource.body.pointer("/spec/unschedulable") {
@@ -174,7 +179,7 @@ fn phase(resource: &Object) -> String {
     }
 }
 
-/// The value as people write it.
+/// The value as text, `-` if it is empty.
 fn text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),
@@ -184,46 +189,31 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// Why a claim is where it is: by its condition `Bound`, and once it is bound by `Ready`.
-pub fn why(object: &Object) -> String {
-    match condition(object, reasons::BOUND) {
-        None => "not looked at yet: is a controller running?".to_owned(),
-        Some(bound) if bound["status"] != "True" => told(bound),
+/// Why a claim has its phase: from its condition `Bound`, and once it is bound from `Ready`.
+pub fn message(object: &Object) -> String {
+    match condition(&object.body, reasons::BOUND) {
+        None => "not reconciled yet: is a controller running?".to_owned(),
+        Some(bound) if bound["status"] != "True" => reason_and_message(bound),
         Some(bound) => {
-            let unmet = (bound["reason"] == reasons::bound::NOT_AS_ASKED).then(|| told(bound));
-            let told: Vec<String> = unready(object).into_iter().chain(unmet).collect();
-            if told.is_empty() { "-".to_owned() } else { told.join("; ") }
+            let unmet = (bound["reason"] == reasons::bound::NOT_AS_ASKED).then(|| reason_and_message(bound));
+            let messages: Vec<String> = unready(object).into_iter().chain(unmet).collect();
+            if messages.is_empty() { "-".to_owned() } else { messages.join("; ") }
         }
     }
 }
 
-/// What a claim that is bound lacks for its application to use it.
+/// Why the application of a bound claim cannot use it yet.
 pub fn unready(claim: &Object) -> Option<String> {
-    condition(claim, reasons::BOUND).filter(|bound| bound["status"] == "True")?;
-    let ready = condition(claim, reasons::READY).filter(|ready| ready["status"] != "True")?;
-    Some(format!("not ready: {}", told(ready)))
+    condition(&claim.body, reasons::BOUND).filter(|bound| bound["status"] == "True")?;
+    let ready = condition(&claim.body, reasons::READY).filter(|ready| ready["status"] != "True")?;
+    Some(format!("not ready: {}", reason_and_message(ready)))
 }
 
-fn condition<'a>(object: &'a Object, kind: &str) -> Option<&'a Value> {
-    let conditions = object.body.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().find(|c| c["type"] == kind)
-}
-
-fn told(condition: &Value) -> String {
+fn reason_and_message(condition: &Value) -> String {
     format!("{}: {}", text(condition.get("reason")), text(condition.get("message")))
 }
 
-fn holders(object: &Object) -> String {
-    let refs = object.body.pointer("/spec/claimRefs").and_then(Value::as_array);
-    let names: Vec<String> = refs
-        .into_iter()
-        .flatten()
-        .map(|r| format!("{}/{}", text(r.get("namespace")), text(r.get("name"))))
-        .collect();
-    if names.is_empty() { "-".to_owned() } else { crate::sim::list(&names) }
-}
-
-/// How old an object is, in its largest unit.
+/// The age of an object, in its largest unit.
 fn age(object: &Object, now: Timestamp) -> String {
     let Some(created) = &object.metadata.creation_timestamp else { return "-".to_owned() };
     match now.as_second() - created.0.as_second() {
@@ -247,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_tells_why_it_waits() {
+    fn a_claim_shows_why_it_waits() {
         let waiting = json!({"type": "Bound", "status": "False", "reason": "NoMatch", "message": "0/3 fit"});
         let bound = json!({"type": "Bound", "status": "True", "reason": "Bound", "message": "bound to x"});
         let unmet = json!({"type": "Bound", "status": "True", "reason": "NotAsAsked",
@@ -256,7 +246,7 @@ mod tests {
         let unready = json!({"type": "Ready", "status": "False", "reason": "SecretConflict",
             "message": "Secret team/db is not this claim's"});
         for (body, expected) in [
-            (json!({}), "not looked at yet: is a controller running?"),
+            (json!({}), "not reconciled yet: is a controller running?"),
             (json!({"status": {"conditions": [waiting]}}), "NoMatch: 0/3 fit"),
             (json!({"status": {"conditions": [bound]}}), "-"),
             (json!({"status": {"conditions": [bound, ready]}}), "-"),
@@ -270,7 +260,7 @@ mod tests {
                 "not ready: SecretConflict: Secret team/db is not this claim's",
             ),
         ] {
-            assert_eq!(why(&claim(body)), expected);
+            assert_eq!(message(&claim(body)), expected);
         }
     }
 
@@ -284,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_makes_nothing_and_an_unused_default_say_why() {
+    fn an_unusable_class_and_an_unused_default_say_why() {
         let template =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "${claim.spec.nothing}"}});
         let plain = json!({"apiVersion": "v1", "kind": "ConfigMap"});
@@ -300,14 +290,17 @@ mod tests {
             (row[2].clone(), row[5].clone())
         };
         assert_eq!(shown(0), ("unused".into(), "not used as the default: new is newer".into()));
-        assert_eq!(shown(1), ("yes".into(), "declares nothing: sizes and versions are not checked".into()));
+        assert_eq!(
+            shown(1),
+            ("yes".into(), "declares no capacity or version: Conductor does not check them".into())
+        );
         for at in [2, 3] {
-            assert!(shown(at).1.starts_with("makes nothing: "), "{:?}", shown(at));
+            assert!(shown(at).1.starts_with("provisions nothing: "), "{:?}", shown(at));
         }
     }
 
     #[test]
-    fn a_cordoned_resource_shows_that_nothing_comes_to_it() {
+    fn a_cordoned_resource_shows_scheduling_disabled() {
         let body = |unschedulable: bool| {
             json!({"spec": {"version": "99", "unschedulable": unschedulable},
                 "status": {"phase": "Available", "version": "15.18"}})

@@ -1,27 +1,21 @@
-//! `conductor grant`: the rights that publishing needs in named namespaces, as manifests. They are made from those in
-//! `deploy/optional`, so that both say the same; no cluster is asked.
+//! `conductor grant`: RBAC manifests that let the controller publish in named namespaces. They derive from those in
+//! `deploy/optional`, so that the two agree; the command calls no cluster.
 
-use crate::args::GrantArguments;
+use crate::args::{CrdFormat, GrantArguments};
 use crate::output;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// The rights of the controller in one namespace.
+/// The controller's permissions in one namespace.
 const PUBLISHING: &str = include_str!("../../deploy/optional/publishing-in-a-namespace.yaml");
-/// The rights of application owners in the system namespace.
+/// The permissions of application owners in the system namespace.
 const OWNERS: &str = include_str!("../../deploy/optional/application-owners.yaml");
 
-/// Prints them.
+/// `conductor grant`.
 pub fn print(arguments: &GrantArguments) -> Result<()> {
     let mut out = output::stdout();
-    for (at, object) in objects(arguments)?.iter().enumerate() {
-        if at > 0 {
-            writeln!(out, "---")?;
-        }
-        let text = serde_saphyr::to_string(object).context("a right cannot be written as YAML")?;
-        out.write_all(text.as_bytes())?;
-    }
+    output::manifests(&mut out, CrdFormat::Yaml, &objects(arguments)?)?;
     Ok(out.flush()?)
 }
 
@@ -44,7 +38,7 @@ fn objects(arguments: &GrantArguments) -> Result<Vec<Value>> {
     let people = group.iter().map(|name| ("Group", name)).chain(user.iter().map(|name| ("User", name)));
     for (kind, name) in people {
         let mut binding = read(OWNERS)?;
-        // One binding for each, so that a later grant takes nobody's right away.
+        // One binding per subject, so that a later grant revokes no earlier one.
         let prefix = kind.to_lowercase();
         binding["metadata"]["name"] = Value::from(format!("conductor-resource-reader:{prefix}:{name}"));
         binding["metadata"]["namespace"] = Value::from(system_namespace.as_str());
@@ -55,10 +49,10 @@ fn objects(arguments: &GrantArguments) -> Result<Vec<Value>> {
 }
 
 fn read(manifest: &str) -> Result<Value> {
-    serde_saphyr::from_str(manifest).context("a manifest of deploy/optional cannot be read")
+    serde_saphyr::from_str(manifest).context("the built-in manifest of deploy/optional cannot be read")
 }
 
-/// A name that no namespace can have would only be found when it is applied.
+/// Refuses an invalid namespace name, which the API server would reject only when the manifests are applied.
 fn check(namespace: &str) -> Result<()> {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_name = !namespace.is_empty()
@@ -67,7 +61,7 @@ fn check(namespace: &str) -> Result<()> {
         && !namespace.starts_with('-')
         && !namespace.ends_with('-');
     if !is_name {
-        bail!("{namespace:?} is no name of a namespace: lower-case letters, digits and - only");
+        bail!("{namespace:?} is not a namespace name: use lower-case letters, digits and -");
     }
     Ok(())
 }
@@ -87,16 +81,16 @@ mod tests {
     }
 
     #[test]
-    fn every_namespace_gets_a_binding_of_its_own() {
+    fn every_namespace_gets_its_own_binding() {
         let objects = granted(&["shop", "blog"], &["shop-team"]).expect("they are names");
-        let places: Vec<&Value> = objects.iter().map(|object| &object["metadata"]["namespace"]).collect();
-        assert_eq!(places, ["shop", "blog", "system"]);
+        let targets: Vec<&Value> = objects.iter().map(|object| &object["metadata"]["namespace"]).collect();
+        assert_eq!(targets, ["shop", "blog", "system"]);
         assert_eq!(objects[0]["subjects"][0]["namespace"], "system");
         assert_eq!(objects[2]["subjects"][0]["name"], "shop-team");
     }
 
     #[test]
-    fn what_is_no_name_of_a_namespace_is_refused() {
+    fn an_invalid_namespace_name_is_refused() {
         for name in ["", "Shop", "a b", "-a", "a\nb"] {
             assert!(granted(&[name], &[]).is_err(), "{name:?}");
         }

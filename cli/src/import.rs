@@ -1,5 +1,5 @@
-//! `conductor import`: something that exists becomes a resource that claims can have. It is looked at and recorded,
-//! never owned: whatever becomes of the resource, Conductor does not delete what was imported.
+//! `conductor import`: turns an existing object into a resource that claims can bind. Conductor records the object and
+//! never owns it: whatever becomes of the resource, it does not delete the object.
 
 use crate::args::ImportArguments;
 use crate::{cluster, output};
@@ -15,33 +15,41 @@ const TYPE: TypeId = TypeId::RELATIONAL_DATABASE;
 /// `conductor import`.
 pub fn import(arguments: &ImportArguments) -> Result<()> {
     let system = arguments.cluster.system_namespace.as_str();
-    let wanted = Wanted::read(arguments)?;
+    let import = Import::read(arguments)?;
     cluster::block_on(async {
         let (client, _) = cluster::connect(&arguments.cluster).await?;
         let resources = conductor_controller::list(&client, Kind::Resource(TYPE), None, system).await?;
         let admin = AdminClient::new(client);
-        let found = wanted.look(&admin, &resources).await?;
+        let found = import.check(&admin, &resources).await?;
         let mut out = output::stdout();
         if arguments.dry_run {
-            writeln!(out, "# this would be created; nothing was")?;
-            write!(out, "{}", serde_saphyr::to_string(&wanted.resource(&found)).context("no YAML")?)?;
+            writeln!(out, "# dry run: would create this resource")?;
+            write!(
+                out,
+                "{}",
+                serde_saphyr::to_string(&import.resource(&found))
+                    .context("the resource cannot be written as YAML")?
+            )?;
             if !found.publishable {
-                let (secret, label) = (&wanted.secret, names::PUBLISHABLE);
-                writeln!(out, "# Secret {system}/{secret} would get the label {label}: \"true\"")?;
+                let (secret, label) = (&import.secret, names::PUBLISHABLE);
+                writeln!(
+                    out,
+                    "# dry run: would add to Secret {system}/{secret} the label {label}: \"true\""
+                )?;
             }
             return Ok(out.flush()?);
         }
-        wanted.carry_out(&admin, &found).await?;
-        let done = if found.made { "is imported already, as" } else { "imported as" };
-        writeln!(out, "{} {} {done} {}", wanted.kind, wanted.at.name, wanted.name)?;
+        import.apply(&admin, &found).await?;
+        let done = if found.exists { "is imported already, as" } else { "imported as" };
+        writeln!(out, "{} {} {done} {}", import.kind, import.at.name, import.name)?;
         Ok(out.flush()?)
     })
 }
 
-/// What is asked for, checked as far as that needs no cluster.
-struct Wanted {
+/// A requested import, validated as far as possible without a cluster.
+struct Import {
     kind: PartKind,
-    /// Where what exists is.
+    /// The existing object.
     at: ObjectKey,
     name: String,
     system: String,
@@ -49,33 +57,34 @@ struct Wanted {
     spec: Value,
 }
 
-/// What the cluster says of it.
+/// The state of the cluster that the import depends on.
 struct Found {
     uid: String,
-    /// Whether the Secret may be published already.
+    /// Whether the Secret has the label that allows publishing it.
     publishable: bool,
-    /// Whether an earlier try has made the resource.
-    made: bool,
+    /// Whether an earlier import has created the resource.
+    exists: bool,
 }
 
-impl Wanted {
-    fn read(arguments: &ImportArguments) -> Result<Wanted> {
+impl Import {
+    fn read(arguments: &ImportArguments) -> Result<Import> {
         let (api_version, kind) = arguments
             .kind
             .rsplit_once('/')
-            .with_context(|| format!("{}: write the kind as group/version/Kind", arguments.kind))?;
+            .with_context(|| format!("{} is not a kind: write group/version/Kind", arguments.kind))?;
         let (Some(host), Some(database), Some(secret)) =
             (&arguments.host, &arguments.database, &arguments.secret)
         else {
             bail!(
-                "without --host, --database and --secret a claim that is bound to it could never be used: say where \
-                 it is reached, and which Secret in {} has its username and password",
+                "--host, --database and --secret are required: without them, no application could use a bound claim. The \
+                 Secret is in namespace {} and has username and password",
                 arguments.cluster.system_namespace
             );
         };
         let port = arguments.port.or_else(|| port_of(&arguments.engine));
-        let port =
-            port.with_context(|| format!("--port: {} has no port that is known here", arguments.engine))?;
+        let port = port.with_context(|| {
+            format!("--port is required: engine {} has no known default port", arguments.engine)
+        })?;
         let connection = json!({"host": host, "port": port, "database": database, "secretRef": secret});
         let mut spec =
             json!({"engine": arguments.engine, "reclaimPolicy": "Retain", "connection": connection});
@@ -95,7 +104,7 @@ impl Wanted {
         }
         let system = arguments.cluster.system_namespace.clone();
         let namespace = arguments.namespace.clone().unwrap_or_else(|| system.clone());
-        Ok(Wanted {
+        Ok(Import {
             kind: PartKind::new(api_version, kind),
             at: ObjectKey::new(namespace, arguments.name.as_str()),
             name: arguments.name_as.clone().unwrap_or_else(|| arguments.name.clone()),
@@ -105,12 +114,12 @@ impl Wanted {
         })
     }
 
-    async fn look(&self, admin: &AdminClient, resources: &[Object]) -> Result<Found> {
-        let Wanted { kind, at, .. } = self;
-        let object = admin.read(kind, at).await?.with_context(|| format!("there is no {kind} {at}"))?;
+    async fn check(&self, admin: &AdminClient, resources: &[Object]) -> Result<Found> {
+        let Import { kind, at, .. } = self;
+        let object = admin.read(kind, at).await?.with_context(|| format!("{kind} {at} does not exist"))?;
         let uid = text(&object, "/metadata/uid").to_owned();
-        if let Some(resource) = maker(&object, resources) {
-            bail!("{kind} {at} was made by Conductor, and {}", has_it(resource));
+        if let Some(resource) = owner(&object, resources) {
+            bail!("{kind} {at} was provisioned by Conductor: {}", ownership(resource));
         }
         let other =
             resources.iter().find(|r| self.refers(r, &uid) && r.metadata.name.as_ref() != Some(&self.name));
@@ -121,22 +130,22 @@ impl Wanted {
             );
         }
         let same = resources.iter().find(|r| r.metadata.name.as_ref() == Some(&self.name));
-        let made = same.is_some_and(|r| self.is_import_of(r, &uid));
+        let exists = same.is_some_and(|r| self.is_import_of(r, &uid));
         if let Some(other) =
-            same.filter(|_| made).and_then(|found| difference(&found.body["spec"], &self.spec, "spec"))
+            same.filter(|_| exists).and_then(|found| difference(&found.body["spec"], &self.spec, "spec"))
         {
             let system = &self.system;
             bail!(
-                "{kind} {at} is imported already, and there {other}: change it by kubectl -n {system} edit rdb {}",
+                "{kind} {at} is imported already, with another {other}: change it with kubectl -n {system} edit rdb {}",
                 self.name
             );
         }
         ensure!(
-            same.is_none() || made,
-            "a RelationalDatabase {} exists: choose another name by --as",
+            same.is_none() || exists,
+            "RelationalDatabase {} exists: choose another name with --as",
             self.name
         );
-        Ok(Found { uid, publishable: self.check_secret(admin).await?, made })
+        Ok(Found { uid, publishable: self.check_secret(admin).await?, exists })
     }
 
     fn refers(&self, resource: &Object, uid: &str) -> bool {
@@ -150,22 +159,22 @@ impl Wanted {
         annotations.and_then(|a| a.get(names::IMPORTED)).is_some_and(|imported| imported == uid)
     }
 
-    /// Refuses a Secret that could not be published, or has nothing to publish; says whether it may be already.
-    /// Only the names of its keys are looked at.
+    /// Refuses a Secret that cannot be published or has no login; returns whether its label allows publishing already.
+    /// It checks that the values exist and uses them for nothing else.
     async fn check_secret(&self, admin: &AdminClient) -> Result<bool> {
         let key = self.secret_key();
         let secret = admin.read(&secret_kind(), &key).await?;
         let secret = secret
-            .with_context(|| format!("there is no Secret {key}: make it, with username and password"))?;
+            .with_context(|| format!("Secret {key} does not exist: create it, with username and password"))?;
         let of_kubernetes = text(&secret, "/type").starts_with("kubernetes.io/");
         ensure!(
             !of_kubernetes,
-            "Secret {key} is of type {}, and such ones are never published",
+            "Secret {key} is of type {}, which Conductor never publishes: copy its login to an Opaque Secret",
             text(&secret, "/type")
         );
         for name in ["username", "password"] {
-            let there = secret.pointer("/data").and_then(|data| data.get(name)).and_then(Value::as_str);
-            ensure!(there.is_some_and(|value| !value.is_empty()), "Secret {key} has no key {name}: add it");
+            let value = secret.pointer("/data").and_then(|data| data.get(name)).and_then(Value::as_str);
+            ensure!(value.is_some_and(|value| !value.is_empty()), "Secret {key} has no key {name}: add it");
         }
         let labels = secret.pointer("/metadata/labels");
         Ok(labels.and_then(|l| l.get(names::PUBLISHABLE)).and_then(Value::as_str) == Some("true"))
@@ -184,18 +193,18 @@ impl Wanted {
         })
     }
 
-    /// The Secret first: a resource that is there before it may be published would be bound and not ready.
-    async fn carry_out(&self, admin: &AdminClient, found: &Found) -> Result<()> {
+    /// Labels the Secret first: a resource that exists before its Secret may be published would bind and not be ready.
+    async fn apply(&self, admin: &AdminClient, found: &Found) -> Result<()> {
         if !found.publishable {
             let label = json!({"metadata": {"labels": {names::PUBLISHABLE: "true"}}});
             admin.patch(&secret_kind(), &self.secret_key(), &label).await?;
         }
         let kind = Kind::Resource(TYPE);
         let kind = PartKind::new(kind.api_version().as_str(), kind.name());
-        if !found.made {
+        if !found.exists {
             admin.create(&kind, &self.system, &self.resource(found)).await?;
         }
-        let Wanted { kind: implementation, at, .. } = self;
+        let Import { kind: implementation, at, .. } = self;
         let status = json!({"status": {"phase": "Available", "implementationRef": {
             "apiVersion": &*implementation.api_version, "kind": &*implementation.kind,
             "namespace": &*at.namespace, "name": &*at.name, "uid": found.uid,
@@ -206,38 +215,42 @@ impl Wanted {
     }
 }
 
-/// The resource that an object was made for, where that is still there. What was retained when its resource went is
-/// nobody's, whatever its labels say.
-fn maker<'a>(object: &Value, resources: &'a [Object]) -> Option<&'a Object> {
+/// The resource that an object was provisioned for, if that still exists. An object that was retained when its resource
+/// was deleted is unowned, whatever its labels say.
+fn owner<'a>(object: &Value, resources: &'a [Object]) -> Option<&'a Object> {
     let uid = object.pointer("/metadata/annotations")?.get(names::RESOURCE_UID)?.as_str()?;
     resources.iter().find(|resource| resource.metadata.uid.as_deref() == Some(uid))
 }
 
-/// Why what a resource has cannot be imported, and what to do about it.
-fn has_it(resource: &Object) -> String {
+/// Why the object of a resource cannot be imported, and what to do.
+fn ownership(resource: &Object) -> String {
     let name = resource.metadata.name.as_deref().unwrap_or_default();
     let retained = text(&resource.body, "/spec/reclaimPolicy") != "Delete";
     match text(&resource.body, "/status/phase") {
         "Released" if retained => {
-            format!("resource {name} still has it, Released: delete that first. What it retains stays")
+            format!(
+                "resource {name} is Released and still owns it. Delete that resource first: it retains the object"
+            )
         }
-        _ => format!("resource {name} has it already"),
+        _ => format!("resource {name} owns it"),
     }
 }
 
-/// The first field that is there otherwise than it is asked for.
-fn difference(there: &Value, asked: &Value, place: &str) -> Option<String> {
-    match (there, asked) {
-        (Value::Object(there), Value::Object(asked)) => asked.iter().find_map(|(name, asked)| {
-            difference(there.get(name).unwrap_or(&Value::Null), asked, &format!("{place}.{name}"))
-        }),
-        _ if there == asked => None,
-        (Value::Null, _) => Some(format!("{place} is not given, not {asked}")),
-        _ => Some(format!("{place} is {there}, not {asked}")),
+/// The first field whose existing value differs from the requested one.
+fn difference(existing: &Value, requested: &Value, path: &str) -> Option<String> {
+    match (existing, requested) {
+        (Value::Object(existing), Value::Object(requested)) => {
+            requested.iter().find_map(|(name, requested)| {
+                difference(existing.get(name).unwrap_or(&Value::Null), requested, &format!("{path}.{name}"))
+            })
+        }
+        _ if existing == requested => None,
+        (Value::Null, _) => Some(format!("{path} (unset, not {requested})")),
+        _ => Some(format!("{path} ({existing}, not {requested})")),
     }
 }
 
-/// The port that an engine has unless somebody chose another.
+/// The default port of an engine.
 fn port_of(engine: &str) -> Option<u16> {
     match engine.to_ascii_lowercase().as_str() {
         "mysql" | "mariadb" => Some(3306),
@@ -259,32 +272,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_is_taken_only_where_its_resource_is_still_there() {
+    fn an_object_has_an_owner_only_while_its_resource_exists() {
         let resource = |phase: &str| Object {
             kind: Kind::Resource(TYPE),
             metadata: serde_json::from_value(json!({"name": "rdb-1", "uid": "u-1"})).expect("it is metadata"),
             body: json!({"spec": {"reclaimPolicy": "Retain"}, "status": {"phase": phase}}),
         };
-        let made = |uid: &str| json!({"metadata": {"labels": {names::PART: "main"}, "annotations": {names::RESOURCE_UID: uid}}});
+        let provisioned = |uid: &str| json!({"metadata": {"labels": {names::PART: "main"}, "annotations": {names::RESOURCE_UID: uid}}});
         let resources = [resource("Bound")];
-        assert!(maker(&made("u-1"), &resources).is_some());
-        assert!(maker(&made("u-0"), &resources).is_none(), "its resource is gone");
-        assert!(maker(&json!({"metadata": {}}), &resources).is_none());
-        assert_eq!(has_it(&resources[0]), "resource rdb-1 has it already");
-        assert!(has_it(&resource("Released")).contains("delete that first"));
+        assert!(owner(&provisioned("u-1"), &resources).is_some());
+        assert!(owner(&provisioned("u-0"), &resources).is_none(), "its resource was deleted");
+        assert!(owner(&json!({"metadata": {}}), &resources).is_none());
+        assert_eq!(ownership(&resources[0]), "resource rdb-1 owns it");
+        assert!(ownership(&resource("Released")).contains("Delete that resource first"));
     }
 
     #[test]
-    fn another_host_than_before_is_told_with_its_field() {
-        let there = json!({"connection": {"host": "a", "port": 1}, "claimRefs": [{}]});
-        assert_eq!(difference(&there, &json!({"connection": {"host": "a"}}), "spec"), None);
+    fn a_different_host_is_reported_with_its_field() {
+        let existing = json!({"connection": {"host": "a", "port": 1}, "claimRefs": [{}]});
+        assert_eq!(difference(&existing, &json!({"connection": {"host": "a"}}), "spec"), None);
         assert_eq!(
-            difference(&there, &json!({"connection": {"host": "b"}}), "spec").as_deref(),
-            Some(r#"spec.connection.host is "a", not "b""#)
+            difference(&existing, &json!({"connection": {"host": "b"}}), "spec").as_deref(),
+            Some(r#"spec.connection.host ("a", not "b")"#)
         );
         assert_eq!(
-            difference(&there, &json!({"class": "gold"}), "spec").as_deref(),
-            Some(r#"spec.class is not given, not "gold""#)
+            difference(&existing, &json!({"class": "gold"}), "spec").as_deref(),
+            Some(r#"spec.class (unset, not "gold")"#)
         );
     }
 }

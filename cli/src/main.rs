@@ -1,8 +1,8 @@
-//! The one binary, `conductor`: it reads arguments, calls the libraries and prints. Nothing is decided here.
+//! The one binary, `conductor`: it reads arguments, calls the libraries and prints. It decides nothing.
 //!
-//! Results go to standard output, everything else to standard error. Exit codes: 0 done, 2 usage or input
-//! error; 1 for simulations that find changes, gates that fail, differences, and a controller that was running and
-//! cannot go on; 3 and 4 are the simulator's. A reader that goes away, as `head` does, ends the program quietly.
+//! Results go to standard output, everything else to standard error. Exit codes: 0 done; 2 usage or input error; 1 for
+//! simulations that find changes, gates that fail, differences, and a running controller that cannot continue; 3 and 4
+//! are the simulator's. A reader that closes the pipe, as `head` does, ends the program quietly.
 
 mod abandon;
 mod adapters;
@@ -13,15 +13,16 @@ mod databases;
 mod demo;
 mod diff;
 mod explain;
+mod fields;
 mod get;
 mod grant;
 mod import;
 mod output;
-mod plain;
 mod readable;
 #[cfg(test)]
 mod reference;
 mod run;
+mod sanitize;
 mod servers;
 mod sim;
 mod table;
@@ -45,10 +46,9 @@ fn main() -> ExitCode {
         args::Command::Explain { what: args::ExplainWhat::Claim(arguments) } => explain::claim(&arguments),
         args::Command::Import(arguments) => import::import(&arguments),
         args::Command::Abandon(arguments) => abandon::abandon(&arguments),
-        args::Command::Diff { what: args::DiffWhat::Class(arguments) } => match diff::class(&arguments) {
-            Ok(code) => return code,
-            Err(error) => Err(error),
-        },
+        args::Command::Diff { what: args::DiffWhat::Class(arguments) } => {
+            return exit(diff::class(&arguments));
+        }
         args::Command::Crds(arguments) => crds::print(&arguments),
         args::Command::Grant(arguments) => grant::print(&arguments),
         args::Command::Servers(arguments) => servers::print(&arguments),
@@ -62,16 +62,16 @@ fn exit(done: anyhow::Result<u8>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("error: {error:#}"));
+            output::diagnostic(&format!("error: {error:#}"));
             ExitCode::from(code(&error))
         }
     }
 }
 
-/// 1 where a controller that ran cannot go on and may be started again; 2 where it would not help.
+/// 1 if a running controller cannot continue and a restart may help; 2 if a restart would not help.
 fn code(error: &anyhow::Error) -> u8 {
     use conductor_controller::Error;
-    if error.is::<demo::NotAsShown>() {
+    if error.is::<demo::Unexpected>() {
         return 1;
     }
     match error.downcast_ref::<Error>() {

@@ -1,62 +1,79 @@
-//! Where results and complaints go: one buffered standard output, one unbuffered standard error.
+//! Where results and diagnostics go: a buffered standard output, an unbuffered standard error.
 
-use crate::plain::{self, Plain};
-use anyhow::Result;
+use crate::args::CrdFormat;
+use crate::sanitize::{self, Sanitized};
+use anyhow::{Context, Result};
 use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::Mutex;
 
-/// Standard output, buffered. The caller flushes, so that a full disk is not overlooked.
+/// Standard output, buffered. The caller flushes, so that a full disk is an error.
 pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// Standard output for tables and sentences, buffered: what is no text in a name stays harmless.
-pub fn tables() -> Plain<BufWriter<io::StdoutLock<'static>>> {
-    Plain::new(stdout(), is_colourful())
+/// Standard output for tables and sentences, buffered: control characters in names stay harmless.
+pub fn tables() -> Sanitized<BufWriter<io::StdoutLock<'static>>> {
+    Sanitized::new(stdout(), is_colourful())
 }
 
-/// The same over an output that may take JSON instead.
-pub fn plain<W: Write>(out: &mut W) -> Plain<&mut W> {
-    Plain::new(out, is_colourful())
+/// As [`tables`], over an output that may take JSON instead.
+pub fn sanitized<W: Write>(out: &mut W) -> Sanitized<&mut W> {
+    Sanitized::new(out, is_colourful())
 }
 
-/// Writes a document as JSON that people can read too.
+/// Writes a document as indented JSON.
 pub fn json(out: &mut impl Write, document: &impl Serialize) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, document).map_err(io::Error::from)?;
     Ok(writeln!(out)?)
 }
 
-/// Prints a line at once, for whoever follows.
+/// Writes objects as YAML documents, or as one JSON list.
+pub fn manifests(out: &mut impl Write, format: CrdFormat, objects: &[impl Serialize]) -> Result<()> {
+    if format == CrdFormat::Json {
+        return json(out, &json!({"apiVersion": "v1", "kind": "List", "items": objects}));
+    }
+    for (at, object) in objects.iter().enumerate() {
+        if at > 0 {
+            writeln!(out, "---")?;
+        }
+        let text = serde_saphyr::to_string(object).context("an object cannot be written as YAML")?;
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Prints a line and flushes it, for readers that follow the output.
 pub fn say(line: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(plain(&mut out), "{line}")?;
+    writeln!(sanitized(&mut out), "{line}")?;
     Ok(out.flush()?)
 }
 
-/// Tells a person something that is not the result. If nobody listens there is nobody to tell.
-pub fn complain(message: &str) {
-    let _ = writeln!(io::stderr(), "{}", plain::lines(message));
+/// Writes a message that is not the result to standard error. A failure to write it is ignored.
+pub fn diagnostic(message: &str) {
+    let _ = writeln!(io::stderr(), "{}", sanitize::lines(message));
 }
 
-/// As [`complain`], but the same words only once: an answer that is given twice has its warnings once.
-pub fn complain_once(message: &str) {
-    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let is_new = TOLD.lock().map_or(true, |mut told| told.insert(message.to_owned()));
+/// As [`diagnostic`], once per message: a result that is computed twice has its warnings once.
+pub fn diagnostic_once(message: &str) {
+    static WRITTEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_new = WRITTEN.lock().map_or(true, |mut written| written.insert(message.to_owned()));
     if is_new {
-        complain(message);
+        diagnostic(message);
     }
 }
 
-/// Whether colours are wanted: on a terminal, unless <https://no-color.org> says otherwise.
+/// Whether to use colours: on a terminal, unless <https://no-color.org> disables them.
 pub fn is_colourful() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     io::stdout().is_terminal() && !refused && !dumb
 }
 
-/// Whether the reader of our output went away, which is its right.
+/// Whether the reader of the output closed it, which is not an error.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,6 +1,7 @@
-//! What one user may read of the objects that decide about a claim. Who reads the whole cluster gets all of it. An
-//! application's owner reads the claims, quotas and limits of one namespace, and what is offered; claims of other namespaces
-//! are then known only from the resources that they hold. What could not be read is named, so that the answer can say so.
+//! Reads as many of the objects that decide about a claim as the user may. A user with access to the whole cluster gets
+//! all of them. An application owner reads the claims, quotas and limits of one namespace, and the offered resources and
+//! classes; claims of other namespaces are then known only from the resources that they hold. The result names what could
+//! not be read, so that the explanation can say so.
 
 use anyhow::Result;
 use conductor::api::names::CLAIM_PROTECTION;
@@ -9,14 +10,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// What was read.
+/// The objects that were read.
 #[derive(Debug)]
 pub struct Readable {
-    /// The objects.
     pub objects: Vec<Object>,
-    /// Whether resources are among them: without them nothing can be computed anew.
+    /// Whether resources are among them: without them nothing can be planned.
     pub has_resources: bool,
-    /// What could not be read in full, for people.
+    /// What could not be read in full.
     pub limits: Vec<String>,
 }
 
@@ -51,14 +51,14 @@ pub async fn read(client: &Client, system_namespace: &str, namespace: &str) -> R
     }
     if !knows_all_claims {
         read.limits
-            .push(format!("claims outside {namespace} are known by the resources that they hold only"));
+            .push(format!("claims outside {namespace} are known only from the resources that they hold"));
         let held = holders(&read.objects, namespace);
         read.objects.extend(held);
     }
     Ok(read)
 }
 
-/// The namespace with its labels, which decide about sharing and cluster quotas; without them where it may not be read.
+/// The namespace with its labels, which decide about sharing and cluster quotas; without labels if it may not be read.
 async fn own_namespace(client: &Client, name: &str) -> Object {
     let found = Api::<Namespace>::all(client.clone()).get(name).await;
     let metadata = found.map(|found| found.metadata).unwrap_or_default();
@@ -98,7 +98,7 @@ mod tests {
     use conductor::model::TypeId;
 
     #[test]
-    fn claims_elsewhere_are_known_by_what_they_hold() {
+    fn claims_elsewhere_are_known_from_resources() {
         let metadata = json!({"name": "db", "namespace": "conductor-system", "uid": "r-1"});
         let refs = json!([
             {"namespace": "shop", "name": "own", "uid": "c-1"},

@@ -1,5 +1,4 @@
-//! `conductor run`: arguments become options, signals become a request to stop, logs go to standard error.
-//! The controller itself is the library's.
+//! `conductor run`: turns arguments into options and signals into a request to stop, and logs to standard error.
 
 use crate::adapters;
 use crate::args::{LogFormat, RunArguments};
@@ -15,8 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-/// Unless `RUST_LOG` names them: the client logs every failed call and every failed watch, and so do we, once and with
-/// the kind.
+/// Libraries whose logs are off unless `RUST_LOG` names them: the client logs every failed call and watch, which the
+/// controller logs already, once and with the kind.
 const UNLOGGED: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Runs the controller until a signal.
@@ -58,10 +57,10 @@ fn options(arguments: &RunArguments) -> Result<Options> {
     })
 }
 
-/// A token that SIGINT or SIGTERM cancels. A second one ends the process at once, as usual.
+/// A token that SIGINT or SIGTERM cancels. A second signal ends the process at once.
 pub fn stop_on_signal() -> Result<CancellationToken> {
     let stop = CancellationToken::new();
-    let catch = |kind| signal(kind).context("cannot wait for signals");
+    let catch = |kind| signal(kind).context("cannot handle signals");
     let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);
     let cancelled = stop.clone();
     tokio::spawn(async move {
@@ -79,7 +78,7 @@ pub fn stop_on_signal() -> Result<CancellationToken> {
     Ok(stop)
 }
 
-/// Sends log lines to standard error; `RUST_LOG` chooses which, else everything from `level` on.
+/// Logs to standard error, at the levels of `RUST_LOG` or else at `level`.
 pub fn log(format: LogFormat, level: &str) -> Result<()> {
     let mut directives = std::env::var("RUST_LOG").unwrap_or_default();
     if directives.is_empty() {
@@ -88,9 +87,9 @@ pub fn log(format: LogFormat, level: &str) -> Result<()> {
     for library in UNLOGGED.into_iter().filter(|library| !directives.contains(library)).collect::<Vec<_>>() {
         directives.push_str(&format!(",{library}=off"));
     }
-    let filter =
-        EnvFilter::try_new(directives).context("RUST_LOG: write a level such as debug, or target=level")?;
-    // A reader of the log that goes away is no reason to panic, which reporting it on the same stream would do.
+    let filter = EnvFilter::try_new(directives)
+        .context("RUST_LOG cannot be read: write a level such as debug, or target=level")?;
+    // Reporting a closed log stream on the same stream would panic.
     let lines = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
     let lines = lines.with_writer(std::io::stderr);
     match format {

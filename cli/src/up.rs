@@ -1,24 +1,27 @@
-//! `conductor up`: a Kubernetes API of our own, the controllers on it and a web address, until interrupted. It
-//! composes: the API is the simulator package's, the controllers are the library's, what is printed is told below.
-//! Nothing runs Pods here; kinds that only an operator could fill with life get a stand-in that says so. Databases are
-//! real where a server is installed: it runs as a process beside us.
+//! `conductor up`: an embedded Kubernetes API, the controllers on it and a web address, until interrupted. It only
+//! composes: the API and the controllers are other packages'. Nothing runs Pods here, and a stand-in replaces the
+//! operator of a kind that a class creates. Databases are real if a server is installed: it runs as a child process.
 
 mod databases;
 mod kubeconfig;
 pub mod manifests;
+mod progress;
 mod stand_in;
-mod tell;
 mod welcome;
 
 use crate::args::UpArguments;
 use crate::run::{log, stop_on_signal};
 use crate::{cluster, output};
 use anyhow::{Context, Result};
+
 use conductor::model::Kind;
 use conductor_apiserver::{Embedded, Options};
 use databases::Servers;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
 use kubeconfig::Kubeconfig;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
@@ -27,25 +30,25 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Who applies what is installed at the start and what `-f` names.
+/// The field manager of what `up` installs at the start and of `-f`.
 const MANAGER: &str = "conductor-up";
 
-/// Who we are in the Lease. Only one process has the data at a time, so whoever held it by this name has ended, and its
-/// Lease need not be waited out.
+/// The holder in the Lease. Only one process opens the data at a time, so an earlier holder of this name has ended, and
+/// its Lease need not expire first.
 const IDENTITY: &str = "conductor-up";
 
-/// How long it waits before it runs the controllers again after the Lease was lost.
+/// The pause before the controllers run again after the Lease was lost.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs everything until a signal.
 pub fn up(arguments: &UpArguments) -> Result<()> {
-    // What happens is told on standard output, warnings included.
+    // Standard output shows what happens, warnings included.
     log(arguments.log_format, "error")?;
-    // Before anything is started: a manifest that cannot be read should stop nothing.
+    // Read first: an unreadable manifest fails the command before anything starts.
     let manifests = manifests::read(&arguments.filename)?;
     cluster::block_on(async {
         let stop = stop_on_signal()?;
-        // Before anything is written or announced: the address may be in use.
+        // Bind before anything is written or announced: the address may be in use.
         let web = bind(arguments.web)?;
         let api = open(arguments)?;
         let served = api.serve(arguments.listen).await.map_err(refused)?;
@@ -54,11 +57,11 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         let servers = Servers::find(arguments.data.as_deref())?;
         let kubeconfig = Kubeconfig::write(arguments, &served.kubeconfig)?;
         let address = web.local_addr()?;
-        // Before the first line of what happens: what an earlier start left is told below the greeting.
+        // Greet before the first progress line: the state of an earlier start appears below the greeting.
         welcome::print(arguments, kubeconfig.path(), served.address, address)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(tell::follow(client.clone(), arguments.system_namespace.clone()));
-        tasks.spawn(tell::follow_store(api.clone()));
+        tasks.spawn(progress::follow(client.clone(), arguments.system_namespace.clone()));
+        tasks.spawn(progress::follow_store(api.clone()));
         if !arguments.no_stand_ins {
             tasks.spawn(stand_in::provide(client.clone(), arguments.system_namespace.clone()));
         }
@@ -77,7 +80,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
         }
         manifests::apply(&client, &manifests, &output::say).await?;
         let ended = controllers.await.context("the controllers ended")?;
-        // Watches first: they are what would keep the server from ending.
+        // End watches first: they would keep the server from ending.
         tasks.shutdown().await;
         api.end_watches();
         served.shutdown().await;
@@ -89,7 +92,7 @@ pub fn up(arguments: &UpArguments) -> Result<()> {
 fn open(arguments: &UpArguments) -> Result<Embedded> {
     let options = Options {
         listen_anywhere: arguments.listen_anywhere,
-        // Everything that claims hold is on record there, and the controllers cannot lead without it.
+        // It holds every resource and the Lease: the controllers cannot run without it.
         system_namespace: Some(arguments.system_namespace.clone()),
         ..Options::default()
     };
@@ -102,18 +105,18 @@ fn open(arguments: &UpArguments) -> Result<Embedded> {
     })
 }
 
-/// What keeps it from being served, in the words of the arguments.
+/// Rewords an error of the API in terms of the arguments.
 fn refused(error: conductor_apiserver::Error) -> anyhow::Error {
     match error {
         conductor_apiserver::Error::NotLoopback(address) => anyhow::anyhow!(
-            "--listen {address} is not a loopback address: name one such as 127.0.0.1:0, or serve other machines on \
-             purpose by --listen-anywhere"
+            "--listen {address} is not a loopback address: use one such as 127.0.0.1:0, or allow other machines with \
+             --listen-anywhere"
         ),
         other => other.into(),
     }
 }
 
-/// Runs the controllers. Who was stopped for a while (Ctrl-Z) has lost the Lease, and stands by for it again.
+/// Runs the controllers. A process that was suspended (Ctrl-Z) has lost the Lease, and waits for it again.
 async fn control(
     client: Client,
     options: conductor_controller::Options,
@@ -122,7 +125,7 @@ async fn control(
     loop {
         match conductor_controller::run(client.clone(), options.clone(), stop.clone()).await {
             Err(conductor_controller::Error::LeaseLost { .. }) if !stop.is_cancelled() => {
-                let _ = output::say("up        lost the Lease, and stands by for it");
+                let _ = output::say("up        the controllers lost their Lease, and wait to lead again");
             }
             ended => return ended,
         }
@@ -130,10 +133,10 @@ async fn control(
     }
 }
 
-/// The definitions and the system namespace: what `conductor crds | kubectl apply -f -` would do.
+/// Installs the CustomResourceDefinitions, the system namespace and the classes of local servers.
 async fn install(client: &Client, system_namespace: &str) -> Result<()> {
     for crd in conductor::api::crds() {
-        let object = serde_json::to_value(&crd).context("a definition")?;
+        let object = serde_json::to_value(&crd).context("a CustomResourceDefinition")?;
         manifests::put(client, &definitions(), &object).await?;
     }
     let namespace = json!({
@@ -151,7 +154,7 @@ fn options(
 ) -> conductor_controller::Options {
     conductor_controller::Options {
         system_namespace: arguments.system_namespace.clone(),
-        // `conductor run` may come to the same API: the one that leads is elected as everywhere.
+        // `conductor run` may join on the same API: elect the leader as on every cluster.
         lease: Some(conductor_controller::LeaseOptions {
             namespace: arguments.system_namespace.clone(),
             ..conductor_controller::LeaseOptions::default()
@@ -166,48 +169,33 @@ fn options(
     }
 }
 
-/// Whether writes are kept, for readiness.
+/// The readiness check that writes are stored.
 fn store(api: &Embedded) -> conductor_controller::Check {
     let api = api.clone();
     conductor_controller::Check { name: "store", ask: Arc::new(move || api.trouble()) }
 }
 
-/// The socket of health and metrics.
+/// Binds the socket of health and metrics.
 fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address)
-        .with_context(|| format!("--web {address}: cannot listen there; choose another port, or 0 for any"))
+    TcpListener::bind(address).with_context(|| {
+        format!("--web {address}: cannot listen on it; choose another port, or 0 for a free one")
+    })
 }
 
-/// Where a kind of ours is served.
-fn resource_of(kind: Kind) -> Option<ApiResource> {
+/// The API resource of one of Conductor's kinds.
+pub fn resource_of(kind: Kind) -> Option<ApiResource> {
     let crds = conductor::api::crds();
     let api_version = kind.api_version();
     let (group, version) = api_version.split_once('/')?;
     let found = crds.iter().find(|crd| crd.spec.names.kind == kind.name() && crd.spec.group == group)?;
-    Some(ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: kind.name().to_owned(),
-        plural: found.spec.names.plural.clone(),
-        api_version,
-    })
+    let kind = GroupVersionKind::gvk(group, version, kind.name());
+    Some(ApiResource::from_gvk_with_plural(&kind, &found.spec.names.plural))
 }
 
 fn definitions() -> ApiResource {
-    known("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+    ApiResource::erase::<CustomResourceDefinition>(&())
 }
 
 fn namespaces() -> ApiResource {
-    known("", "v1", "Namespace", "namespaces")
-}
-
-fn known(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
+    ApiResource::erase::<Namespace>(&())
 }

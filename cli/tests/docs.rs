@@ -183,10 +183,10 @@ fn every_simulation_that_a_page_shows_on_examples_runs() {
             let command = line.replacen("conductor", env!("CARGO_BIN_EXE_conductor"), 1);
             let mut shell = Command::new("bash");
             let output = shell.args(["-c", &command]).current_dir(&folder).output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let reported = String::from_utf8_lossy(&output.stderr).into_owned();
             // 1 says that something would change, or that a gate fails; a pipe has the code of its end.
-            let answered = matches!(output.status.code(), Some(0 | 1)) && !told.contains("error:");
-            assert!(answered || line.contains('|') || line.contains("/tmp/"), "{page}: {line}: {told}");
+            let answered = matches!(output.status.code(), Some(0 | 1)) && !reported.contains("error:");
+            assert!(answered || line.contains('|') || line.contains("/tmp/"), "{page}: {line}: {reported}");
             questions.extend(line.split_whitespace().nth(2).map(str::to_owned));
         }
     }

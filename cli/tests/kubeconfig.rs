@@ -35,13 +35,13 @@ fn a_token_that_ends_with_a_line_break_is_told_by_every_command() {
                 false => command.args(["--kubeconfig", &named]),
             };
             let output = command.output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+            let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {reported}");
             assert!(
-                told.contains(&format!("kubeconfig {named}: user me: token: it begins or ends with")),
-                "{told}"
+                reported.contains(&format!("kubeconfig {named}: user me: token: it begins or ends with")),
+                "{reported}"
             );
-            assert!(!told.contains("panicked") && !told.contains("eyJ"), "{arguments:?}: {told}");
+            assert!(!reported.contains("panicked") && !reported.contains("eyJ"), "{arguments:?}: {reported}");
         }
     }
     let _ = fs::remove_dir_all(folder);

@@ -1,6 +1,6 @@
-//! The pages in a real browser: the search finds, the filters choose, nothing complains, nothing is asked of the
+//! The pages in a real browser: the search finds, the filters choose, nothing complains, nothing is requested from the
 //! network. The page is given a script that plays a reader and writes down what it sees; Chromium prints the result.
-//! Where there is no Chromium the test says so and looks at the page as text only.
+//! Without Chromium the test says so and checks the page as text only.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn find_browser() -> Option<&'static str> {
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
 }
 
-/// A screen on a desk, and one in a hand, where rows are shown as cards.
+/// A desktop screen and a mobile one, which shows rows as cards.
 const SCREENS: [u32; 2] = [1280, 500];
 
 /// Plays a reader on the page, on a screen of some width, and returns what it saw.
@@ -41,7 +41,7 @@ fn read(browser: &str, page: &Path, width: u32, reader: &str) -> Value {
     let text = std::fs::read_to_string(page).expect("the page is there");
     let script = format!(
         "<script>window.complaints=[];addEventListener('error',e=>complaints.push(e.message));\
-         addEventListener('securitypolicyviolation',e=>complaints.push('asks for '+e.blockedURI));</script>{text}\
+         addEventListener('securitypolicyviolation',e=>complaints.push('requests '+e.blockedURI));</script>{text}\
          <script>addEventListener('load',()=>{{const seen={{}};{reader};\
          seen.complaints=complaints;seen.requests=performance.getEntriesByType('resource').map(e=>e.name);\
          const out=document.createElement('pre');out.id='seen';out.textContent=JSON.stringify(seen);\
@@ -75,7 +75,7 @@ fn a_plans_page_is_searched_and_filtered_without_a_word_to_the_network() {
     );
     assert!(!text.contains("https://") && text.contains("default-src 'none'"));
     let Some(browser) = find_browser() else {
-        return println!("no browser: the page was looked at as text only (apt-get install chromium)");
+        return println!("no browser: the page was checked as text only (apt-get install chromium)");
     };
     for width in SCREENS {
         // What is shown counts, and not what is marked: a style may show a row that is hidden.
@@ -86,7 +86,7 @@ fn a_plans_page_is_searched_and_filtered_without_a_word_to_the_network() {
             const field=document.querySelector('input[data-search=claims]');
             field.value='Reports/Warehouse';field.dispatchEvent(new Event('input'));seen.searched=rows();
             field.value='nothing like it';field.dispatchEvent(new Event('input'));seen.none=rows();
-            seen.told=document.querySelector('table[data-table=claims]').nextElementSibling.getClientRects().length;
+            seen.reported=document.querySelector('table[data-table=claims]').nextElementSibling.getClientRects().length;
             field.value='';field.dispatchEvent(new Event('input'));
             const button=document.querySelector('button[data-filter=claims][data-label-filter=Pending]');
             button.click();seen.pending=rows();seen.pressed=button.getAttribute('aria-pressed');button.click();seen.again=rows();
@@ -94,7 +94,7 @@ fn a_plans_page_is_searched_and_filtered_without_a_word_to_the_network() {
             seen.explained=document.querySelectorAll('details li').length");
         assert_eq!((&seen["narrow"], &seen["all"]), (&(width < 640).into(), &8.into()), "{width}");
         assert_eq!(
-            (&seen["searched"], &seen["none"], &seen["told"]),
+            (&seen["searched"], &seen["none"], &seen["reported"]),
             (&1.into(), &0.into(), &1.into()),
             "{width}"
         );
@@ -112,7 +112,7 @@ fn a_what_ifs_page_shows_only_what_changes_with_its_rule() {
     let arguments = ["sim", "whatif", "examples/plan/teams.yaml", "--lose", "resource/shared-mysql"];
     let page = page("whatif", &arguments, &[1]);
     let Some(browser) = find_browser() else {
-        return println!("no browser: the page was made and not looked at (apt-get install chromium)");
+        return println!("no browser: the page was created and not checked (apt-get install chromium)");
     };
     let seen = read(
         browser,

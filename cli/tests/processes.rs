@@ -1,6 +1,6 @@
-//! The real binary on a real API server, with the rights that `deploy/` gives and no others: it binds, makes and
+//! The real binary on a real API server, with the rights that `deploy/` gives and no others: it binds, provisions and
 //! reclaims; a leader that was stopped and wakes too late writes nothing; one that is killed under load and
-//! started again forgets nobody. Single calls that go wrong are tried elsewhere.
+//! started again forgets no claim. Other tests cover single failing calls.
 
 use conductor_controlplane::{ControlPlane, Part};
 use conductor_live::kinds::{CLAIM, INSTANCE, RESOURCE, api_of};
@@ -21,11 +21,11 @@ const WITHIN: Duration = Duration::from_secs(120);
 
 /// One control plane serves all of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_binary_keeps_its_promises_as_a_process() {
+async fn the_binary_works_as_a_process() {
     let stage = Stage::set().await;
     stage.the_rights_of_the_manifests_are_enough().await;
     stage.a_leader_that_wakes_too_late_writes_nothing().await;
-    stage.killed_under_load_it_forgets_nobody().await;
+    stage.killed_under_load_it_forgets_no_claim().await;
     invariants::check(&stage.observer.history(NAMESPACE)).unwrap();
 }
 
@@ -126,9 +126,9 @@ impl Stage {
     async fn wait_for_rights(&self) {
         let account = format!("--as=system:serviceaccount:{SYSTEM}:conductor");
         let until = Instant::now() + WITHIN;
-        let ask =
+        let check =
             ["auth", "can-i", "create", "rdsinstances.database.aws.conductor.io", "-n", SYSTEM, &account];
-        while !self.plane.kubectl(&ask).unwrap().status.success() && Instant::now() < until {
+        while !self.plane.kubectl(&check).unwrap().status.success() && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
@@ -198,7 +198,7 @@ impl Stage {
         only.signal("-TERM");
         assert!(only.end().await.success(), "{}", only.log());
         assert!(!only.log().contains("forbidden"), "{}", only.log());
-        assert_eq!(self.holder().await, "", "the lease should be given back");
+        assert_eq!(self.holder().await, "", "the lease should be released");
     }
 
     /// Stopped in the middle of its work, it wakes long after another has taken over.
@@ -229,7 +229,7 @@ impl Stage {
             let rests = claims == 40 && !on_its_way && resources == 40 + released && is_recorded(state);
             bound == 40 && count(state, RESOURCE, "Bound") == 40 && rests
         };
-        // The new leader's last writes, too: what comes after is somebody else's.
+        // The new leader's last writes, too: what comes after belongs to another test.
         self.wait("twenty are released", &[&new], settled).await;
         let before = self.observer.state(NAMESPACE).1;
         old.signal("-CONT");
@@ -244,7 +244,7 @@ impl Stage {
         assert!(self.holder().await.starts_with("new"));
     }
 
-    async fn killed_under_load_it_forgets_nobody(&self) {
+    async fn killed_under_load_it_forgets_no_claim(&self) {
         let more = ["--no-leader-election"];
         let held = count(&self.observer.state(NAMESPACE).1, CLAIM, "Bound");
         let mut controller = self.start("killed", &more);

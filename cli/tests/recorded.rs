@@ -1,5 +1,5 @@
 //! A real run, on a real API server and on the embedded one, recorded and played again: claims by the hundred, churn,
-//! restarts of the controller, edits of a quota. Every decision is made again, and no secret of the cluster is in the
+//! restarts of the controller, edits of a quota. Replay repeats every decision, and no secret of the cluster is in the
 //! file.
 
 use conductor_live::{Side, Site, on_both_apis};
@@ -62,15 +62,15 @@ impl Cluster {
         let list: Value = serde_json::from_str(&list).unwrap();
         let items = list["items"].as_array().cloned().unwrap_or_default();
         let bound = items.iter().filter(|c| c["status"]["phase"] == "Bound").count();
-        let told = items.iter().filter(|c| !c["status"]["conditions"].is_null()).count();
-        (bound, told)
+        let reported = items.iter().filter(|c| !c["status"]["conditions"].is_null()).count();
+        (bound, reported)
     }
 }
 
 #[track_caller]
-fn until(what: &str, mut ask: impl FnMut() -> bool) {
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
-    while !ask() {
+    while !holds() {
         assert!(Instant::now() < end, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(300));
     }
@@ -172,7 +172,7 @@ fn live_through(cluster: &Cluster, controller: &mut Child) {
     }
     cluster.kubectl(&["apply", "-f", "-"], &quota(90));
     let left = CLAIMS - (0..CLAIMS).step_by(9).count();
-    until("what was deleted is gone", || cluster.phases().1 == left);
+    until("the deleted objects do not exist", || cluster.phases().1 == left);
 }
 
 fn plays_alike(cluster: &Cluster, file: &Path) {

@@ -1,5 +1,5 @@
-//! `conductor up` and `conductor demo` as processes: what a person would do in the first minutes, and what must
-//! survive the last. Nothing but loopback is needed.
+//! `conductor up` and `conductor demo` as processes: what a user does in the first minutes, and what must
+//! survive the end. They need only the loopback interface.
 
 use conductor_controlplane::{find_kubectl, run_kubectl};
 use std::fs;
@@ -20,7 +20,7 @@ fn root(path: &str) -> String {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path).display().to_string()
 }
 
-/// A folder of the test's own, gone with it.
+/// The test's own folder, removed with it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -41,7 +41,7 @@ impl Drop for Folder {
     }
 }
 
-/// A running `conductor up`. Dropped, it is killed as a power cut would.
+/// A running `conductor up`. Dropping it kills it, as a power cut would.
 struct Up {
     child: Child,
     printed: Arc<Mutex<String>>,
@@ -102,20 +102,20 @@ fn succeed(output: &Output) -> String {
 }
 
 #[test]
-fn the_demo_ends_by_itself_and_everything_is_as_promised() {
+fn the_demo_ends_with_the_expected_results() {
     let output = conductor().arg("demo").env("CI", "true").output().unwrap();
     let printed = succeed(&output);
-    for promised in [
+    for expected in [
         "claim     wordpress/wordpress-db       Bound      bound to database-445",
         "claim     shop/tests                   Pending    QuotaExceeded: over quota shop/shop",
         "columns-16  widen the claim's version to >= 16",
         "resource  orders-primary               Released   its last claim is gone; policy Retain",
         "read the row on PostgreSQL",
-        "As promised:",
+        "As expected:",
     ] {
-        assert!(printed.contains(promised), "{promised:?} is missing in\n{printed}");
+        assert!(printed.contains(expected), "{expected:?} is missing in\n{printed}");
     }
-    assert!(!printed.contains('\x1b'), "plain lines where nobody watches:\n{printed}");
+    assert!(!printed.contains('\x1b'), "plain lines without a terminal:\n{printed}");
     assert!(!printed.contains("not-a-real-password"), "a secret was printed:\n{printed}");
 }
 
@@ -143,16 +143,16 @@ fn what_was_bound_is_bound_after_a_power_cut_and_kubectl_sees_it() {
     let second = Up::start(&keep);
     second.until_printed("claim     orders/mine                  Bound      bound to orders-primary");
     let printed = second.printed();
-    assert!(printed.starts_with("conductor is up."), "what it was is told below the greeting:\n{printed}");
-    let greeting = printed.find("What happens from here on").expect("it greets");
+    assert!(printed.starts_with("conductor is up."), "progress appears below the greeting:\n{printed}");
+    let greeting = printed.find("Progress:").expect("it greets");
     assert!(printed.find("orders/mine").is_some_and(|line| line > greeting), "{printed}");
     assert_eq!(kubectl(&folder, &uid), before, "the same claim, still bound");
     assert!(kubectl(&folder, &["get", "rdb", "-A"]).contains("orders-primary"));
     fs::copy(&copied, &kubeconfig).unwrap();
     assert_eq!(kubectl(&folder, &uid), before, "a kubeconfig from before goes on working");
     kubectl(&folder, &["-n", "orders", "delete", "rdbc", "mine"]);
-    second.until_printed("claim     orders/mine                  gone");
-    assert_eq!(second.interrupt(), Some(0), "asked to stop, it stops");
+    second.until_printed("claim     orders/mine                  deleted");
+    assert_eq!(second.interrupt(), Some(0), "it stops on a signal");
 }
 
 fn mode(path: &str) -> u32 {
@@ -171,9 +171,9 @@ fn what_is_kept_is_read_by_its_owner_only() {
         fs::set_permissions(folder.path(path), fs::Permissions::from_mode(open)).unwrap();
     }
     let up = Up::start(&["--data", &data]);
-    up.until_printed("What happens from here on");
+    up.until_printed("Progress:");
     assert_eq!(mode(&folder.path("data/objects.redb")), 0o600);
-    // Nobody else can look into it. Root's servers run as other users, who pass through.
+    // No other user can list it. Root's servers run as other users, who pass through.
     assert_eq!(mode(&data) & 0o066, 0);
     assert_eq!(up.interrupt(), Some(0));
 }
@@ -198,7 +198,7 @@ fn a_second_controller_stands_by() {
     let folder = Folder::new("second");
     let kubeconfig = folder.path("kubeconfig");
     let up = Up::start(&["--write-kubeconfig", &kubeconfig]);
-    up.until_printed("What happens from here on");
+    up.until_printed("Progress:");
     let holder =
         ["-n", "conductor-system", "get", "lease", "conductor", "-o", "jsonpath={.spec.holderIdentity}"];
     let end = Instant::now() + WITHIN;
@@ -250,22 +250,22 @@ fn another_system_namespace_loses_no_claim() {
     ]);
     let mut run = run.stderr(Stdio::null()).spawn().unwrap();
     let why = ["-n", "orders", "get", "events.events.k8s.io", "-o", "jsonpath={.items[*].note}"];
-    let until_told = || {
+    let until_reported = || {
         let end = Instant::now() + WITHIN;
         while !kubectl(&folder, &why).contains("which this controller does not manage") {
             assert!(Instant::now() < end, "nothing says why: {}", kubectl(&folder, &why));
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    until_told();
+    until_reported();
     assert_eq!(terminate(&mut run), Some(0));
     assert_eq!(kubectl(&folder, &status), before);
     kubectl(&folder, &["-n", "orders", "delete", "events.events.k8s.io", "--all"]);
     assert_eq!(up.interrupt(), Some(0));
 
     let wrong = Up::start(&[&keep[..], &["--system-namespace", "elsewhere"]].concat());
-    wrong.until_printed("What happens from here on");
-    until_told();
+    wrong.until_printed("Progress:");
+    until_reported();
     assert_eq!(kubectl(&folder, &status), before);
     assert_eq!(wrong.interrupt(), Some(0));
     let right = Up::start(&keep);
@@ -287,7 +287,7 @@ fn who_was_stopped_for_longer_than_the_lease_goes_on() {
     signal("-STOP");
     std::thread::sleep(Duration::from_secs(12));
     signal("-CONT");
-    up.until_printed("lost the Lease, and stands by for it");
+    up.until_printed("the controllers lost their Lease");
     kubectl(&folder, &["create", "namespace", "orders"]);
     let claim = folder.path("late.yaml");
     fs::write(
@@ -306,7 +306,7 @@ fn every_example_of_a_class_is_served_by_stand_ins() {
     let folder = Folder::new("classes");
     let kubeconfig = folder.path("kubeconfig");
     let up = Up::start(&["--write-kubeconfig", &kubeconfig, "-f", &root("examples/classes")]);
-    up.until_printed("What happens from here on");
+    up.until_printed("Progress:");
     let phases =
         ["get", "rdbc", "-A", "-o", "jsonpath={range .items[*]}{.metadata.name}={.status.phase} {end}"];
     let end = Instant::now() + WITHIN;
@@ -326,7 +326,7 @@ fn every_example_of_a_class_is_served_by_stand_ins() {
 fn a_manifest_that_cannot_be_applied_is_named_and_nothing_runs() {
     let folder = Folder::new("broken");
     let file = folder.path("broken.yaml");
-    for (text, told) in [
+    for (text, reported) in [
         ("{oops", "it is not YAML or JSON"),
         ("apiVersion: v1\nkind: Secret\n", "it needs metadata.name"),
         (
@@ -343,7 +343,7 @@ fn a_manifest_that_cannot_be_applied_is_named_and_nothing_runs() {
         let output = conductor().args(["up", "-f", &file]).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{complaint}");
-        assert!(complaint.contains("broken.yaml") && complaint.contains(told), "{complaint}");
+        assert!(complaint.contains("broken.yaml") && complaint.contains(reported), "{complaint}");
         assert!(!complaint.contains("Status {") && !complaint.contains("Some("), "{complaint}");
     }
 }
@@ -356,10 +356,10 @@ fn a_web_address_in_use_is_refused_before_anything_is_announced() {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert!(complaint.contains(&format!("--web {address}: cannot listen there")), "{complaint}");
+    assert!(complaint.contains(&format!("--web {address}: cannot listen on it")), "{complaint}");
 }
 
-/// A kubeconfig of an API that nobody serves.
+/// A kubeconfig of an API that no server serves.
 fn unreachable(folder: &Folder) -> String {
     let config = "apiVersion: v1
 kind: Config
@@ -445,13 +445,13 @@ fn a_kind_that_somebody_defined_gets_no_stand_in() {
     let up = Up::start(&["--write-kubeconfig", &kubeconfig, "-f", &definition, "-f", &class, "-f", &claim]);
     up.until_printed("Creating   ImplementationNotReady: Cluster.postgresql.cnpg.io");
     let printed = up.printed();
-    let (_, happened) = printed.split_once("What happens from here on:").expect("it greets");
+    let (_, happened) = printed.split_once("Progress:").expect("it greets");
     assert!(!happened.contains("stand-in"), "{printed}");
     assert_eq!(up.interrupt(), Some(0));
 }
 
 /// A status and a body, by one plain request.
-fn ask(address: &str, path: &str) -> Option<(u16, String)> {
+fn get_body(address: &str, path: &str) -> Option<(u16, String)> {
     use std::io::Read;
     let mut stream = std::net::TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(WITHIN)).ok()?;
@@ -474,7 +474,7 @@ fn web(up: &Up) -> String {
 fn until_ready(address: &str, status: u16) -> String {
     let end = Instant::now() + WITHIN;
     loop {
-        match ask(address, "/readyz") {
+        match get_body(address, "/readyz") {
             Some((found, body)) if found == status => return body,
             other => assert!(Instant::now() < end, "/readyz is not {status}: {other:?}"),
         }
@@ -539,7 +539,7 @@ fn silent_connections_keep_nobody_from_health_nor_from_the_api() {
         up.printed().split("https://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().to_owned();
     let held = (hold(&address), hold(&api));
     for path in ["/healthz", "/readyz", "/metrics"] {
-        assert_eq!(ask(&address, path).map(|(status, _)| status), Some(200), "{path}");
+        assert_eq!(get_body(&address, path).map(|(status, _)| status), Some(200), "{path}");
     }
     assert!(kubectl(&folder, &["get", "namespaces"]).contains("conductor-system"));
     drop(held);
@@ -606,7 +606,7 @@ fn a_full_disk_is_not_ready_and_space_makes_it_so_again() {
     }
     let end = Instant::now() + WITHIN;
     let unready = loop {
-        match ask(&address, "/readyz") {
+        match get_body(&address, "/readyz") {
             Some((503, body)) if body.contains("[-]store: ") => break body,
             other => assert!(Instant::now() < end, "a store that cannot be written is ready: {other:?}"),
         }

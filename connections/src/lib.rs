@@ -1,11 +1,10 @@
-//! The connections of an HTTP port, and how long they may do nothing: one implementation for the embedded API and for
-//! the port of health and metrics. Which requests there are, who may send them and how a stream is encrypted is the
-//! caller's.
+//! The connections of an HTTP port, and how long they may idle: one implementation for the embedded API and for the port
+//! of health and metrics. Requests, authorization and encryption are the caller's.
 //!
-//! A connection is *unidentified* until one of its requests shows who its client is; where the port knows no clients,
-//! it stays so. Only so many are unidentified at a time: at the limit, the oldest one that has no request open is
-//! closed to make room for the next. Any number of connections that are silent, or that send their request byte by
-//! byte, therefore keeps no client out.
+//! A connection is *unidentified* until one of its requests identifies its client; on a port without clients' identities
+//! it stays so. The number of unidentified connections is limited: at the limit, the oldest one without an open request
+//! is closed to admit the next. Any number of connections that are silent, or that send their request byte by byte,
+//! therefore keeps no client out.
 
 mod serve;
 mod track;
@@ -22,23 +21,23 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use track::Tracked;
 
-/// How many connections a port has, and how long each may do nothing.
+/// How many connections a port has, and how long each may idle.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time; more are refused.
+    /// The most connections at a time; more are refused.
     pub connections_max: usize,
-    /// Unidentified connections at a time; the oldest of them without a request makes room for the next.
+    /// The most unidentified connections at a time; the oldest one without a request is closed for the next.
     pub unidentified_max: usize,
-    /// How long a connection may take until its first request has arrived, the TLS handshake included.
+    /// How long a connection may take until its first request has arrived, including the TLS handshake.
     pub first_request_within: Duration,
     /// How long a connection without a request stays open, and how long it may take to send the next one.
     pub idle_max: Duration,
-    /// How long a request of an unidentified connection may take until its answer is sent. Of an identified connection a
-    /// request may last: watches do.
-    pub answer_within: Duration,
+    /// How long a request of an unidentified connection may take until its response is sent. Requests of identified
+    /// connections may last, as watches do.
+    pub response_within: Duration,
 }
 
-/// Whether the answer to a request identifies the client that sent it.
+/// Whether the response to a request identifies its client.
 pub type Identifies = fn(&Uri, StatusCode) -> bool;
 
 /// The connections of a port.
@@ -46,26 +45,26 @@ pub type Identifies = fn(&Uri, StatusCode) -> bool;
 pub struct Connections {
     limits: Limits,
     identifies: Identifies,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     unidentified: Arc<Mutex<VecDeque<Entry>>>,
 }
 
 impl Connections {
-    /// None yet.
+    /// A port without connections.
     pub fn new(limits: Limits, identifies: Identifies) -> Connections {
-        let places = Arc::new(Semaphore::new(limits.connections_max));
-        Connections { limits, identifies, places, unidentified: Arc::default() }
+        let slots = Arc::new(Semaphore::new(limits.connections_max));
+        Connections { limits, identifies, slots, unidentified: Arc::default() }
     }
 
-    /// Admits a new connection, and closes an older one where there is no room; none where every place is in use.
+    /// Admits a new connection, and closes an older one at the limit; `None` if every slot is in use.
     fn admit(&self, id: u64) -> Option<Connection> {
         let mut unidentified = self.unidentified.lock();
-        let full = self.places.available_permits() == 0;
+        let full = self.slots.available_permits() == 0;
         if full || unidentified.len() >= self.limits.unidentified_max.max(1) {
-            // The oldest has had the longest time to send its request. One whose request is being answered stays open: in
-            // a burst of clients that is most of them.
+            // The oldest has had the longest time to send its request. One with an open request stays: in a burst of
+            // clients that is most of them.
             let idle = unidentified.iter().position(|entry| entry.activity.borrow().open == 0);
-            // An answer that its client does not take keeps nobody out either.
+            // A response that its client does not read keeps no other client out either.
             let stalled = || unidentified.iter().position(|entry| self.is_stalled(entry));
             match idle.or_else(stalled).and_then(|at| unidentified.remove(at)) {
                 Some(entry) => entry.closed.cancel(),
@@ -100,12 +99,12 @@ struct Entry {
     activity: watch::Sender<Activity>,
 }
 
-/// What a connection does.
+/// The activity of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
-    /// Requests that are not answered to the end.
+    /// Requests whose response is not complete.
     open: usize,
-    /// Whether there ever was one.
+    /// Whether there was any request.
     any: bool,
     /// When the number of open requests last changed.
     since: Instant,
@@ -133,12 +132,12 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Waits for the place itself: the connection that made room for this one leaves at once.
-    async fn take_place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.connections.places).acquire_owned().await.ok()
+    /// Waits for a slot: the connection that was closed for this one frees its own at once.
+    async fn take_slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.connections.slots).acquire_owned().await.ok()
     }
 
-    /// Returns when the connection is to be closed: it made room, or did nothing for too long.
+    /// Returns when the connection must close: for another one, or because it idled too long.
     async fn expires(&self) {
         tokio::select! {
             () = self.closed.cancelled() => {}
@@ -154,15 +153,15 @@ impl Connection {
             let limit = match (now.open, now.any) {
                 (0, false) => limits.first_request_within,
                 (0, true) => limits.idle_max,
-                (_, _) => limits.answer_within,
+                (_, _) => limits.response_within,
             };
-            // The sender is ours: it exists as long as we do.
+            // The connection holds the sender, so the channel stays open.
             let changed = tokio::time::timeout_at(now.since + limit, activity.changed()).await.is_ok();
             if changed {
                 continue;
             }
             if now.open > 0 && !self.connections.is_unidentified(self.id) {
-                // A watch, for as long as its client wants.
+                // A watch lasts as long as its client wants.
                 let _ = activity.changed().await;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The requests of one connection, counted from their headers until the last of the answer is sent or dropped.
+//! Counts the requests of one connection, from their headers until their response is sent or dropped.
 
 use super::{Activity, Connection, Connections};
 use bytes::Bytes;
@@ -33,7 +33,7 @@ impl<S> Tracked<S> {
     }
 }
 
-/// One request, until the last of its answer is sent or dropped.
+/// One request, until its response is sent or dropped.
 struct Open(watch::Sender<Activity>);
 
 impl Open {
@@ -67,10 +67,10 @@ where
         let open = Open::begin(self.activity.clone());
         let uri = request.uri().clone();
         let (id, connections) = (self.id, self.connections.clone());
-        // Both services that are served this way are always ready.
-        let answer = self.service.clone().call(request);
+        // Both services that use this package are always ready.
+        let response = self.service.clone().call(request);
         Box::pin(async move {
-            let response = answer.await?;
+            let response = response.await?;
             if (connections.identifies)(&uri, response.status()) {
                 connections.forget(id);
             }

@@ -20,7 +20,7 @@ const LIMITS: Limits = Limits {
     unidentified_max: 128,
     first_request_within: Duration::from_secs(20),
     idle_max: Duration::from_secs(60),
-    answer_within: Duration::from_secs(30),
+    response_within: Duration::from_secs(30),
 };
 
 /// Another handle of an open socket, for the async runtime.
@@ -100,7 +100,7 @@ mod tests {
         unidentified_max: 128,
         first_request_within: Duration::from_secs(3600),
         idle_max: Duration::from_secs(3600),
-        answer_within: Duration::from_secs(3600),
+        response_within: Duration::from_secs(3600),
     };
 
     async fn start(limits: Limits) -> (SocketAddr, Arc<Health>) {

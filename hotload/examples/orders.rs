@@ -17,7 +17,7 @@ async fn main() -> Result<()> {
     let settings = arguments()?;
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
 
-    // These three lines are all that a rotation asks of an application.
+    // These three lines are all that a rotation requires of an application.
     let source = settings.open().await?;
     let pool = pool(&source, 8);
     let client = pool.get().await?;
@@ -32,13 +32,13 @@ async fn main() -> Result<()> {
 }
 
 fn arguments() -> Result<Settings> {
-    let mut words = std::env::args().skip(1);
-    let Some(folder) = words.next() else { bail!("which folder? orders FOLDER [--forced] [--dsn FILE]") };
+    let mut arguments = std::env::args().skip(1);
+    let Some(folder) = arguments.next() else { bail!("no folder: orders FOLDER [--forced] [--dsn FILE]") };
     let mut settings = Source::at(folder);
-    while let Some(word) = words.next() {
-        settings = match word.as_str() {
+    while let Some(argument) = arguments.next() {
+        settings = match argument.as_str() {
             "--forced" => settings.mode(Mode::Forced),
-            "--dsn" => settings.dsn(words.next().context("--dsn wants the name of a file")?),
+            "--dsn" => settings.dsn(arguments.next().context("--dsn requires the name of a file")?),
             other => bail!("{other}: orders FOLDER [--forced] [--dsn FILE]"),
         };
     }
@@ -63,7 +63,7 @@ async fn write_for_a_second(pool: &Pool) {
             Ok(by) => (written, last) = (written + 1, by),
             Err(error) => {
                 (failed, last) = (failed + 1, format!("{error:#}"));
-                // A server that is away is not asked a thousand times a second.
+                // Do not retry a server that is down a thousand times a second.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -1,6 +1,6 @@
-//! Pools of deadpool-postgres that follow a source. One pool lives for as long as the application; its connections know
-//! the login that they were made with, and those of an earlier one are not lent again. Deliberately absent: a second
-//! pool beside the first, which would need twice the connections in the middle of a change.
+//! deadpool-postgres pools that follow a source. One pool lives as long as the application; its connections know their
+//! login, and those of an earlier one are not reused. Deliberately absent: a second pool beside the first, which would
+//! need twice the connections during a change.
 
 mod connection;
 mod driver;
@@ -12,41 +12,41 @@ use crate::source::Adopted;
 use crate::{Error, Source};
 use ::deadpool::managed::{self, Metrics};
 use connection::Census;
-use driver::Hot;
+use driver::Connector;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub(crate) use driver::knock;
+pub(crate) use driver::connect_once;
 
 /// A pool of connections that follow a source.
 pub type Pool = managed::Pool<Manager>;
 
 /// How often idle connections of earlier logins are closed, while there are any.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How often it is seen whether the pool is gone.
+/// How often to check whether the pool was dropped.
 const SWEEP_IDLE: Duration = Duration::from_secs(10);
 
-/// A pool with at most so many connections.
+/// A pool with at most `connections` connections.
 pub fn pool(source: &Source, connections: usize) -> Pool {
     pool_with(source, PoolConfig::new(connections), ManagerConfig::default())
 }
 
-/// A pool with time-outs, an order of lending and a way of recycling of your own.
+/// A pool with your own timeouts, queue mode and recycling method.
 pub fn pool_with(source: &Source, pool: PoolConfig, manager: ManagerConfig) -> Pool {
     let manager = Manager::new(source, manager);
-    let (told, census) = (source.told(), Arc::clone(&manager.census));
+    let (adoptions, census) = (source.adoptions(), Arc::clone(&manager.census));
     let built = Pool::builder(manager).config(pool).runtime(Runtime::Tokio1).build();
     let pool = built.expect("a pool is refused only for time-outs without a runtime, and it has one");
-    tokio::spawn(sweep(pool.weak(), told, census));
+    tokio::spawn(sweep(pool.weak(), adoptions, census));
     pool
 }
 
-/// Opens connections with the login of now, and says which may be lent again.
+/// Opens connections with the current login, and decides which may be reused.
 pub struct Manager {
     source: Source,
     config: ManagerConfig,
-    /// The manager of the newest login; those before live as long as their connections.
+    /// The manager of the newest login; earlier ones live as long as their connections.
     newest: Mutex<Option<(u64, Arc<deadpool_postgres::Manager>)>>,
     census: Arc<Census>,
 }
@@ -56,7 +56,7 @@ impl Manager {
         Manager { source: source.clone(), config, newest: Mutex::default(), census: Arc::default() }
     }
 
-    /// What the pool follows.
+    /// The source of the pool.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -72,7 +72,7 @@ impl Manager {
             Some((generation, manager)) if *generation == adopted.generation => Ok(Arc::clone(manager)),
             _ => {
                 let config = driver::config(&adopted.login)?;
-                let hot = Hot::new(&self.source, adopted)?;
+                let hot = Connector::new(&self.source, adopted)?;
                 let manager = deadpool_postgres::Manager::from_connect(config, hot, self.config.clone());
                 let manager = Arc::new(manager);
                 *newest = Some((adopted.generation, Arc::clone(&manager)));
@@ -97,7 +97,7 @@ impl managed::Manager for Manager {
                     return Ok(Connection::new(client, adopted.generation, manager, &self.census));
                 }
                 Err(error) if is_of_now => return Err(error.into()),
-                // The login was changed while we knocked: what the old one got, or was refused, does not matter.
+                // The login changed meanwhile: the outcome for the old one does not matter.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -105,7 +105,7 @@ impl managed::Manager for Manager {
 
     async fn recycle(&self, connection: &mut Connection, metrics: &Metrics) -> managed::RecycleResult<Error> {
         if connection.generation() != self.source.generation() {
-            return Err(managed::RecycleError::message("its login has been changed"));
+            return Err(managed::RecycleError::message("its login has changed"));
         }
         connection.recycle(metrics).await
     }
@@ -122,21 +122,21 @@ impl fmt::Debug for Manager {
     }
 }
 
-/// Closes idle connections of earlier logins. Without it they would stay until they are asked for, and a user with
-/// sessions is not given a new password.
+/// Closes idle connections of earlier logins. They would stay until they are requested, and Conductor gives a user with
+/// sessions no new password.
 async fn sweep(
     pool: managed::WeakPool<Manager>,
-    mut told: tokio::sync::watch::Receiver<Adopted>,
+    mut adoptions: tokio::sync::watch::Receiver<Adopted>,
     census: Arc<Census>,
 ) {
     loop {
-        let generation = told.borrow_and_update().generation;
+        let generation = adoptions.borrow_and_update().generation;
         let Some(pool) = pool.upgrade() else { return };
         drop(pool.retain(|connection, _| connection.generation() == generation));
-        // Not held while waiting, so that the pool can go.
+        // Release the pool while waiting, so that it can be dropped.
         drop(pool);
         let pause = if census.older_than(generation) > 0 { SWEEP } else { SWEEP_IDLE };
-        if let Ok(Err(_)) = tokio::time::timeout(pause, told.changed()).await {
+        if let Ok(Err(_)) = tokio::time::timeout(pause, adoptions.changed()).await {
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! A connection string as its parts: an address (`postgresql://...`) or words (`host=... user=...`), as libpq reads
-//! them. What the parts mean is `login`'s. Errors say where the text breaks, and never what stands there.
+//! Parses a connection string into parts: an address (`postgresql://...`) or pairs (`host=... user=...`), as libpq reads
+//! them. `login` interprets the parts. Errors name the place of a problem, never its content.
 
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 /// The parts by name: scheme, host, port, username, password, database; and everything else as it was named.
 pub(crate) type Parts = BTreeMap<String, String>;
 
-/// Reads either form.
+/// Parses either form.
 ///
 /// # Errors
-/// What is wrong with the text, without its content.
+/// The text is invalid. The error does not have its content.
 pub(crate) fn parse(text: &str) -> Result<Parts, String> {
     let text = text.trim();
     match text.split_once("://") {
         Some((scheme, rest)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
             address(scheme, rest)
         }
-        _ => words(text),
+        _ => pairs(text),
     }
 }
 
-/// Names that mean the same in files, addresses and words.
+/// The common name of synonyms in files, addresses and pairs.
 pub(crate) fn common_name(name: &str) -> &str {
     match name {
         "hostname" | "hostaddr" => "host",
@@ -35,7 +35,7 @@ pub(crate) fn common_name(name: &str) -> &str {
 fn address(scheme: &str, rest: &str) -> Result<Parts, String> {
     let mut parts = Parts::from([("scheme".to_owned(), scheme.to_ascii_lowercase())]);
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // The last `@`: people forget to escape the one in a password.
+    // The last `@`: users forget to escape the one in a password.
     let (authority, path) = match rest.rfind('@') {
         Some(at) => {
             let (user, after) = (&rest[..at], &rest[at + 1..]);
@@ -77,10 +77,10 @@ pub(crate) fn put_query(parts: &mut Parts, query: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An empty part is one that is not said.
+/// Inserts a part; an empty one counts as missing.
 fn put(parts: &mut Parts, name: &str, text: &str) -> Result<(), String> {
     let value = percent_decode_str(text).decode_utf8();
-    let value = value.map_err(|_| format!("the {name} in the address is no text in UTF-8"))?;
+    let value = value.map_err(|_| format!("the {name} in the address is not UTF-8"))?;
     if !value.is_empty() {
         parts.insert(name.to_owned(), value.into_owned());
     }
@@ -88,7 +88,7 @@ fn put(parts: &mut Parts, name: &str, text: &str) -> Result<(), String> {
 }
 
 /// `name=value name='a value'`, with `\` before a quote or a `\`.
-fn words(text: &str) -> Result<Parts, String> {
+fn pairs(text: &str) -> Result<Parts, String> {
     let mut parts = Parts::new();
     let mut rest = text.chars().peekable();
     loop {
@@ -107,14 +107,14 @@ fn words(text: &str) -> Result<Parts, String> {
             );
         }
         while rest.next_if(|c| c.is_whitespace()).is_some() {}
-        let value = word(&mut rest).ok_or_else(|| format!("the value of {name} has no closing quote"))?;
+        let value = value(&mut rest).ok_or_else(|| format!("the value of {name} has no closing quote"))?;
         if !value.is_empty() {
             parts.insert(common_name(&name).to_owned(), value);
         }
     }
 }
 
-fn word(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String> {
+fn value(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String> {
     let quoted = rest.next_if_eq(&'\'').is_some();
     let mut value = String::new();
     loop {
@@ -171,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_without_its_content() {
+    fn errors_do_not_have_the_content() {
         for (text, expected) in [
             ("s3cret", "the connection string is neither an address (postgresql://...) nor name=value"),
             ("host=h password='s3cret", "the value of password has no closing quote"),
             ("postgres://a:s3cret@h1,h2/d", "the address names several hosts: name one"),
-            ("postgres://a:s3cret%FF@h/d", "the password in the address is no text in UTF-8"),
+            ("postgres://a:s3cret%FF@h/d", "the password in the address is not UTF-8"),
         ] {
             assert_eq!(shown(text), expected);
         }

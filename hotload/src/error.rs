@@ -1,38 +1,38 @@
-//! What can go wrong, in words for the one who has to mend it. None of it holds a password.
+//! Errors, with what to do about them. None contains a password.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What can go wrong.
+/// Why a login cannot be read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The folder holds no login: a file is missing, empty, or not what it should be.
+    /// The folder holds no login: a file is missing, empty or invalid.
     #[error("{0}")]
     Incomplete(String),
-    /// The files changed while they were read. They are read again by itself.
+    /// The files changed while they were read. The source reads them again.
     #[error("folder {0}: its files are being written")]
     Unsettled(String),
     /// The server refuses the login, or cannot be reached.
     #[error("login {login}: {reason}")]
     Refused {
-        /// Who wanted to log in where, without the password.
+        /// The login, without its password.
         login: String,
-        /// What the driver says.
+        /// The driver's message.
         reason: String,
     },
-    /// The server does not answer.
-    #[error("login {login}: no answer within {within:?}")]
+    /// The server does not respond.
+    #[error("login {login}: no response within {within:?}")]
     NoAnswer {
-        /// Who wanted to log in where, without the password.
+        /// The login, without its password.
         login: String,
-        /// How long was waited.
+        /// The time limit.
         within: Duration,
     },
-    /// The login needs something that this build has not got.
+    /// The login needs a feature that this build does not have.
     #[error("{0}")]
     Unsupported(String),
-    /// The driver, while a pool opened a connection.
+    /// The driver could not open a connection of the pool.
     #[cfg(feature = "deadpool")]
     #[error("{}", chain(.0))]
     Postgres(#[from] deadpool_postgres::tokio_postgres::Error),
@@ -47,10 +47,10 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let words = error.to_string();
-        // Some print their cause themselves.
-        if !text.contains(&words) {
-            let _ = write!(text, ": {words}");
+        let message = error.to_string();
+        // Some errors print their cause themselves.
+        if !text.contains(&message) {
+            let _ = write!(text, ": {message}");
         }
         cause = error.source();
     }

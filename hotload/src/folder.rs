@@ -1,6 +1,6 @@
-//! The files of a mounted folder, all of one moment. A kubelet swaps the link `..data` to a new folder: what lies behind
-//! the link is read, and read again where the link was swapped meanwhile. Plain files are read twice, a little apart,
-//! and taken when nothing has moved.
+//! Reads the files of a mounted folder as they are at one moment. A kubelet swaps the link `..data` to a new folder: files
+//! are read behind the link, and again if it was swapped meanwhile. Plain files are read twice, a little apart, and taken
+//! if nothing changed.
 
 use crate::Error;
 use std::collections::BTreeMap;
@@ -11,24 +11,24 @@ use std::time::Duration;
 
 /// The link that a kubelet swaps.
 const LINK: &str = "..data";
-/// How long plain files must lie still.
+/// How long plain files must stay unchanged.
 const STILL: Duration = Duration::from_millis(100);
-/// A Secret is no larger than this.
+/// The largest size of a Secret.
 const BYTES_MAX: u64 = 1024 * 1024;
-/// How often a swap may overtake one look.
+/// How many swaps may interrupt one read.
 const OVERTAKEN_MAX: usize = 5;
 
-/// Reads the named files, as far as they are there. Line breaks at the end are not part of a value.
+/// Reads the named files that exist. Line breaks at the end are not part of a value.
 ///
 /// # Errors
-/// The folder is not there, a file cannot be read or is no text, or they are being written.
+/// The folder does not exist, a file cannot be read or is not text, or files are being written.
 pub(crate) async fn read(folder: &Path, names: &[String]) -> Result<BTreeMap<String, String>, Error> {
-    let first = look_aside(folder, names).await?;
+    let first = read_aside(folder, names).await?;
     if first.is_swapped {
         return Ok(first.files);
     }
     tokio::time::sleep(STILL).await;
-    let second = look_aside(folder, names).await?;
+    let second = read_aside(folder, names).await?;
     match first == second {
         true => Ok(second.files),
         false => Err(Error::Unsettled(folder.display().to_string())),
@@ -36,26 +36,26 @@ pub(crate) async fn read(folder: &Path, names: &[String]) -> Result<BTreeMap<Str
 }
 
 #[derive(PartialEq)]
-struct Look {
+struct Snapshot {
     files: BTreeMap<String, String>,
     /// Whether the files came through a kubelet's link.
     is_swapped: bool,
 }
 
-/// Files are read beside the runtime: a mounted file system may hang.
-async fn look_aside(folder: &Path, names: &[String]) -> Result<Look, Error> {
+/// Reads outside the async runtime: a mounted file system may hang.
+async fn read_aside(folder: &Path, names: &[String]) -> Result<Snapshot, Error> {
     let (folder, names) = (folder.to_owned(), names.to_vec());
-    let look = tokio::task::spawn_blocking(move || look(&folder, &names)).await;
-    look.unwrap_or_else(|error| Err(Error::Incomplete(format!("the folder cannot be read: {error}"))))
+    let snapshot = tokio::task::spawn_blocking(move || read_now(&folder, &names)).await;
+    snapshot.unwrap_or_else(|error| Err(Error::Incomplete(format!("the folder cannot be read: {error}"))))
 }
 
-fn look(folder: &Path, names: &[String]) -> Result<Look, Error> {
+fn read_now(folder: &Path, names: &[String]) -> Result<Snapshot, Error> {
     for _ in 0..OVERTAKEN_MAX {
         let behind = behind_link(folder);
         let files = read_files(behind.as_deref().unwrap_or(folder), names);
-        // Files of before the swap are of before, whole as they may be; and they vanish while they are read.
+        // A swap makes the files outdated, and they may be removed while they are read.
         if behind_link(folder) == behind {
-            return Ok(Look { files: files?, is_swapped: behind.is_some() });
+            return Ok(Snapshot { files: files?, is_swapped: behind.is_some() });
         }
     }
     Err(Error::Unsettled(folder.display().to_string()))
@@ -67,7 +67,7 @@ fn behind_link(folder: &Path) -> Option<PathBuf> {
 
 fn read_files(folder: &Path, names: &[String]) -> Result<BTreeMap<String, String>, Error> {
     if !folder.is_dir() {
-        return Err(Error::Incomplete(format!("folder {} is not there", folder.display())));
+        return Err(Error::Incomplete(format!("folder {} does not exist", folder.display())));
     }
     let mut files = BTreeMap::new();
     for name in names {
@@ -90,7 +90,7 @@ fn read_file(path: &Path) -> Result<Option<String>, Error> {
     if bytes.len() as u64 > BYTES_MAX {
         return Err(problem("larger than any Secret"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| problem("no text in UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|_| problem("not UTF-8"))?;
     Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn files_that_are_swapped_while_they_are_read_are_of_one_moment() {
+    async fn files_swapped_while_read_are_of_one_moment() {
         let mut mount = mount::Mount::new();
         mount.publish(&files(0));
         let folder = mount.folder();
@@ -131,7 +131,7 @@ mod tests {
             }
         }
         println!("{whole} times read, of {} moments; {overtaken} times overtaken", moments.len());
-        assert!(moments.len() > 10, "the reader slept");
+        assert!(moments.len() > 10, "the reader was too slow");
         drop(swapping.await);
     }
 }

@@ -1,7 +1,7 @@
 //! Database pools that follow a mounted Secret.
 //!
-//! A kubelet delivers a Secret as files and swaps them all at once when it changes. This crate notices, tries the new
-//! login, and from then on opens connections with it: an application keeps its pool, and its password is changed
+//! A kubelet delivers a Secret as files and swaps them all at once when it changes. This crate notices the change, tries
+//! the new login, and from then on opens connections with it: the application keeps its pool, and its password changes
 //! without a restart and without a failed query.
 //!
 //! ```no_run
@@ -17,26 +17,26 @@
 //! # }
 //! ```
 //!
-//! With `sqlx` the pool is sqlx's own [`PgPool`](::sqlx::PgPool) or [`MySqlPool`](::sqlx::MySqlPool), to be passed on
-//! as any other: `hotload::sqlx::postgres(&source, PgPoolOptions::new())?`.
+//! With `sqlx` the pool is sqlx's own [`PgPool`](::sqlx::PgPool) or [`MySqlPool`](::sqlx::MySqlPool):
+//! `hotload::sqlx::postgres(&source, PgPoolOptions::new())?`.
 //!
 //! # Guarantees
 //! - A login is adopted only after a connection with it has been opened and has answered. Until then, and when it does
-//!   not work, the one before stays; it is tried again, ever more slowly.
-//! - Files are of one moment. What is half written is not tried, and what cannot log in is not adopted.
-//! - Graceful: a connection that is in use is left alone, and closed when it is given back. The pool never holds more
-//!   connections than it may, in the middle of a change neither.
+//!   not work, the current one stays; the new one is retried with backoff.
+//! - Files are read as they are at one moment. Half-written files are not tried, and a login that fails is not adopted.
+//! - Graceful: a connection in use is left alone, and closes when it returns to the pool. The pool never exceeds its
+//!   size, not even during a change.
 //! - Forced: connections of earlier logins end at once, whatever they do.
-//! - No password is in an error, an event of `tracing`, or what `Debug` and `Display` print.
+//! - No password is in an error, an event of `tracing`, or the output of `Debug` and `Display`.
 //!
 //! # Assumptions
-//! The login before works a little longer than the new one takes to arrive, which is what Conductor's two alternating
-//! users are for. The folder is mounted as a whole: a kubelet never refreshes a file that is mounted by `subPath`.
+//! The earlier login keeps working until the new one has arrived, as Conductor's two alternating users do. The folder is
+//! mounted as a whole: a kubelet never refreshes a file that is mounted by `subPath`.
 //!
-//! Deliberately absent: a proxy for other languages, metrics, and any way to the Kubernetes API. An application needs
-//! nothing but its files.
+//! Deliberately absent: a proxy for other languages, metrics, and access to the Kubernetes API. An application needs
+//! only its files.
 
-mod desk;
+mod adoption;
 mod dsn;
 mod error;
 mod folder;

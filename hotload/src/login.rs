@@ -1,5 +1,4 @@
-//! A login: where a database is and who logs in, made from the files of a Secret. What prints it leaves the password
-//! out.
+//! A login: where a database is and who logs in, read from the files of a Secret. Its output never has the password.
 
 use crate::Error;
 use crate::dsn::{self, Parts, common_name};
@@ -8,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// PostgreSQL.
@@ -41,24 +40,24 @@ impl Engine {
     }
 }
 
-/// How a connection is protected, in libpq's words.
+/// How a connection is encrypted, with libpq's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslMode {
-    /// Not at all.
+    /// Never.
     Disable,
-    /// Where the server can.
+    /// If the server supports it.
     Prefer,
     /// Always, with any certificate.
     Require,
-    /// Always, with a certificate that is trusted.
+    /// Always, with a trusted certificate.
     VerifyCa,
-    /// Always, with a certificate that is trusted and is for this host.
+    /// Always, with a trusted certificate for this host.
     VerifyFull,
 }
 
 impl SslMode {
-    fn find(word: &str) -> Option<SslMode> {
-        Some(match word.to_ascii_lowercase().replace('_', "-").as_str() {
+    fn find(name: &str) -> Option<SslMode> {
+        Some(match name.to_ascii_lowercase().replace('_', "-").as_str() {
             "disable" | "disabled" => SslMode::Disable,
             "allow" | "prefer" | "preferred" => SslMode::Prefer,
             "require" | "required" => SslMode::Require,
@@ -79,16 +78,16 @@ pub struct Login {
     password: SecretString,
     database: String,
     ssl_mode: SslMode,
-    /// What else the driver is told. People put secrets here too, so it is not printed.
+    /// Further parameters of the driver. Users put secrets here too, so they are never printed.
     parameters: BTreeMap<String, String>,
 }
 
 impl Login {
-    /// Makes a login of the files of a Secret, by their names. With `dsn`, of that file alone; without, of the keys
-    /// host, port, username, password and database, or else of `uri`, `dsn.txt` or `dsn`.
+    /// Reads a login from the files of a Secret, by their names. With `dsn`, from that file alone; without, from the keys
+    /// host, port, username, password and database, or else from `uri`, `dsn.txt` or `dsn`.
     ///
     /// # Errors
-    /// The file that is missing or is not what it should be, by name; never its content.
+    /// A file is missing or invalid. The error has its name, never its content.
     pub fn from_files(files: &BTreeMap<String, String>, dsn: Option<&str>) -> Result<Login, Error> {
         let incomplete = |problem: String| Error::Incomplete(problem);
         let chosen = match dsn {
@@ -125,14 +124,14 @@ impl Login {
             None => engine.port(),
             Some(text) => {
                 let port = text.trim().parse().ok().filter(|port| *port != 0);
-                port.ok_or("port is no number from 1 to 65535")?
+                port.ok_or("port is not a number from 1 to 65535")?
             }
         };
         let ssl_mode = match parts.remove("sslmode") {
             None => SslMode::Prefer,
-            Some(word) => SslMode::find(&word).ok_or_else(|| {
+            Some(name) => SslMode::find(&name).ok_or_else(|| {
                 format!(
-                    "sslmode {word:?} is not known: write disable, prefer, require, verify-ca or verify-full"
+                    "sslmode {name:?} is not known: write disable, prefer, require, verify-ca or verify-full"
                 )
             })?,
         };
@@ -148,7 +147,7 @@ impl Login {
         })
     }
 
-    /// What the server speaks.
+    /// The server's protocol.
     pub fn engine(&self) -> Engine {
         self.engine
     }
@@ -163,12 +162,12 @@ impl Login {
         self.port
     }
 
-    /// Who logs in.
+    /// The user.
     pub fn username(&self) -> &str {
         &self.username
     }
 
-    /// The password. Whoever exposes it keeps it out of what is printed.
+    /// The password. Never print it.
     pub fn password(&self) -> &SecretString {
         &self.password
     }
@@ -178,17 +177,17 @@ impl Login {
         &self.database
     }
 
-    /// How the connection is protected.
+    /// How the connection is encrypted.
     pub fn ssl_mode(&self) -> SslMode {
         self.ssl_mode
     }
 
-    /// What else the driver is told, by name.
+    /// Further parameters of the driver, by name.
     pub fn parameters(&self) -> &BTreeMap<String, String> {
         &self.parameters
     }
 
-    /// The login as an address, without how it is protected: drivers disagree on those words.
+    /// The login as an address, without its SSL mode: drivers disagree on its names.
     pub fn address(&self) -> SecretString {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -237,17 +236,17 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Files that may hold a whole connection string, where the keys are not there.
+/// Files that may hold a connection string, if the keys are missing.
 const DSN_FILES: [&str; 3] = ["uri", "dsn.txt", "dsn"];
-/// Files that are read as one value each, under every name that people give them.
+/// Files with one value each, under every common name.
 const KEYS: [&str; 13] = [
     "type", "host", "hostname", "port", "username", "user", "password", "database", "dbname", "sslmode",
     "sslMode", "options", "uri",
 ];
-/// What has no meaning in an address.
+/// Characters with a meaning in an address.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Every file that a login can be made of.
+/// Every file that a login can be read from.
 pub(crate) fn file_names(dsn: Option<&str>) -> Vec<&str> {
     match dsn {
         Some(name) => vec![name, "type"],
@@ -264,7 +263,7 @@ fn has_keys(files: &BTreeMap<String, String>) -> bool {
     has("password") && (has("host") || has("hostname"))
 }
 
-/// The keys, and what the address beside them tells in addition.
+/// The keys, and what the address beside them adds.
 fn keys(files: &BTreeMap<String, String>) -> Result<Parts, String> {
     let mut parts = Parts::new();
     let beside = files.get("uri").map(|uri| dsn::parse(uri)).transpose();
@@ -281,20 +280,20 @@ fn keys(files: &BTreeMap<String, String>) -> Result<Parts, String> {
         }
     }
     if let Some(options) = files.get("options") {
-        let problem = |_| "file options is no text of the form name=value&name=value".to_owned();
+        let problem = |_| "file options is not of the form name=value&name=value".to_owned();
         dsn::put_query(&mut parts, options).map_err(problem)?;
     }
     Ok(parts)
 }
 
-/// Files that are written one after the other are of two moments for a while; the address then tells another login.
+/// Refuses files of two moments: while they are written one after the other, the address has another login.
 fn agree(parts: &Parts, address: &Parts) -> Result<(), String> {
     let differs = |name: &&str| match (parts.get(*name), address.get(*name)) {
         (Some(one), Some(other)) => one != other,
         _ => false,
     };
     match ["username", "password"].iter().find(|name| differs(name)) {
-        Some(name) => Err(format!("file uri has another {name} than file {name}: write both")),
+        Some(name) => Err(format!("file uri has another {name} than file {name}: update both")),
         None => Ok(()),
     }
 }
@@ -318,7 +317,7 @@ mod tests {
         [("host", "h"), ("port", "5433"), ("username", "a"), ("password", "s3cret/"), ("database", "d")];
 
     #[test]
-    fn every_way_to_write_a_login_is_read() {
+    fn every_form_of_a_login_is_read() {
         assert_eq!(shown(&WHOLE, None), "postgresql://a:s3cret%2F@h:5433/d Prefer");
         let published =
             [("type", "mariadb"), ("provider", "conductor"), ("uri", "mysql://a:s3cret%2F@h:5433/d")];
@@ -333,12 +332,12 @@ mod tests {
             let alone = shown(&[(name, "postgres://a:p@h/d")], None);
             assert_eq!(alone, "postgresql://a:p@h:5432/d Prefer", "{name}");
         }
-        let words = shown(&[("main", "host=h user=a password=p dbname=d"), ("host", "other")], Some("main"));
-        assert_eq!(words, "postgresql://a:p@h:5432/d Prefer");
+        let chosen = shown(&[("main", "host=h user=a password=p dbname=d"), ("host", "other")], Some("main"));
+        assert_eq!(chosen, "postgresql://a:p@h:5432/d Prefer");
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_value_is_named() {
         for (pairs, dsn, expected) in [
             (&[][..], None, "host is missing or empty"),
             (&[("uri", "postgres://a:p@h")], None, "database is missing or empty"),
@@ -349,7 +348,7 @@ mod tests {
                 None,
                 "type \"redis\" is not known: write postgresql, mysql or mariadb",
             ),
-            (&[("uri", "postgres://a:p@h:0/d")], None, "port is no number from 1 to 65535"),
+            (&[("uri", "postgres://a:p@h:0/d")], None, "port is not a number from 1 to 65535"),
         ] {
             assert_eq!(shown(pairs, dsn), expected);
         }
@@ -366,7 +365,7 @@ mod tests {
     fn a_login_prints_no_password() {
         let mut all = WHOLE.to_vec();
         all.push(("options", "sslpassword=s3cret2"));
-        let login = Login::from_files(&files(&all), None).expect("it is whole");
+        let login = Login::from_files(&files(&all), None).expect("it is complete");
         for text in [format!("{login}"), format!("{login:?}"), format!("{login:#?}")] {
             assert!(!text.contains("s3cret") && text.contains("postgresql://a@h:5433/d"), "{text}");
         }

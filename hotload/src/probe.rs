@@ -1,5 +1,4 @@
-//! Tries a login with the driver that is built in: connects, asks one question, goes. Another way to try can be given
-//! in the settings.
+//! Tries a login with the built-in driver: connects, sends one query, disconnects. The settings can replace it.
 
 use crate::{Engine, Error, Login};
 use std::pin::Pin;
@@ -13,15 +12,15 @@ const WITHIN: Duration = Duration::from_secs(5);
 pub(crate) type Probe =
     Arc<dyn Fn(Arc<Login>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
 
-/// The driver that is built in.
+/// The built-in driver.
 pub(crate) fn built_in() -> Probe {
-    Arc::new(|login| Box::pin(async move { knock(&login).await }))
+    Arc::new(|login| Box::pin(async move { connect_once(&login).await }))
 }
 
 /// Tries a login.
 ///
 /// # Errors
-/// What the server or the driver says; the one in a test, what the test says.
+/// The server or the driver refuses the login, or does not respond in time.
 pub(crate) async fn try_login(probe: &Probe, login: &Arc<Login>) -> Result<(), Error> {
     match tokio::time::timeout(WITHIN, probe(Arc::clone(login))).await {
         Ok(Ok(())) => Ok(()),
@@ -30,18 +29,18 @@ pub(crate) async fn try_login(probe: &Probe, login: &Arc<Login>) -> Result<(), E
     }
 }
 
-async fn knock(login: &Login) -> Result<(), String> {
+async fn connect_once(login: &Login) -> Result<(), String> {
     match login.engine() {
         #[cfg(feature = "deadpool")]
-        Engine::Postgresql => crate::deadpool::knock(login).await,
+        Engine::Postgresql => crate::deadpool::connect_once(login).await,
         #[cfg(all(feature = "sqlx", not(feature = "deadpool")))]
-        Engine::Postgresql => crate::sqlx::knock::<sqlx::Postgres>(login).await,
+        Engine::Postgresql => crate::sqlx::connect_once::<sqlx::Postgres>(login).await,
         #[cfg(not(any(feature = "deadpool", feature = "sqlx")))]
         Engine::Postgresql => {
             Err("no driver is built in: choose the feature `deadpool` or `sqlx`".to_owned())
         }
         #[cfg(feature = "sqlx")]
-        Engine::Mysql => crate::sqlx::knock::<sqlx::MySql>(login).await,
+        Engine::Mysql => crate::sqlx::connect_once::<sqlx::MySql>(login).await,
         #[cfg(not(feature = "sqlx"))]
         Engine::Mysql => Err("no driver for MySQL is built in: choose the feature `sqlx`".to_owned()),
     }

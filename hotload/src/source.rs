@@ -1,7 +1,7 @@
-//! The source of logins: a folder that is followed, and the login that was last adopted from it. Pools hold a source
-//! and ask it; which login is adopted is decided by `desk`.
+//! The source of logins: follows a folder and holds the login last adopted from it. Pools read the source; `adoption`
+//! decides which login is adopted.
 
-use crate::desk::{Desk, Next};
+use crate::adoption::{Adoption, Next};
 use crate::probe::{self, Probe, try_login};
 use crate::watch::Watch;
 use crate::{Error, Login, folder, login};
@@ -12,17 +12,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What becomes of connections of the login before.
+/// What happens to connections of earlier logins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Those in use are left alone, and closed when they are given back.
+    /// Connections in use are left alone, and close when they return to the pool.
     #[default]
     Graceful,
-    /// They end at once, whatever they do: for passwords that have leaked.
+    /// Connections end at once, whatever they do: for leaked passwords.
     Forced,
 }
 
-/// A login and its number.
+/// An adopted login and its number.
 #[derive(Clone, Debug)]
 pub(crate) struct Adopted {
     /// Counts adoptions, from 1.
@@ -32,10 +32,10 @@ pub(crate) struct Adopted {
     pub login: Arc<Login>,
 }
 
-/// Follows a folder. Clones follow the same; the following ends with the last of them and of its pools.
+/// Follows a folder. Clones share it; following ends with the last clone and the last pool.
 #[derive(Clone)]
 pub struct Source {
-    tell: Arc<watch::Sender<Adopted>>,
+    sender: Arc<watch::Sender<Adopted>>,
     adopted: watch::Receiver<Adopted>,
     trouble: watch::Receiver<Option<String>>,
 }
@@ -44,12 +44,12 @@ impl Source {
     /// Opens a folder with the default settings: [`Source::at`].
     ///
     /// # Errors
-    /// No login has worked for a minute: the last trouble.
+    /// No login has worked for a minute; the error has the last reason.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Source, Error> {
         Source::at(folder).open().await
     }
 
-    /// Settings for a folder, to be changed and opened.
+    /// Settings for a folder, to change and then open.
     pub fn at(folder: impl AsRef<Path>) -> Settings {
         Settings {
             folder: folder.as_ref().to_owned(),
@@ -66,21 +66,21 @@ impl Source {
         self.adopted.borrow().generation
     }
 
-    /// The login of now.
+    /// The current login.
     pub fn login(&self) -> Arc<Login> {
         Arc::clone(&self.adopted.borrow().login)
     }
 
-    /// Why the folder's newest content is not adopted, if it is not. Something for a health page: the pool still works
-    /// with the login before.
+    /// Why the newest content of the folder is not adopted, if it is not. For a health page: the pool still works with
+    /// the current login.
     pub fn trouble(&self) -> Option<String> {
         self.trouble.borrow().clone()
     }
 
-    /// Waits until another login has been adopted, or there is another trouble.
+    /// Waits until another login has been adopted, or [`Source::trouble`] has changed.
     pub async fn changed(&mut self) {
         tokio::select! {
-            // The sender lives as long as we do.
+            // The source holds the sender, so neither channel closes first.
             Ok(()) = self.adopted.changed() => {}
             Ok(()) = self.trouble.changed() => {}
             else => std::future::pending().await,
@@ -89,16 +89,16 @@ impl Source {
 
     /// Ends connections of earlier logins now, those in use too.
     pub fn end_older(&self) {
-        self.tell.send_modify(|adopted| adopted.floor = adopted.generation);
+        self.sender.send_modify(|adopted| adopted.floor = adopted.generation);
     }
 
     pub(crate) fn now(&self) -> Adopted {
         self.adopted.borrow().clone()
     }
 
-    /// What is told with each adoption.
+    /// Receives each adoption.
     #[cfg(any(feature = "deadpool", feature = "sqlx"))]
-    pub(crate) fn told(&self) -> watch::Receiver<Adopted> {
+    pub(crate) fn adoptions(&self) -> watch::Receiver<Adopted> {
         self.adopted.clone()
     }
 }
@@ -125,31 +125,31 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the whole login from one file, a connection string: the key that `DSNName` names.
+    /// Reads the login from one file, a connection string: the key that `DSNName` names.
     pub fn dsn(mut self, file: impl Into<String>) -> Settings {
         self.dsn = Some(file.into());
         self
     }
 
-    /// What becomes of connections of the login before.
+    /// What happens to connections of earlier logins.
     pub fn mode(mut self, mode: Mode) -> Settings {
         self.mode = mode;
         self
     }
 
-    /// How often the folder is looked at when the kernel tells nothing: 2 s.
+    /// Sets how often the folder is read without a file event: every 2 s by default.
     pub fn poll(mut self, every: Duration) -> Settings {
         self.poll = every;
         self
     }
 
-    /// How long `open` waits for a login that works: a minute. Pods may start before their database.
+    /// Sets how long `open` waits for a working login: a minute by default, as Pods may start before their database.
     pub fn patience(mut self, patience: Duration) -> Settings {
         self.patience = patience;
         self
     }
 
-    /// Tries logins in another way than by the driver that is built in. What it says is printed.
+    /// Replaces the built-in driver as the way to try logins. Its errors are logged.
     pub fn probe<F, T>(mut self, probe: F) -> Settings
     where
         F: Fn(Arc<Login>) -> T + Send + Sync + 'static,
@@ -159,26 +159,26 @@ impl Settings {
         self
     }
 
-    /// Waits for a login that works, and follows the folder from then on.
+    /// Waits for a working login, and follows the folder from then on.
     ///
     /// # Errors
-    /// None has worked within the patience: the last trouble.
+    /// No login has worked within the patience; the error has the last reason.
     pub async fn open(self) -> Result<Source, Error> {
         let patience = self.patience;
         let mut follower = Follower::new(self);
         let first = tokio::time::timeout(patience, follower.next()).await;
         let Ok(login) = first else {
-            let trouble = follower.desk.trouble().unwrap_or("it was not looked at in time");
+            let trouble = follower.adoption.trouble().unwrap_or("the folder was not read in time");
             let folder = follower.settings.folder.display();
             return Err(Error::Incomplete(format!(
                 "folder {folder}: no login within {patience:?}: {trouble}"
             )));
         };
-        let (tell, adopted) = watch::channel(Adopted { generation: 1, floor: 0, login });
-        let tell = Arc::new(tell);
+        let (sender, adopted) = watch::channel(Adopted { generation: 1, floor: 0, login });
+        let sender = Arc::new(sender);
         let trouble = follower.trouble.subscribe();
-        tokio::spawn(follower.follow(Arc::clone(&tell)));
-        Ok(Source { tell, adopted, trouble })
+        tokio::spawn(follower.follow(Arc::clone(&sender)));
+        Ok(Source { sender, adopted, trouble })
     }
 }
 
@@ -191,11 +191,11 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Looks, asks the desk, knocks.
+/// Reads the folder and tries its logins.
 struct Follower {
     settings: Settings,
     names: Vec<String>,
-    desk: Desk,
+    adoption: Adoption,
     watch: Watch,
     trouble: watch::Sender<Option<String>>,
 }
@@ -204,18 +204,18 @@ impl Follower {
     fn new(settings: Settings) -> Follower {
         let names = login::file_names(settings.dsn.as_deref()).into_iter().map(str::to_owned).collect();
         let watch = Watch::new(&settings.folder);
-        Follower { settings, names, desk: Desk::default(), watch, trouble: watch::Sender::new(None) }
+        Follower { settings, names, adoption: Adoption::default(), watch, trouble: watch::Sender::new(None) }
     }
 
-    async fn follow(mut self, tell: Arc<watch::Sender<Adopted>>) {
+    async fn follow(mut self, sender: Arc<watch::Sender<Adopted>>) {
         loop {
             let login = tokio::select! {
                 login = self.next() => login,
-                // Nobody asks any more.
-                () = tell.closed() => return,
+                // No source and no pool is left.
+                () = sender.closed() => return,
             };
             let is_forced = self.settings.mode == Mode::Forced;
-            tell.send_modify(|adopted| {
+            sender.send_modify(|adopted| {
                 adopted.generation += 1;
                 adopted.login = login;
                 if is_forced {
@@ -225,41 +225,41 @@ impl Follower {
         }
     }
 
-    /// The next login that works.
+    /// The next working login.
     async fn next(&mut self) -> Arc<Login> {
         loop {
-            let seen = folder::read(&self.settings.folder, &self.names).await;
-            let seen = seen.and_then(|files| Login::from_files(&files, self.settings.dsn.as_deref()));
-            let next = self.desk.seen(seen, Instant::now());
+            let files = folder::read(&self.settings.folder, &self.names).await;
+            let observed = files.and_then(|files| Login::from_files(&files, self.settings.dsn.as_deref()));
+            let next = self.adoption.observe(observed, Instant::now());
             let adopted = match next {
-                Next::Try(login) => self.knock(&login).await,
+                Next::Try(login) => self.try_login(&login).await,
                 Next::Pause(pause) => self.wait(pause).await,
                 Next::Rest => self.wait(self.settings.poll).await,
             };
-            self.tell_trouble();
+            self.publish_trouble();
             if let Some(login) = adopted {
                 return login;
             }
         }
     }
 
-    async fn knock(&mut self, login: &Arc<Login>) -> Option<Arc<Login>> {
+    async fn try_login(&mut self, login: &Arc<Login>) -> Option<Arc<Login>> {
         let outcome = try_login(&self.settings.probe, login).await;
-        let adopted = self.desk.tried(login, outcome, Instant::now());
-        adopted.inspect(|login| tracing::info!(%login, "a login is adopted"))
+        let adopted = self.adoption.record_try(login, outcome, Instant::now());
+        adopted.inspect(|login| tracing::info!(%login, "adopted a login"))
     }
 
     async fn wait(&mut self, most: Duration) -> Option<Arc<Login>> {
-        self.tell_trouble();
-        self.watch.stirred(most.min(self.settings.poll)).await;
+        self.publish_trouble();
+        self.watch.changed(most.min(self.settings.poll)).await;
         None
     }
 
-    fn tell_trouble(&self) {
-        self.trouble.send_if_modified(|told| {
-            let is_new = told.as_deref() != self.desk.trouble();
+    fn publish_trouble(&self) {
+        self.trouble.send_if_modified(|published| {
+            let is_new = published.as_deref() != self.adoption.trouble();
             if is_new {
-                *told = self.desk.trouble().map(str::to_owned);
+                *published = self.adoption.trouble().map(str::to_owned);
             }
             is_new
         });

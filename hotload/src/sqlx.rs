@@ -1,11 +1,11 @@
-//! Pools of sqlx that follow a source. The pool is sqlx's own type: new connections are opened with the login of now,
-//! and those of an earlier one are closed when they are given back, or found stale when they are next taken.
+//! sqlx pools that follow a source. The pool is sqlx's own type: new connections use the current login, and those of an
+//! earlier one are closed when they return to the pool, or when they are next acquired.
 //!
-//! sqlx does not say which login a connection was made with, only its age. A connection that was opened while a login
-//! was adopted is therefore replaced once more, when every attempt with the earlier login must have ended.
+//! sqlx does not report which login a connection uses, only its age. A connection that was opened during an adoption is
+//! therefore replaced once more, when every attempt with the earlier login must have ended.
 //!
-//! A forced change ends sessions at the server, asked by the login that they belong to, which every user may: sqlx
-//! gives no way to close a connection that is in use.
+//! A forced change ends sessions at the server, by the login that owns them, as every user may: sqlx cannot close a
+//! connection that is in use.
 
 mod engine;
 mod freshness;
@@ -26,7 +26,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A pool for PostgreSQL. It follows the source until it is closed.
 ///
-/// The hooks `after_connect`, `before_acquire` and `after_release` of the options are taken: sqlx has room for one each.
+/// The hooks `after_connect`, `before_acquire` and `after_release` of the options are used by this crate: sqlx has one of each.
 ///
 /// # Errors
 /// The login is for another engine.
@@ -36,7 +36,7 @@ pub fn postgres(source: &Source, options: PoolOptions<Postgres>) -> Result<PgPoo
 
 /// A pool for MySQL or MariaDB. It follows the source until it is closed.
 ///
-/// The hooks `after_connect`, `before_acquire` and `after_release` of the options are taken: sqlx has room for one each.
+/// The hooks `after_connect`, `before_acquire` and `after_release` of the options are used by this crate: sqlx has one of each.
 ///
 /// # Errors
 /// The login is for another engine.
@@ -44,28 +44,28 @@ pub fn mysql(source: &Source, options: PoolOptions<MySql>) -> Result<MySqlPool, 
     pool(source, options)
 }
 
-/// A pool for either.
+/// A pool for either engine.
 ///
 /// # Errors
 /// The login is for another engine.
 pub fn pool<DB: Followed>(source: &Source, options: PoolOptions<DB>) -> Result<Pool<DB>, Error> {
-    let mut told = source.told();
-    let first = told.borrow_and_update().clone();
+    let mut adoptions = source.adoptions();
+    let first = adoptions.borrow_and_update().clone();
     let connect = DB::connect_options(&first.login)?;
-    // Nothing that began before an adoption lasts longer than this.
+    // No attempt that began before an adoption lasts longer than this.
     let window = options.get_acquire_timeout() + Duration::from_secs(1);
     let fresh = Arc::new(Freshness::new(&first.login, window));
     let pool = hooked(options, &fresh).connect_lazy_with(connect);
-    let tender = Tender { pool: pool.clone(), fresh, adopted: first };
-    tokio::spawn(async move { tender.pool.close_event().do_until(tender.tend(told)).await });
+    let maintainer = Maintainer { pool: pool.clone(), fresh, adopted: first };
+    tokio::spawn(async move { maintainer.pool.close_event().do_until(maintainer.run(adoptions)).await });
     Ok(pool)
 }
 
-/// Tries a login: connects, asks one question, goes.
+/// Tries a login: connects, sends one query, disconnects.
 ///
 /// # Errors
-/// What the server or the driver says.
-pub(crate) async fn knock<DB: Followed>(login: &Login) -> Result<(), String> {
+/// The server or the driver refuses the login.
+pub(crate) async fn connect_once<DB: Followed>(login: &Login) -> Result<(), String> {
     let options = DB::connect_options(login).map_err(|error| error.to_string())?;
     let mut connection = options.connect().await.map_err(|error| chain(&error))?;
     let answer = connection.ping().await.map_err(|error| chain(&error));
@@ -93,27 +93,27 @@ fn hooked<DB: Followed>(options: PoolOptions<DB>, fresh: &Arc<Freshness>) -> Poo
         })
 }
 
-/// Looks after one pool.
-struct Tender<DB: Followed> {
+/// Maintains one pool.
+struct Maintainer<DB: Followed> {
     pool: Pool<DB>,
     fresh: Arc<Freshness>,
     adopted: Adopted,
 }
 
-impl<DB: Followed> Tender<DB> {
-    async fn tend(&self, mut told: tokio::sync::watch::Receiver<Adopted>) {
+impl<DB: Followed> Maintainer<DB> {
+    async fn run(&self, mut adoptions: tokio::sync::watch::Receiver<Adopted>) {
         let mut before = self.adopted.clone();
         let mut window_ends = None;
         loop {
             tokio::select! {
-                changed = told.changed() => if changed.is_err() { return },
+                changed = adoptions.changed() => if changed.is_err() { return },
                 () = sleep_until(window_ends) => {
                     window_ends = None;
                     self.close_idle();
                     continue;
                 }
             }
-            let now = told.borrow_and_update().clone();
+            let now = adoptions.borrow_and_update().clone();
             if now.generation != before.generation {
                 window_ends = self.adopt(&now.login);
                 self.close_idle();
@@ -128,40 +128,40 @@ impl<DB: Followed> Tender<DB> {
     fn adopt(&self, login: &Login) -> Option<tokio::time::Instant> {
         match DB::connect_options(login) {
             Ok(options) => {
-                // In this order: a connection between the two is taken for old, and replaced.
+                // In this order: a connection in between counts as old, and is replaced.
                 self.pool.set_connect_options(options);
                 Some(self.fresh.adopt(login))
             }
-            // It has logged in, so this is about how the pool is built; the login before is kept.
+            // The login itself works, so the pool lacks a feature for it; the current login stays.
             Err(error) => {
-                tracing::warn!(%error, "the pool cannot use a new login");
+                tracing::warn!(%error, "the pool cannot use the new login");
                 None
             }
         }
     }
 
-    /// Takes what is idle and gives it back, by which what is stale is closed.
+    /// Acquires idle connections and returns them, which closes stale ones.
     fn close_idle(&self) {
         let idle: Vec<_> = (0..self.pool.num_idle()).map_while(|_| self.pool.try_acquire()).collect();
         drop(idle);
     }
 
-    /// Asked by the earlier login, or where it is refused by now, by the new one.
+    /// Ends sessions by the earlier login, or by the new one if the server refuses the earlier one by now.
     async fn end_sessions(&self, before: &Login, now: &Login) {
         let sessions = self.fresh.take_older(now.username());
         for login in [before, now] {
-            let asked =
+            let outcome =
                 tokio::time::timeout(END_WITHIN, end_as::<DB>(login, before.username(), &sessions)).await;
-            match asked {
+            match outcome {
                 Ok(Ok(ended)) => {
-                    tracing::info!(ended, "sessions of earlier logins were ended");
+                    tracing::info!(ended, "ended sessions of earlier logins");
                     return;
                 }
-                Ok(Err(reason)) => tracing::debug!(%login, %reason, "sessions were not ended"),
-                Err(_) => tracing::debug!(%login, "sessions were not ended in time"),
+                Ok(Err(reason)) => tracing::debug!(%login, %reason, "cannot end sessions"),
+                Err(_) => tracing::debug!(%login, "cannot end sessions in time"),
             }
         }
-        tracing::warn!("sessions of earlier logins could not be ended; each ends when it is given back");
+        tracing::warn!("cannot end sessions of earlier logins; each ends when it returns to the pool");
     }
 }
 

@@ -1,5 +1,5 @@
-//! TLS by rustls, in libpq's words: `prefer` and `require` take any certificate, `verify-ca` and `verify-full` want one
-//! that this machine trusts. Deliberately stricter: `verify-ca` looks at the host's name too.
+//! TLS by rustls, with libpq's modes: `prefer` and `require` accept any certificate, `verify-ca` and `verify-full` require
+//! one that this machine trusts. Deliberately stricter than libpq: `verify-ca` checks the host's name too.
 
 use crate::{Error, SslMode};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// The settings for a mode; nothing where connections are not protected.
+/// The TLS settings of a mode; none for plain connections.
 ///
 /// # Errors
 /// This machine trusts no certificates.
@@ -41,7 +41,7 @@ fn trusted() -> Result<RootCertStore, Error> {
     }
 }
 
-/// Takes any certificate; that the server has the key to it is checked all the same.
+/// Accepts any certificate, and still checks that the server has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

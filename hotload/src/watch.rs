@@ -1,5 +1,5 @@
-//! Says when to look at a folder again: when the kernel tells of a change in it, or after a while in any case. A folder
-//! that is not there yet is awaited in the nearest one above it. What is in the files is `folder`'s.
+//! Decides when to read a folder again: after a file event in it, or after a while. For a folder that does not exist yet it
+//! watches the nearest one above it.
 
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
@@ -11,58 +11,58 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// A change is many events; they are over when it has been quiet for so long,
+/// A change is many events; it is over after this time without one,
 const QUIET: Duration = Duration::from_millis(50);
-/// or have lasted for so long: a folder above may never be quiet.
-const RESTLESS_MAX: Duration = Duration::from_secs(1);
+/// or after this time: a folder above may never be quiet.
+const CHANGE_MAX: Duration = Duration::from_secs(1);
 
 /// Watches one folder.
 pub(crate) struct Watch {
     folder: PathBuf,
-    stirred: Arc<Notify>,
+    events: Arc<Notify>,
     watcher: Option<RecommendedWatcher>,
-    armed: Option<Place>,
+    armed: Option<Target>,
 }
 
-/// A folder that is watched. It may be removed and made again under its name, which is another folder.
+/// A watched folder. If it is removed and created again under its name, it is another one.
 #[derive(Clone, PartialEq)]
-struct Place {
+struct Target {
     path: PathBuf,
     identity: (u64, u64),
 }
 
 impl Watch {
-    /// A watch on a folder, whether it is there or not.
+    /// Watches a folder, whether it exists or not.
     pub(crate) fn new(folder: &Path) -> Watch {
-        let stirred = Arc::new(Notify::new());
-        let tell = Arc::clone(&stirred);
+        let events = Arc::new(Notify::new());
+        let sender = Arc::clone(&events);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             if event.map_or(true, |event| is_change(event.kind)) {
-                tell.notify_one();
+                sender.notify_one();
             }
         });
         let watcher = watcher.inspect_err(|error| {
-            tracing::warn!(%error, "the kernel tells of no changes to files; the folder is only looked at from time to time");
+            tracing::warn!(%error, "no file events from the kernel; the folder is only polled");
         });
-        let mut watch = Watch { folder: folder.to_owned(), stirred, watcher: watcher.ok(), armed: None };
+        let mut watch = Watch { folder: folder.to_owned(), events, watcher: watcher.ok(), armed: None };
         watch.arm();
         watch
     }
 
-    /// Returns when something has changed and come to rest, or after `most`.
-    pub(crate) async fn stirred(&mut self, most: Duration) {
-        // What came into being since the last look is noticed by looking once more.
+    /// Returns when a change is over, or after `most`.
+    pub(crate) async fn changed(&mut self, most: Duration) {
+        // A folder that was created since the last read is read once more.
         if self.arm() {
             return;
         }
         tokio::select! {
-            () = self.stirred.notified() => {}
+            () = self.events.notified() => {}
             () = sleep(most) => return,
         }
-        let end = Instant::now() + RESTLESS_MAX;
+        let end = Instant::now() + CHANGE_MAX;
         while Instant::now() < end {
             let quiet = end.min(Instant::now() + QUIET);
-            if timeout_at(quiet, self.stirred.notified()).await.is_err() {
+            if timeout_at(quiet, self.events.notified()).await.is_err() {
                 break;
             }
         }
@@ -79,30 +79,30 @@ impl Watch {
             // A folder that was removed has taken its watch along.
             let _ = watcher.unwatch(&before.path);
         }
-        let Some(place) = nearest else { return false };
-        match watcher.watch(&place.path, RecursiveMode::NonRecursive) {
+        let Some(target) = nearest else { return false };
+        match watcher.watch(&target.path, RecursiveMode::NonRecursive) {
             Ok(()) => {
-                self.armed = Some(place);
+                self.armed = Some(target);
                 true
             }
             Err(error) => {
-                tracing::debug!(%error, folder = %place.path.display(), "the folder cannot be watched");
+                tracing::debug!(%error, folder = %target.path.display(), "the folder cannot be watched");
                 false
             }
         }
     }
 }
 
-/// The folder, or the nearest one above it.
-fn nearest(folder: &Path) -> Option<Place> {
+/// The folder, or the nearest existing one above it.
+fn nearest(folder: &Path) -> Option<Target> {
     folder.ancestors().find_map(|path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let found = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
-        Some(Place { path: path.to_owned(), identity: (found.dev(), found.ino()) })
+        Some(Target { path: path.to_owned(), identity: (found.dev(), found.ino()) })
     })
 }
 
-/// Whether files may have changed. Our own looks are events too, and must not lead to the next.
+/// Whether files may have changed. Our own reads are events too, and must not cause the next.
 fn is_change(kind: EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }

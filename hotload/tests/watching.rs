@@ -35,7 +35,7 @@ impl Door {
 
     fn follow(&self, folder: &Path) -> Settings {
         let door = self.clone();
-        // Only the kernel tells of changes, unless a test says otherwise.
+        // Only file events report changes, unless a test says otherwise.
         Source::at(folder).patience(WITHIN).poll(NEVER).probe(move |login| {
             let door = door.clone();
             async move { door.knock(&login) }
@@ -196,7 +196,7 @@ async fn a_half_that_stays_is_not_adopted_and_the_whole_is() {
     fs::write(folder.join("uri"), uri("a", "two")).unwrap();
     let why = "file uri has another password than file password: write both";
     until(&mut source, |source| source.trouble().as_deref() == Some(why)).await;
-    // A password that was cut off is what no file can tell: the server does.
+    // No file shows that a password was cut off: the server does.
     fs::write(folder.join("uri"), uri("a", "tw")).unwrap();
     fs::write(folder.join("password"), "tw").unwrap();
     until(&mut source, |source| source.trouble().is_some_and(|why| why.ends_with("wrong password"))).await;
@@ -214,7 +214,7 @@ async fn what_is_deleted_stays_in_use_until_it_comes_back() {
     let (mut mount, door) = (Mount::new(), Door::default());
     mount.publish(&published("a", "one"));
     ["one", "two", "three"].iter().for_each(|password| door.allow(password));
-    // Behind a kubelet's link nothing ever changes, so nobody watches there.
+    // Files behind a kubelet's link never change, so there is no watch.
     let settings = door.follow(&mount.folder()).poll(Duration::from_millis(100));
     let mut source = settings.open().await.unwrap();
     mount.remove();

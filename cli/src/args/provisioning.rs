@@ -1,52 +1,102 @@
-//! Arguments of the commands by which administrators look after what classes make.
+//! Arguments of the commands that manage existing databases: their logins, their deletion, their import, and the
+//! effect of an edited class on them.
 
 use super::{ClusterArguments, Format};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Arguments of `import`.
+/// Arguments of every command about one object.
 #[derive(Args, Debug)]
-pub struct ImportArguments {
-    /// The kind of what exists, as group/version/Kind
-    #[arg(value_name = "GROUP/VERSION/KIND")]
-    pub kind: String,
-    /// The name of what exists
-    #[arg(value_name = "NAME")]
-    pub name: String,
-    /// Which cluster
+pub struct ObjectArguments {
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// Where it is; the system namespace where it is not given
+    /// Search an object without NS in this namespace [default: the kubeconfig's]
     #[arg(long, short, value_name = "NS")]
     pub namespace: Option<String>,
-    /// The name of the new RelationalDatabase; the name of what exists where it is not given
+    /// Choose text for people or JSON for scripts
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+#[derive(Args, Debug)]
+pub struct RotateArguments {
+    #[command(subcommand)]
+    pub what: Option<RotateWhat>,
+    /// Claim whose login to rotate
+    #[arg(value_name = "NS/NAME", required = true)]
+    pub claim: Option<String>,
+    #[command(flatten)]
+    pub object: ObjectArguments,
+    /// End every session and every older password too
+    #[arg(long)]
+    pub hard: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum RotateWhat {
+    /// Rotate the login of a DatabaseRole
+    Role {
+        /// Role whose login to rotate
+        #[arg(value_name = "NS/NAME")]
+        role: String,
+        #[command(flatten)]
+        object: ObjectArguments,
+        /// End every session and every older password too
+        #[arg(long)]
+        hard: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct UndeleteArguments {
+    /// Deleted claim whose database to restore
+    #[arg(value_name = "NS/NAME")]
+    pub claim: String,
+    #[command(flatten)]
+    pub object: ObjectArguments,
+}
+
+#[derive(Args, Debug)]
+pub struct ImportArguments {
+    /// Kind of the existing object
+    #[arg(value_name = "GROUP/VERSION/KIND")]
+    pub kind: String,
+    /// Name of the existing object
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Read the object in this namespace [default: the system namespace]
+    #[arg(long, short, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// Name the new RelationalDatabase [default: as the object]
     #[arg(long = "as", value_name = "NAME")]
     pub name_as: Option<String>,
-    /// What it runs, such as mysql or postgresql
+    /// Set the engine, such as mysql or postgresql
     #[arg(long, value_name = "NAME")]
     pub engine: String,
-    /// Which version it runs; without it, it fits no claim that asks for one
+    /// Set the version; without it, no claim that requests a version fits
     #[arg(long, value_name = "VERSION")]
     pub version: Option<String>,
-    /// What it offers, such as storage=50Gi; may be given several times
+    /// Set a capacity, such as storage=50Gi; repeat for more
     #[arg(long, value_name = "NAME=AMOUNT", value_parser = pair)]
     pub capacity: Vec<(String, String)>,
-    /// The class that it counts under; without it, it serves claims that name none
+    /// Set the class; without it, claims that name no class bind it
     #[arg(long, value_name = "NAME")]
     pub class: Option<String>,
-    /// Where it is reached
+    /// Set the host that applications connect to
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// The port; the engine's own where it is not given
+    /// Set the port [default: the engine's]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// The database in it that a claim gets
+    /// Set the database that a claim gets
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
-    /// A Secret in the system namespace with the keys username and password
+    /// Read username and password from this Secret in the system namespace
     #[arg(long, value_name = "NAME")]
     pub secret: Option<String>,
-    /// Say what would be done, and do nothing
+    /// Print what would be created, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -60,50 +110,51 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Arguments of `abandon`.
 #[derive(Args, Debug)]
 pub struct AbandonArguments {
-    /// The RelationalDatabase that is being deleted and does not go
+    /// RelationalDatabase whose deletion is stuck
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// Ask nothing; for scripts. The name is given once more
+    /// Skip the confirmation, for scripts: repeat the name
     #[arg(long, value_name = "NAME")]
     pub yes: Option<String>,
 }
 
-/// What can be compared.
 #[derive(Debug, Subcommand)]
 pub enum DiffWhat {
-    /// Show what an edit of a class would change in everything that was made from it
-    #[command(after_help = "Examples:
-  conductor diff class gold -f gold.yaml               before `kubectl apply -f gold.yaml`
-  conductor diff class gold                            what has been edited, and not followed
+    /// Preview what an edited class would change in existing resources
+    #[command(after_help = "\
+Examples:
+  # Before `kubectl apply -f gold.yaml`
+  conductor diff class gold -f gold.yaml
+  # Show edits that existing resources have not followed
+  conductor diff class gold
   conductor diff class gold -f gold.yaml -o json | jq '.resources[].changes'
 
-Objects are rendered for each resource with what its claim said when it was made. One that needs what another
-tells of itself is compared as it is written. Nothing is changed. With updatePolicy Follow an edit reaches
-existing resources once it is applied; with Never, which is the default, only new ones.
+The command renders the objects of each resource from the claim as it was at provisioning time, and changes nothing. \
+It compares an object that needs another object's outputs as it is written. With updatePolicy Follow, existing \
+resources follow an applied edit; with Never, the default, only new resources use it.
 
-Exit codes: 0 nothing would change; 1 something would; 2 usage, an unknown class, or the cluster cannot be asked.")]
+Exit codes:
+  0  nothing would change
+  1  something would change
+  2  usage error, an unknown class, or no cluster")]
     Class(DiffClassArguments),
 }
 
-/// Arguments of `diff class`.
 #[derive(Args, Debug)]
 pub struct DiffClassArguments {
-    /// The class
+    /// Class to compare
     #[arg(value_name = "NAME")]
     pub class: String,
-    /// The edited class: YAML or JSON, `-` for standard input; without it, the class as the cluster has it
+    /// Read the edited class from this file, `-` for standard input [default: the cluster's class]
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// A table for people, or JSON for scripts
+    /// Choose a table for people or JSON for scripts
     #[arg(long, short, value_enum, default_value_t = Format::Table)]
     pub output: Format,
 }

@@ -1,15 +1,19 @@
-//! The story of the demo, chapter by chapter, and what must have come of each.
+//! The chapters of the demo, and the result that each must have.
 
-use super::NotAsShown;
+use super::Unexpected;
 use super::stage::Stage;
 use super::working;
+use crate::fields::condition;
 use crate::table;
+use crate::up::resource_of;
 use anyhow::{Context, Result};
+use conductor::api::reasons::BOUND;
+use conductor::model::{Kind, TypeId};
+use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
-use kube::{Api, api::ApiResource};
 use serde_json::{Value, json};
 
-/// The manifests of the first proposal, as they were written.
+/// The manifests of the first proposal, unchanged.
 const SEED: [(&str, &str); 3] = [
     (
         "relational-database-class.yaml",
@@ -27,10 +31,10 @@ const ONE_TOO_MANY: &str = include_str!("../../../examples/demo/one-too-many.yam
 
 pub(super) const GROUP: &str = "/apis/storage.conductor.io/v1alpha1/namespaces";
 
-/// Where every claim must be once all have been looked at: a database that exists, a class, or a reason to wait.
+/// The result of every claim once all have settled: an existing database, a class, or a reason to wait.
 const EXPECTED: [(&str, &str, Expected); 8] = [
     ("blog", "comments", Expected::BoundTo("shared-mysql")),
-    ("blog", "search", Expected::MadeFrom("postgres-small")),
+    ("blog", "search", Expected::ProvisionedFrom("postgres-small")),
     ("reports", "archive", Expected::BoundTo("warehouse-14")),
     ("reports", "warehouse", Expected::Waits("NoMatch")),
     ("shop", "orders", Expected::BoundTo("orders-primary")),
@@ -42,30 +46,30 @@ const EXPECTED: [(&str, &str, Expected); 8] = [
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     BoundTo(&'static str),
-    MadeFrom(&'static str),
+    ProvisionedFrom(&'static str),
     Waits(&'static str),
 }
 
-/// Plays it to its end.
+/// Runs every chapter.
 ///
 /// # Errors
-/// The first thing that was not as shown.
-pub async fn play(stage: &Stage) -> Result<()> {
+/// The first unexpected result.
+pub async fn run(stage: &Stage) -> Result<()> {
     seed(stage).await?;
     teams(stage).await?;
     outcome(stage).await?;
     nearest_fix(stage).await?;
     retain(stage).await?;
     delete(stage).await?;
-    let works = if working::play(stage).await? { ", one used" } else { "" };
+    let works = if working::run(stage).await? { ", one used" } else { "" };
     stage.view.progress("")?;
     stage
         .view
-        .chapter(&format!("As promised: eight claims decided, one fixed, one retained, one deleted{works}."))
+        .chapter(&format!("As expected: eight claims decided, one fixed, one retained, one deleted{works}."))
 }
 
 async fn seed(stage: &Stage) -> Result<()> {
-    stage.view.chapter("1. The first proposal, as it was written: a class, a database, a claim")?;
+    stage.view.chapter("1. The first proposal, unchanged: a class, a database, a claim")?;
     for (file, text) in SEED {
         stage.apply(file, text).await?;
     }
@@ -86,18 +90,18 @@ async fn teams(stage: &Stage) -> Result<()> {
 
 async fn outcome(stage: &Stage) -> Result<()> {
     stage.view.progress("")?;
-    stage.view.chapter("3. Who got what, and why")?;
+    stage.view.chapter("3. What every claim got, and why")?;
     let claims = list(stage, "relationaldatabaseclaims").await?;
     let resources = list(stage, "relationaldatabases").await?;
     let rows = claims.iter().map(|claim| row(claim, &resources)).collect();
     let mut printed = Vec::new();
-    table::listed(&mut printed, &["CLAIM", "PHASE", "WHERE", "WHY"], rows)?;
+    table::listed(&mut printed, &["CLAIM", "PHASE", "RESOURCE", "MESSAGE"], rows)?;
     String::from_utf8_lossy(&printed)
         .lines()
         .try_for_each(|line| stage.view.line(format!("  {line}").trim_end()))?;
     let secret = stage.get("/api/v1/namespaces/shop/secrets/orders-connection").await?;
     let keys: Vec<&String> = secret["data"].as_object().into_iter().flat_map(|data| data.keys()).collect();
-    expect(keys.iter().any(|key| *key == "password"), "the connection of shop/orders is in its Secret")?;
+    expect(keys.iter().any(|key| *key == "password"), "the Secret of shop/orders has a password")?;
     let keys = keys.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(", ");
     stage
         .view
@@ -107,22 +111,24 @@ async fn outcome(stage: &Stage) -> Result<()> {
 async fn nearest_fix(stage: &Stage) -> Result<()> {
     stage.view.chapter("4. Why does reports/warehouse wait, and what would help?")?;
     stage.show(&["explain", "claim", "reports/warehouse"])?;
-    let told = stage.ask(&["explain", "claim", "reports/warehouse", "-o", "json"])?;
-    let told: Value = serde_json::from_str(&told).context("the explanation is JSON")?;
-    let nearest = &told["claims"][0]["nearest"][0];
+    let explained = stage.output_of(&["explain", "claim", "reports/warehouse", "-o", "json"])?;
+    let explained: Value = serde_json::from_str(&explained).context("the explanation is not JSON")?;
+    let nearest = &explained["claims"][0]["nearest"][0];
     expect(nearest["binds"] == "columns-16", "the nearest change would bind columns-16")?;
     stage.view.line("\n  That change, as the team would make it:")?;
     let fix = json!({"spec": {"version": ">= 16"}});
     stage.view.line(&format!("  $ kubectl -n reports patch rdbc warehouse --type=merge -p '{fix}'"))?;
-    let api = claims(stage, "reports");
+    let api = claims(stage, "reports")?;
     api.patch("warehouse", &PatchParams::default(), &Patch::Merge(&fix)).await?;
     settled(stage, &[("reports", "warehouse", Expected::BoundTo("columns-16"))]).await
 }
 
 async fn retain(stage: &Stage) -> Result<()> {
-    stage.view.chapter("5. A claim is given back, and its database retained; its quota serves the next")?;
+    stage
+        .view
+        .chapter("5. A team deletes a claim: its database is retained, and its quota serves the next")?;
     stage.view.line("  $ kubectl -n shop delete rdbc orders")?;
-    claims(stage, "shop").delete("orders", &DeleteParams::default()).await?;
+    claims(stage, "shop")?.delete("orders", &DeleteParams::default()).await?;
     let path = format!("{GROUP}/conductor-system/relationaldatabases/orders-primary");
     let is_released = async || Ok(stage.get(&path).await?["status"]["phase"] == "Released");
     stage.until("orders-primary is Released", is_released).await?;
@@ -130,24 +136,24 @@ async fn retain(stage: &Stage) -> Result<()> {
 }
 
 async fn delete(stage: &Stage) -> Result<()> {
-    stage.view.chapter("6. A claim is given back, and what was made for it is deleted")?;
+    stage.view.chapter("6. A team deletes a claim: the database provisioned for it is deleted")?;
     let claim = stage.get(&format!("{GROUP}/blog/relationaldatabaseclaims/search")).await?;
     let resource = claim["status"]["resourceRef"]["name"].as_str().unwrap_or_default().to_owned();
     let clusters = "/apis/postgresql.cnpg.io/v1/namespaces/conductor-system/clusters";
     let count = async || {
         Ok::<usize, anyhow::Error>(stage.get(clusters).await?["items"].as_array().map_or(0, Vec::len))
     };
-    expect(count().await? == 1, "one Cluster was made for blog/search")?;
+    expect(count().await? == 1, "one Cluster exists for blog/search")?;
     stage.view.line("  $ kubectl -n blog delete rdbc search")?;
-    claims(stage, "blog").delete("search", &DeleteParams::default()).await?;
+    claims(stage, "blog")?.delete("search", &DeleteParams::default()).await?;
     let path = format!("{GROUP}/conductor-system/relationaldatabases/{resource}");
     stage
-        .until("the database of blog/search is gone", async || Ok(stage.get(&path).await?.is_null()))
+        .until("the database of blog/search is deleted", async || Ok(stage.get(&path).await?.is_null()))
         .await?;
-    expect(count().await? == 0, "its Cluster is gone too")
+    expect(count().await? == 0, "its Cluster is deleted too")
 }
 
-/// Waits until every claim is where it must be.
+/// Waits until every claim has its expected result.
 async fn settled(stage: &Stage, expected: &[(&str, &str, Expected)]) -> Result<()> {
     let what: Vec<String> =
         expected.iter().map(|(namespace, name, how)| format!("{namespace}/{name} {how:?}")).collect();
@@ -168,33 +174,33 @@ async fn is_as_expected(stage: &Stage, claim: &Value, how: Expected) -> Result<b
     let resource = claim["status"]["resourceRef"]["name"].as_str().unwrap_or_default();
     Ok(match how {
         Expected::BoundTo(name) => phase == "Bound" && resource == name,
-        Expected::Waits(reason) => phase == "Pending" && bound_condition(claim)["reason"] == reason,
-        Expected::MadeFrom(class) => {
+        Expected::Waits(reason) => {
+            phase == "Pending" && condition(claim, BOUND).is_some_and(|bound| bound["reason"] == reason)
+        }
+        Expected::ProvisionedFrom(class) => {
             let path = format!("{GROUP}/conductor-system/relationaldatabases/{resource}");
             phase == "Bound" && stage.get(&path).await?["spec"]["class"] == class
         }
     })
 }
 
-/// A claim, where it went, and why.
+/// A claim's row: its phase, its resource, and why.
 fn row(claim: &Value, resources: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let name = format!("{}/{}", text(&claim["metadata"]["namespace"]), text(&claim["metadata"]["name"]));
-    let place = &claim["status"]["resourceRef"]["name"];
+    let bound = &claim["status"]["resourceRef"]["name"];
     let resource =
-        resources.iter().find(|resource| resource["metadata"]["name"] == *place && !place.is_null());
+        resources.iter().find(|resource| resource["metadata"]["name"] == *bound && !bound.is_null());
     let why = match resource {
         Some(resource) => describe(resource),
-        None => format!(
-            "{}: {}",
-            text(&bound_condition(claim)["reason"]),
-            text(&bound_condition(claim)["message"])
-        ),
+        None => condition(claim, BOUND).map_or("-".to_owned(), |bound| {
+            format!("{}: {}", text(&bound["reason"]), text(&bound["message"]))
+        }),
     };
-    vec![name, text(&claim["status"]["phase"]), short(&text(place)), why]
+    vec![name, text(&claim["status"]["phase"]), short(&text(bound)), why]
 }
 
-/// A name that we made has a UID in it; its beginning will do here.
+/// Shortens a generated name, which contains a UID.
 fn short(name: &str) -> String {
     if name.len() > 24 {
         format!("{}...", name.chars().take(12).collect::<String>())
@@ -203,24 +209,19 @@ fn short(name: &str) -> String {
     }
 }
 
-/// What a resource is, as far as it matters to a claim.
+/// Describes a resource as far as it matters to a claim.
 fn describe(resource: &Value) -> String {
     let spec = &resource["spec"];
     let version = spec["version"].as_str().map_or_else(|| spec["version"].to_string(), str::to_owned);
-    let mut told = format!("{} {version}", spec["engine"].as_str().unwrap_or_default());
+    let mut text = format!("{} {version}", spec["engine"].as_str().unwrap_or_default());
     let holders = spec["claimRefs"].as_array().map_or(0, Vec::len);
     if let Some(most) = spec["sharing"]["maxClaims"].as_u64() {
-        told.push_str(&format!(", shared by {holders} of at most {most}"));
+        text.push_str(&format!(", shared by {holders} of at most {most}"));
     }
     if !spec["inputs"].is_null() {
-        told.push_str(&format!(", made from class {}", spec["class"].as_str().unwrap_or_default()));
+        text.push_str(&format!(", provisioned from class {}", spec["class"].as_str().unwrap_or_default()));
     }
-    told
-}
-
-fn bound_condition(claim: &Value) -> &Value {
-    let conditions = claim["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().find(|condition| condition["type"] == "Bound").unwrap_or(&Value::Null)
+    text
 }
 
 async fn list(stage: &Stage, plural: &str) -> Result<Vec<Value>> {
@@ -228,17 +229,12 @@ async fn list(stage: &Stage, plural: &str) -> Result<Vec<Value>> {
     Ok(listed["items"].as_array().cloned().unwrap_or_default())
 }
 
-pub(super) fn claims(stage: &Stage, namespace: &str) -> Api<DynamicObject> {
-    let resource = ApiResource {
-        group: "storage.conductor.io".to_owned(),
-        version: "v1alpha1".to_owned(),
-        api_version: "storage.conductor.io/v1alpha1".to_owned(),
-        kind: "RelationalDatabaseClaim".to_owned(),
-        plural: "relationaldatabaseclaims".to_owned(),
-    };
-    Api::namespaced_with(stage.client.clone(), namespace, &resource)
+pub(super) fn claims(stage: &Stage, namespace: &str) -> Result<Api<DynamicObject>> {
+    let resource =
+        resource_of(Kind::Claim(TypeId::RELATIONAL_DATABASE)).context("no definition of claims")?;
+    Ok(Api::namespaced_with(stage.client.clone(), namespace, &resource))
 }
 
 pub(super) fn expect(is_so: bool, what: &str) -> Result<()> {
-    if is_so { Ok(()) } else { Err(NotAsShown(what.to_owned()).into()) }
+    if is_so { Ok(()) } else { Err(Unexpected(what.to_owned()).into()) }
 }

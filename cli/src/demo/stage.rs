@@ -1,59 +1,59 @@
-//! Where the demo plays: `conductor up` as a process on free ports, a client for it, and the same binary again for
-//! the commands that a person would type. Everything ends with the stage.
+//! The demo's environment: `conductor up` as a process on free ports, a client for it, and the same binary again for
+//! the commands that a user would type. Dropping the stage ends everything.
 
-use super::NotAsShown;
+use super::Unexpected;
 use super::view::View;
 use crate::up::manifests;
 use anyhow::{Context, Result, bail};
 use kube::Client;
 use serde_json::Value;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
-/// How long anything may take to come about. Generous: machines are slow at times.
-const PATIENCE: Duration = Duration::from_secs(45);
+/// How long any step may take. Generous: machines are slow at times.
+const WITHIN: Duration = Duration::from_secs(45);
 
 /// A running `conductor up`.
 pub struct Stage {
-    /// What a person sees.
+    /// The output.
     pub view: Arc<View>,
-    /// A client over HTTPS, as everybody's.
+    /// A client over HTTPS.
     pub client: Client,
     kubeconfig: PathBuf,
-    folder: PathBuf,
     up: Child,
+    _folder: TempDir,
 }
 
 impl Stage {
-    /// Starts it, and waits until it says that it is up.
+    /// Starts `conductor up`, and waits until it has printed its greeting.
     pub async fn start() -> Result<Stage> {
         let view = Arc::new(View::new());
-        let folder = std::env::temp_dir().join(format!("conductor-demo-{}", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("the folder {}", folder.display()))?;
-        let kubeconfig = folder.join("kubeconfig");
-        view.chapter("conductor up: a Kubernetes API of its own, and the controllers on it")?;
-        let mut command = Command::new(std::env::current_exe().context("where this program is")?);
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        view.chapter("conductor up: an embedded Kubernetes API, and the controllers on it")?;
+        let mut command =
+            Command::new(std::env::current_exe().context("cannot find the path of this program")?);
         command.arg("up").arg("--write-kubeconfig").arg(&kubeconfig);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut up = command.spawn().context("conductor up does not start")?;
+        let mut up = command.spawn().context("cannot start conductor up")?;
         let is_up = relay(&mut up, &view);
         let begun = Instant::now();
         while !is_up.load(Ordering::Acquire) {
             if let Some(status) = up.try_wait()? {
                 bail!("conductor up ended: {status}");
             }
-            if begun.elapsed() > PATIENCE {
-                bail!("conductor up is not up after {} s", PATIENCE.as_secs());
+            if begun.elapsed() > WITHIN {
+                bail!("conductor up is not up after {} s", WITHIN.as_secs());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let config = conductor_controller::find_cluster(Some(&kubeconfig), None).await?;
-        Ok(Stage { view, client: conductor_controller::connect(config)?, kubeconfig, folder, up })
+        Ok(Stage { view, client: conductor_controller::connect(config)?, kubeconfig, up, _folder: folder })
     }
 
     /// Applies manifests, as `kubectl apply --server-side` would.
@@ -62,15 +62,15 @@ impl Stage {
         manifests::apply(&self.client, &read, &|line| self.view.event(line)).await
     }
 
-    /// Runs a command of this program, shows it and what it prints.
+    /// Runs a command of this program, and shows it and its output.
     pub fn show(&self, arguments: &[&str]) -> Result<()> {
         self.view.line(&format!("\n  $ conductor {}", arguments.join(" ")))?;
-        let printed = self.ask(arguments)?;
+        let printed = self.output_of(arguments)?;
         printed.lines().try_for_each(|line| self.view.line(format!("  {line}").trim_end()))
     }
 
-    /// Runs a command of this program and gives what it printed.
-    pub fn ask(&self, arguments: &[&str]) -> Result<String> {
+    /// Runs a command of this program and returns its output.
+    pub fn output_of(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(std::env::current_exe()?);
         let output = command.args(arguments).arg("--kubeconfig").arg(&self.kubeconfig).output()?;
         if !output.status.success() {
@@ -79,7 +79,7 @@ impl Stage {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// What stands at a path of the API, or null where nothing does.
+    /// Gets an object or a list from the API; null if it does not exist.
     pub async fn get(&self, path: &str) -> Result<Value> {
         let request = http::Request::get(path).body(Vec::new())?;
         match self.client.request(request).await {
@@ -89,40 +89,39 @@ impl Stage {
         }
     }
 
-    /// Waits until it is so.
+    /// Waits until the condition holds.
     pub async fn until(&self, what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
         let begun = Instant::now();
         while !is_so().await? {
-            if begun.elapsed() > PATIENCE {
-                return Err(NotAsShown(what.to_owned()).into());
+            if begun.elapsed() > WITHIN {
+                return Err(Unexpected(what.to_owned()).into());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }
 
-    /// Interrupts `conductor up`, as Ctrl-C would, and waits for its end.
+    /// Interrupts `conductor up`, as Ctrl-C would, and waits until it ends.
     pub fn end(mut self) -> Result<()> {
         let interrupt = format!("kill -INT {}", self.up.id());
-        Command::new("sh").args(["-c", &interrupt]).status().context("the interrupt cannot be sent")?;
+        Command::new("sh").args(["-c", &interrupt]).status().context("cannot send the interrupt")?;
         let status = self.up.wait()?;
         match status.success() {
             true => Ok(()),
-            false => Err(NotAsShown(format!("conductor up ended with {status}")).into()),
+            false => Err(Unexpected(format!("conductor up ended with {status}")).into()),
         }
     }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // It has ended, unless the demo did first.
+        // `up` has ended already, unless the demo failed first.
         let _ = self.up.kill();
         let _ = self.up.wait();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Shows what `conductor up` prints once it is up; true from then on.
+/// Shows the output of `conductor up` after its greeting; the flag is true from then on.
 fn relay(up: &mut Child, view: &Arc<View>) -> Arc<AtomicBool> {
     let is_up = Arc::new(AtomicBool::new(false));
     if let Some(printed) = up.stdout.take() {
@@ -130,7 +129,7 @@ fn relay(up: &mut Child, view: &Arc<View>) -> Arc<AtomicBool> {
         std::thread::spawn(move || {
             for line in BufReader::new(printed).lines().map_while(Result::ok) {
                 if is_up.load(Ordering::Acquire) && !line.is_empty() {
-                    // Nobody reads any more: the demo ends by itself.
+                    // If the output is closed, the demo ends by itself.
                     let _ = view.event(&line);
                 }
                 if line.starts_with("Ctrl-C ends it") {

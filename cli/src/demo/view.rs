@@ -1,11 +1,11 @@
-//! What a person sees: chapters, what happens line by line, and on a terminal one line at the bottom that counts the
-//! claims as they settle. Without a terminal, or with `CI=true`, there are plain lines only.
+//! The demo's output: chapters, progress line by line, and on a terminal one line at the bottom that counts settled
+//! claims. Without a terminal, or with `CI=true`, it prints plain lines only.
 
 use anyhow::Result;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Where lines go.
+/// Writes the demo's lines.
 #[derive(Debug)]
 pub struct View {
     is_live: bool,
@@ -13,13 +13,13 @@ pub struct View {
 }
 
 impl View {
-    /// A live one on a terminal, a plain one elsewhere.
+    /// A live view on a terminal, a plain one elsewhere.
     pub fn new() -> View {
         let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
         View { is_live: io::stdout().is_terminal() && !is_ci, bottom: Mutex::default() }
     }
 
-    /// A chapter begins.
+    /// Prints the title of a chapter.
     pub fn chapter(&self, title: &str) -> Result<()> {
         match self.is_live {
             true => self.line(&format!("\n\x1b[1m{title}\x1b[0m")),
@@ -27,7 +27,7 @@ impl View {
         }
     }
 
-    /// Something happened.
+    /// Prints a progress line.
     pub fn event(&self, text: &str) -> Result<()> {
         match self.is_live {
             true => self.line(&format!("  \x1b[2m{text}\x1b[0m")),
@@ -35,7 +35,7 @@ impl View {
         }
     }
 
-    /// A line above the one at the bottom.
+    /// Prints a line above the one at the bottom.
     pub fn line(&self, text: &str) -> Result<()> {
         let bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
@@ -46,7 +46,7 @@ impl View {
         Ok(out.flush()?)
     }
 
-    /// The line at the bottom; nobody sees it but a terminal.
+    /// Replaces the line at the bottom; only a terminal shows it.
     pub fn progress(&self, text: &str) -> Result<()> {
         let mut bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_live || *bottom == text {

@@ -1,10 +1,10 @@
-//! How an answer leaves: as JSON or as a table, and, where it is asked for, only after it was given twice alike.
+//! Prints a result as JSON or as a table; with `--double-run`, after computing and comparing it twice.
 
 use super::args::{Output, Page};
 use super::files;
 use crate::args::Format;
 use crate::output;
-use crate::plain::Plain;
+use crate::sanitize::Sanitized;
 use anyhow::Result;
 use conductor_simulator::report::{Provenance, Source};
 use serde::Serialize;
@@ -12,36 +12,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// The exit code of an answer that was different the second time.
-const UNSTEADY: u8 = 4;
+/// The exit code of a result that differs the second time.
+const NONDETERMINISTIC: u8 = 4;
 
-/// Whether the answer was the same twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steadiness {
-    /// It was, or nobody asked.
-    Steady,
-    /// It was not.
-    Unsteady,
-}
-
-impl Steadiness {
-    /// The exit code, where the answer itself gives `code`.
-    pub fn exit(self, code: u8) -> Result<u8> {
-        Ok(match self {
-            Steadiness::Steady => code,
-            Steadiness::Unsteady => UNSTEADY,
-        })
-    }
-}
-
-/// Prints an answer. `again` gives it a second time, from the beginning, where the caller asked for that.
+/// Prints a result and returns the exit code, which is `code` unless `--double-run` finds a difference. `again` computes
+/// the result a second time, from the beginning.
 pub fn print<D: Serialize>(
     how: &Output,
+    code: u8,
     document: &D,
     again: impl FnOnce() -> Result<D>,
-    table: impl FnOnce(&mut Plain<io::BufWriter<io::StdoutLock<'static>>>) -> io::Result<()>,
-) -> Result<Steadiness> {
-    let steadiness = if how.double_run { compare(document, &again()?)? } else { Steadiness::Steady };
+    table: impl FnOnce(&mut Sanitized<io::BufWriter<io::StdoutLock<'static>>>) -> io::Result<()>,
+) -> Result<u8> {
+    let is_same = !how.double_run || is_same(document, &again()?)?;
+    let code = if is_same { code } else { NONDETERMINISTIC };
     let printed = match how.format {
         Format::Json => {
             let mut out = output::stdout();
@@ -53,13 +37,13 @@ pub fn print<D: Serialize>(
         }
     };
     match printed {
-        // A reader that goes away has seen enough; the verdict is in the exit code all the same.
-        Err(error) if output::is_broken_pipe(&error) => Ok(steadiness),
-        printed => printed.map(|()| steadiness),
+        // The exit code has the verdict, even if the reader has closed the output.
+        Err(error) if output::is_broken_pipe(&error) => Ok(code),
+        printed => printed.map(|()| code),
     }
 }
 
-/// Writes the answer as a page, where one was asked for, made from what was `read`.
+/// Writes the result as an HTML page if `--html` is given; `read` are its sources.
 pub fn page(
     how: &Page,
     read: &[&Path],
@@ -71,8 +55,7 @@ pub fn page(
     }
 }
 
-/// What was read, with the time at which each file was last changed: never the clock, so that the same files give the
-/// same page.
+/// The sources with the time of their last change: never the current time, so that the same files give the same page.
 pub fn provenance(read: &[&Path]) -> Provenance {
     let source = |path: &&Path| {
         let changed = || {
@@ -94,22 +77,22 @@ pub fn paths<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> 
     paths.into_iter().map(PathBuf::as_path).collect()
 }
 
-fn compare(first: &impl Serialize, second: &impl Serialize) -> Result<Steadiness> {
+fn is_same(first: &impl Serialize, second: &impl Serialize) -> Result<bool> {
     let (first, second) = (serde_json::to_vec(first)?, serde_json::to_vec(second)?);
     if first == second {
-        return Ok(Steadiness::Steady);
+        return Ok(true);
     }
     let at = first.iter().zip(&second).take_while(|(a, b)| a == b).count();
     let around = |bytes: &[u8]| {
         let (from, to) = (at.saturating_sub(40), (at + 40).min(bytes.len()));
         String::from_utf8_lossy(&bytes[from..to]).into_owned()
     };
-    output::complain(&format!(
-        "error: the same input gave two answers, which differ from byte {at} on:\n  first  ...{}...\n  second ...{}...",
+    output::diagnostic(&format!(
+        "error: the same input gave two results, which differ from byte {at} on:\n  first  ...{}...\n  second ...{}...",
         around(&first),
         around(&second)
     ));
-    Ok(Steadiness::Unsteady)
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -117,10 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_that_differ_are_noticed() {
-        assert_eq!(compare(&[1, 2], &[1, 2]).unwrap(), Steadiness::Steady);
-        assert_eq!(compare(&[1, 2], &[1, 3]).unwrap(), Steadiness::Unsteady);
-        assert_eq!(compare(&[1, 2], &[1, 2]).unwrap().exit(1).unwrap(), 1);
-        assert_eq!(compare(&[1], &[1, 3]).unwrap().exit(1).unwrap(), 4);
+    fn different_results_are_detected() {
+        assert!(is_same(&[1, 2], &[1, 2]).unwrap());
+        assert!(!is_same(&[1, 2], &[1, 3]).unwrap());
+        assert!(!is_same(&[1], &[1, 3]).unwrap());
     }
 }

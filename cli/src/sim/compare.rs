@@ -20,7 +20,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
         let mut options = state::options(&arguments.input);
         let (a, b) = match (&arguments.a, &arguments.b, &arguments.with) {
             (Some(a), Some(b), None) => {
-                // In what a replay ends with, whoever makes a resource writes its phase.
+                // In the final state of a replay every resource has a phase.
                 options.absent_phase_is_available = find_recording(&arguments.input).is_none();
                 let objects = state::read(&arguments.input)?;
                 (profiled(arguments, &objects, a)?, profiled(arguments, &objects, b)?)
@@ -33,7 +33,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
                 };
                 (as_it_is(&arguments.input)?, as_it_is(&other)?)
             }
-            _ => bail!("say what to compare: --a PROFILE --b PROFILE, or --with STATE"),
+            _ => bail!("nothing to compare: give --a PROFILE --b PROFILE, or --with STATE"),
         };
         Ok(compare::compare(a, b, &options))
     };
@@ -45,10 +45,10 @@ pub fn compare(arguments: &CompareArguments) -> Result<u8> {
     let read = answer::paths(arguments.input.paths.iter().chain(with).chain(profiles));
     answer::page(&arguments.page, &read, |made| report::comparison(&document).html(made))?;
     let code = u8::from(!document.difference.is_empty());
-    answer::print(&arguments.output, &document, answer, |out| comparison_table(out, &document))?.exit(code)
+    answer::print(&arguments.output, code, &document, answer, |out| comparison_table(out, &document))
 }
 
-/// A state as it is, or as a recording ends.
+/// A state as it is, or a recording's final state.
 fn as_it_is(input: &Input) -> Result<Scenario> {
     let names: Vec<String> = input.paths.iter().map(|path| path.display().to_string()).collect();
     let objects = state::read(input)?;
@@ -59,8 +59,8 @@ fn as_it_is(input: &Input) -> Result<Scenario> {
     Ok(Scenario { name: names.join(" "), objects, waiting })
 }
 
-/// The state with a profile as the one that applies everywhere. A recording is played again under it, from its own
-/// decisions: its end has been decided under another.
+/// The state under a profile that applies everywhere. A recording is replayed under it, from the replay's own decisions:
+/// its final state results from another profile.
 fn profiled(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Result<Scenario> {
     let default = match profile {
         "built-in" => compare::built_in(),
@@ -81,7 +81,7 @@ fn profiled(arguments: &CompareArguments, objects: &[Object], profile: &str) -> 
     Ok(Scenario { name: profile.to_owned(), objects, waiting })
 }
 
-/// The recording, where the state is one and nothing else.
+/// The recording, if the state is one and nothing else.
 fn find_recording(input: &Input) -> Option<&Path> {
     match &input.paths[..] {
         [path] if is_recording(path) => Some(path),
@@ -102,14 +102,14 @@ fn find(arguments: &CompareArguments, objects: &[Object], profile: &str) -> Resu
         let mut profiles = read.into_iter().filter(|o| o.kind == Kind::Profile);
         return match (profiles.next(), profiles.next()) {
             (Some(only), None) => Ok(only),
-            (None, _) => bail!("{profile} holds no SchedulingProfile"),
-            (Some(_), Some(_)) => bail!("{profile} holds several profiles: give one"),
+            (None, _) => bail!("{profile} contains no SchedulingProfile"),
+            (Some(_), Some(_)) => bail!("{profile} contains several SchedulingProfiles: give one"),
         };
     }
-    bail!("{profile:?} is neither a profile of the state, nor a file, nor `built-in`")
+    bail!("no profile {profile:?}: give a SchedulingProfile of the state, a file, or `built-in`")
 }
 
-/// The capacities of which either way has a waste, in order.
+/// The capacities that either side wastes, in order.
 fn capacities<'a>(a: &'a Figures, b: &'a Figures) -> BTreeSet<&'a str> {
     a.waste_by_capacity.keys().chain(b.waste_by_capacity.keys()).map(String::as_str).collect()
 }
@@ -137,10 +137,10 @@ fn comparison_table(out: &mut impl Write, document: &Comparison) -> io::Result<(
     }
     if a.waiting.is_some() || b.waiting.is_some() {
         let ms = |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1_000.0));
-        // Where nobody was served, nobody waited.
-        let told = |f: &Figures| f.waiting.clone().filter(|waiting| waiting.count > 0);
-        row("waited, median", &|f| ms(told(f).map(|w| w.p50)));
-        row("waited, 95 of 100", &|f| ms(told(f).map(|w| w.p95)));
+        // Without a bound claim there is no waiting time.
+        let waited = |f: &Figures| f.waiting.clone().filter(|waiting| waiting.count > 0);
+        row("waited, median", &|f| ms(waited(f).map(|w| w.p50)));
+        row("waited, 95 of 100", &|f| ms(waited(f).map(|w| w.p95)));
     }
     writeln!(out, "{}\n", table.trim_fmt())?;
     match difference.is_empty() {

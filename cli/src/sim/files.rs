@@ -1,32 +1,33 @@
-//! Files that are written whole or not at all: a reader never meets half of one, and of several either all are
-//! written or none is.
+//! Writes files atomically: a reader never sees half of one, and of several either all are written or none.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
-/// All of it or nothing.
+/// Writes one file atomically.
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     write_all(&[(path.to_owned(), text.to_owned())])
 }
 
-/// All of them or none: each is written beside its place before the first is moved there.
+/// Writes all files or none: each is written beside its target before the first is renamed.
 pub fn write_all(files: &[(PathBuf, String)]) -> Result<()> {
     let mut drafts = Vec::new();
     for (path, text) in files {
-        let draft = Draft::beside(path)?;
-        fs::write(&draft.draft, text).with_context(|| path.display().to_string())?;
+        let mut draft = Draft::beside(path)?;
+        draft.file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
         drafts.push(draft);
     }
-    drafts.into_iter().try_for_each(Draft::settle)
+    drafts.into_iter().try_for_each(Draft::commit)
 }
 
-/// A file with the name of what it is.
+/// A file, and its role in the command.
 pub type Named = (&'static str, PathBuf);
 
-/// Refuses to write over what is read, and two things to one place.
+/// Refuses to overwrite an input, and to write two outputs to one file.
 pub fn require_apart(read: &[Named], written: &[Named]) -> Result<()> {
     if written.is_empty() {
         return Ok(());
@@ -40,66 +41,60 @@ pub fn require_apart(read: &[Named], written: &[Named]) -> Result<()> {
     Ok(())
 }
 
-/// The place that a path means, though nothing may be there yet.
+/// The canonical path, of a file that may not exist yet too.
 fn real(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (path.canonicalize(), folder.canonicalize()) {
+    match (path.canonicalize(), folder_of(path).canonicalize()) {
         (Ok(real), _) => real,
         (Err(_), Ok(folder)) => folder.join(path.file_name().unwrap_or_default()),
         (Err(_), Err(_)) => path.to_owned(),
     }
 }
 
-/// A file that is being written beside its place, and is gone if it never gets there.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file that is written beside its target, and is removed unless it replaces it.
 #[derive(Debug)]
 pub struct Draft {
     path: PathBuf,
-    draft: PathBuf,
-    settled: bool,
+    file: NamedTempFile,
 }
 
 impl Draft {
     fn beside(path: &Path) -> Result<Draft> {
         if path.is_dir() {
-            bail!("{} is a folder: name a file in it", path.display());
+            bail!("{} is a folder: choose a file in it", path.display());
         }
-        let name = path.file_name().with_context(|| format!("{} names no file", path.display()))?;
-        let draft = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-        Ok(Draft { path: path.to_owned(), draft, settled: false })
+        let name = path.file_name().with_context(|| format!("{} is not a file name", path.display()))?;
+        let prefix = format!(".{}.", name.to_string_lossy());
+        // As any new file; temporary ones are their owner's only.
+        let mode = Permissions::from_mode(0o666);
+        let file = tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder_of(path));
+        Ok(Draft { path: path.to_owned(), file: file.with_context(|| path.display().to_string())? })
     }
 
-    /// A draft that is written bit by bit. Without `force`, what is there already is not to be written over.
+    /// Opens a draft that is written bit by bit. Without `force`, an existing target is refused.
     pub fn open(path: &Path, force: bool) -> Result<(Draft, BufWriter<File>)> {
         if !force {
             require_free(path)?;
         }
         let draft = Draft::beside(path)?;
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).open(&draft.draft);
-        Ok((draft, BufWriter::new(file.with_context(|| path.display().to_string())?)))
+        let file = draft.file.as_file().try_clone().with_context(|| path.display().to_string())?;
+        Ok((draft, BufWriter::new(file)))
     }
 
-    /// It is worth keeping: takes its place, and is written on there.
-    pub fn settle(mut self) -> Result<()> {
-        fs::rename(&self.draft, &self.path).with_context(|| self.path.display().to_string())?;
-        self.settled = true;
-        Ok(())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.settled {
-            // Nothing half-written is left behind; what cannot be removed was not there.
-            let _ = fs::remove_file(&self.draft);
-        }
+    /// Renames the draft to its target; writing may continue.
+    pub fn commit(self) -> Result<()> {
+        let Draft { path, file } = self;
+        file.persist(&path).map(drop).with_context(|| path.display().to_string())
     }
 }
 
 /// Refuses a file that exists.
 pub fn require_free(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(_) => bail!("{} exists: name another file, or --force", path.display()),
+        Ok(_) => bail!("{} exists: choose another file, or overwrite it with --force", path.display()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => bail!("{}: {error}", path.display()),
     }

@@ -1,7 +1,7 @@
-//! `sim gate`: a suite's files read, the verdict in every form that was asked for, one exit code.
+//! `sim gate`: reads a suite's files, writes the verdict in every requested format, returns one exit code.
 
 use super::args::{GateArguments, Input};
-use super::places::files_of;
+use super::overwrite_check::files_of;
 use super::state::{self, Broken};
 use super::{answer, files, plural};
 use crate::{output, table};
@@ -13,16 +13,16 @@ use conductor_simulator::report;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The exit code of a verdict that is open.
+/// The exit code of a verdict without a baseline.
 const INCONCLUSIVE: u8 = 3;
 
 /// `conductor sim gate`.
 pub fn gate(arguments: &GateArguments) -> Result<u8> {
     let suite = Suite::read(&arguments.suite)?;
-    require_places(arguments, &suite)?;
+    require_apart(arguments, &suite)?;
     if arguments.bless {
-        // Blessed is the plan; cases and thresholds still have their say below. What the baseline was is not asked:
-        // this is how one that is damaged is mended.
+        // The plan becomes the baseline; cases and thresholds are still judged below. The old baseline is not read, so that
+        // a damaged one can be replaced.
         let (_, plan) = judge(arguments, &suite, None)?;
         bless(&arguments.suite, &suite, &plan)?;
     }
@@ -32,20 +32,20 @@ pub fn gate(arguments: &GateArguments) -> Result<u8> {
         Ok(judge(arguments, &suite, baseline.transpose()?.flatten())?.0)
     };
     let verdict = answer()?;
-    // A form that cannot be written is an error, and no reason to keep the verdict back.
+    // A file that cannot be written is an error, and the verdict is printed nevertheless.
     let written = forms(arguments, &verdict, &suite).and_then(|forms| files::write_all(&forms));
     let code = match (verdict.passed, verdict.inconclusive) {
         (true, _) => 0,
         (false, true) => INCONCLUSIVE,
         (false, false) => 1,
     };
-    let printed = answer::print(&arguments.output, &verdict, answer, |out| verdict_table(out, &verdict))?;
-    written.context("the verdict stands, and not every form of it could be written")?;
-    printed.exit(code)
+    let code = answer::print(&arguments.output, code, &verdict, answer, |out| verdict_table(out, &verdict))?;
+    written.context("the verdict is final, but could not be written in every format")?;
+    Ok(code)
 }
 
-/// Each form has a file of its own, which is none that the suite speaks of.
-fn require_places(arguments: &GateArguments, suite: &Suite) -> Result<()> {
+/// Refuses to write a format over another one, or over a file of the suite.
+fn require_apart(arguments: &GateArguments, suite: &Suite) -> Result<()> {
     let GateArguments { junit, sarif, markdown, page, .. } = arguments;
     let mut read = vec![("the suite", arguments.suite.clone())];
     read.extend(files_of("its state", &all_beside(&arguments.suite, &suite.state))?);
@@ -73,11 +73,11 @@ fn judge(arguments: &GateArguments, suite: &Suite, baseline: Option<Baseline>) -
     let everything: Vec<_> = state.iter().chain(&policies).cloned().collect();
     let unlabelled = unlabelled(&everything);
     if !unlabelled.is_empty() {
-        bail!("{}", state::unlabelled_words(&unlabelled));
+        bail!("{}", state::unlabelled_message(&unlabelled));
     }
     if !suite.policies.is_empty() && policies.is_empty() {
         bail!(
-            "{}: policies hold no object that takes part: nothing would be judged",
+            "{}: the policies contain no object of Conductor: nothing would be checked",
             arguments.suite.display()
         );
     }
@@ -85,7 +85,7 @@ fn judge(arguments: &GateArguments, suite: &Suite, baseline: Option<Baseline>) -
     gate.judge().map_err(|why| anyhow::anyhow!("{}: {why}", arguments.suite.display()))
 }
 
-/// A path as the suite means it: from its own folder.
+/// A path relative to the suite's folder.
 fn beside(suite: &Path, path: &Path) -> PathBuf {
     match suite.parent() {
         Some(folder) if path.is_relative() => folder.join(path),
@@ -104,10 +104,10 @@ fn read_baseline(path: &Path) -> Result<Option<Baseline>> {
         Err(error) => bail!("{}: {error}", path.display()),
     };
     let baseline: Baseline = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no baseline: make it anew with --bless", path.display()))?;
+        .with_context(|| format!("{} is not a baseline: replace it with --bless", path.display()))?;
     if baseline.api_version != API_VERSION || baseline.kind != "GateBaseline" {
         bail!(
-            "{} is of kind {} {}: make it anew with --bless",
+            "{} is of kind {} {}: replace it with --bless",
             path.display(),
             baseline.api_version,
             baseline.kind
@@ -118,15 +118,15 @@ fn read_baseline(path: &Path) -> Result<Option<Baseline>> {
 
 fn bless(path: &Path, suite: &Suite, plan: &Plan) -> Result<()> {
     let Some(baseline) = &suite.baseline else {
-        bail!("{} names no baseline to bless: write `baseline: FILE` in it", path.display());
+        bail!("{} names no baseline to write: add `baseline: FILE` to it", path.display());
     };
     let baseline = beside(path, baseline);
     files::write_whole(&baseline, &(serde_json::to_string_pretty(&Baseline::of(plan))? + "\n"))?;
-    output::complain(&format!("blessed {}", baseline.display()));
+    output::diagnostic(&format!("wrote baseline {}", baseline.display()));
     Ok(())
 }
 
-/// The verdict in every form that was asked for, with its file.
+/// The verdict in every requested format, with its file.
 fn forms(arguments: &GateArguments, verdict: &Verdict, suite: &Suite) -> Result<Vec<(PathBuf, String)>> {
     let mut forms = Vec::new();
     if let Some(path) = &arguments.junit {
@@ -151,30 +151,25 @@ fn forms(arguments: &GateArguments, verdict: &Verdict, suite: &Suite) -> Result<
 }
 
 fn verdict_table(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
-    if !verdict.judged.is_empty() {
-        let mut table = table::table(&["VERDICT", "CLAIMS", "WHAT", "WHY"]);
-        let mut sorted: Vec<_> = verdict.judged.iter().collect();
-        sorted.sort_by_key(|j| j.passed);
-        for judged in sorted {
-            let (word, colour) =
-                if judged.passed { ("passed", Color::Green) } else { ("failed", Color::Red) };
-            let mut why = judged.failures.join("\n");
-            if judged.more > 0 {
-                why.push_str(&format!("\nand {} more", judged.more));
-            }
-            table.add_row(vec![
-                Cell::new(word).fg(colour),
-                Cell::new(judged.matched),
-                Cell::new(table::short(&judged.name, table::CLAIM_MAX)),
-                Cell::new(why),
-            ]);
+    let mut judged: Vec<_> = verdict.judged.iter().collect();
+    judged.sort_by_key(|j| j.passed);
+    table::rows(out, &["VERDICT", "CLAIMS", "CHECK", "MESSAGE"], &judged, "check", |judged| {
+        let (text, colour) = if judged.passed { ("passed", Color::Green) } else { ("failed", Color::Red) };
+        let mut message = judged.failures.join("\n");
+        if judged.more > 0 {
+            message.push_str(&format!("\nand {} more", judged.more));
         }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-    }
+        vec![
+            Cell::new(text).fg(colour),
+            Cell::new(judged.matched),
+            Cell::new(table::short(&judged.name, table::CLAIM_MAX)),
+            Cell::new(message),
+        ]
+    })?;
     let failed = verdict.judged.iter().filter(|j| !j.passed).count();
     match (verdict.passed, verdict.inconclusive) {
         (true, _) => writeln!(out, "passed: {}", plural(verdict.judged.len(), "check")),
-        (false, true) => writeln!(out, "inconclusive: there is no baseline yet; make one with --bless"),
+        (false, true) => writeln!(out, "inconclusive: no baseline yet; create one with --bless"),
         (false, false) => writeln!(out, "failed: {failed} of {}", plural(verdict.judged.len(), "check")),
     }
 }

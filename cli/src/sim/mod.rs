@@ -1,5 +1,5 @@
-//! `conductor sim`: a state in, the engine's answer out. Loading, planning and everything else is the simulator's;
-//! each question has its room here, which reads its arguments and writes its answer.
+//! `conductor sim`: a state in, the engine's result out. The simulator loads and plans; each command has a file here,
+//! which reads its arguments and prints its result.
 
 mod answer;
 pub mod args;
@@ -7,7 +7,7 @@ mod compare;
 mod files;
 mod fuzz;
 mod gate;
-mod places;
+mod overwrite_check;
 mod plan;
 mod progress;
 mod record;
@@ -20,13 +20,13 @@ use anyhow::{Result, bail};
 use args::Simulate;
 use conductor_simulator::plan::Planned;
 
-/// How many names are listed where there may be any number of them.
+/// Most names in a list within a sentence.
 const NAMES_MAX: usize = 5;
 
-/// Answers one question. Returns the exit code.
-pub fn run(question: &Simulate) -> Result<u8> {
-    places::require_apart(question)?;
-    match question {
+/// Runs one command. Returns the exit code.
+pub fn run(command: &Simulate) -> Result<u8> {
+    overwrite_check::require_apart(command)?;
+    match command {
         Simulate::Plan(arguments) => plan::plan(arguments),
         Simulate::Explain(arguments) => plan::explain(arguments),
         Simulate::WhatIf(arguments) => whatif::what_if(arguments),
@@ -46,16 +46,16 @@ pub fn run(question: &Simulate) -> Result<u8> {
     }
 }
 
-/// `NS/NAME`, or a name in the default namespace.
+/// Splits `NS/NAME`; a name alone is in the given namespace.
 pub fn split<'a>(claim: &'a str, namespace: &'a str) -> Result<(&'a str, &'a str)> {
     match claim.split('/').collect::<Vec<_>>()[..] {
         [name] if !name.is_empty() => Ok((namespace, name)),
         [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok((namespace, name)),
-        _ => bail!("{claim:?} names no claim: write NAMESPACE/NAME"),
+        _ => bail!("{claim:?} is not a claim: write NAMESPACE/NAME"),
     }
 }
 
-/// Claims of the same name elsewhere, or whatever claims there are.
+/// Suggests claims of the same name in other namespaces, else any claims.
 pub fn suggest(planned: &Planned, name: &str) -> String {
     let claims: Vec<String> = planned.claims().map(ToString::to_string).collect();
     let same: Vec<String> = claims.iter().filter(|c| c.ends_with(&format!("/{name}"))).cloned().collect();

@@ -14,26 +14,26 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8> {
     let again = || Ok(planned(&arguments.input)?.plan());
     let read = answer::paths(&arguments.input.paths);
     answer::page(&arguments.page, &read, |made| report::plan(&plan).html(made))?;
-    answer::print(&arguments.output, &plan, again, |out| table::plan(out, &plan))?.exit(0)
+    answer::print(&arguments.output, 0, &plan, again, |out| table::plan(out, &plan))
 }
 
 /// `conductor sim explain`.
 pub fn explain(arguments: &ExplainArguments) -> Result<u8> {
     let input = &arguments.input;
-    let asked = arguments.claim.as_deref().map(|claim| split(claim, &input.namespace)).transpose()?;
+    let wanted = arguments.claim.as_deref().map(|claim| split(claim, &input.namespace)).transpose()?;
     let planned = planned(input)?;
-    let explained = planned.explain(asked);
-    if let (Some((namespace, name)), true) = (asked, explained.claims.is_empty()) {
+    let explained = planned.explain(wanted);
+    if let (Some((namespace, name)), true) = (wanted, explained.claims.is_empty()) {
         bail!("no claim {namespace}/{name} in the input{}", suggest(&planned, name));
     }
-    let again = || Ok(self::planned(input)?.explain(asked));
-    answer::print(&arguments.output, &explained, again, |out| table::explained(out, &explained))?.exit(0)
+    let again = || Ok(self::planned(input)?.explain(wanted));
+    answer::print(&arguments.output, 0, &explained, again, |out| table::explained(out, &explained))
 }
 
 /// Loads and plans.
 ///
-/// What is planned with is never taken apart: the process ends with it, and taking apart a hundred thousand
-/// claims piece by piece is time that somebody waits.
+/// The result is never dropped: the process ends with it, and dropping a hundred thousand claims one by one would keep
+/// the user waiting.
 fn planned(input: &Input) -> Result<ManuallyDrop<Planned>> {
     let objects = state::read(input)?;
     Ok(ManuallyDrop::new(Planned::new(objects, &state::options(input))))

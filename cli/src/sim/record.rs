@@ -1,4 +1,4 @@
-//! `sim record`, `inspect`, `audit`, `import`, `export`: files and the cluster joined to the simulator's recordings.
+//! `sim record`, `inspect`, `audit`, `import`, `export`: connects files and the cluster to the simulator's recordings.
 
 use super::args::{
     AuditArguments, ExportArguments, ImportArguments, InspectArguments, RecordArguments, Redact,
@@ -6,7 +6,6 @@ use super::args::{
 use super::files::{self, Draft};
 use super::state::{self, Broken};
 use super::{answer, plural};
-use crate::args::CrdFormat;
 use crate::{cluster, output, table};
 use anyhow::{Context, Result, bail};
 use conductor::event::Event;
@@ -15,13 +14,12 @@ use conductor_simulator::record::{
     self, Audit, Inspection, Reader, Recorder, RecordingInfo, Redaction, Rewritten, is_recording, rewrite,
     snapshot_at,
 };
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often what was seen is made safe from an interruption.
+/// How often the recording is flushed, so that it survives an interruption.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// A key shorter than this can be guessed.
 const KEY_MIN: usize = 16;
@@ -36,7 +34,7 @@ pub fn record(arguments: &RecordArguments) -> Result<u8> {
     if arguments.rotate.is_some() && !arguments.force {
         require_no_parts(&arguments.out)?;
     }
-    // What is there already stays until the cluster has been listed once.
+    // An existing file stays until the cluster has been listed once.
     let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
     cluster::block_on(follow(arguments, redaction, draft, out))
 }
@@ -73,7 +71,7 @@ async fn follow(
                     let is_list = matches!(event, Event::Listed { .. });
                     recorder.take(event, at())?;
                     if is_list && missing == 0 {
-                        output::complain("warning: a watch was lost, and its kind listed anew: the recording has a gap");
+                        output::diagnostic("warning: a watch was lost and its kind listed again: the recording has a gap");
                     }
                     if is_list && missing > 0 {
                         missing -= 1;
@@ -84,19 +82,19 @@ async fn follow(
                 }
                 Some(Followed::Lost { kind, why }) => {
                     if missing > 0 {
-                        output::complain_once(&format!("warning: cannot list {}: {why}", kind.name()));
+                        output::diagnostic_once(&format!("warning: cannot list {}: {why}", kind.name()));
                     }
                     recorder.lose(kind, &why, at());
                 }
                 Some(Followed::Back { kind }) => {
                     if recorder.regain(kind, at())? {
-                        output::complain(&format!("{}: the watch is back", kind.name()));
+                        output::diagnostic(&format!("{}: the watch was restored", kind.name()));
                     }
                 }
             },
             _ = flush.tick() => {
                 for lost in recorder.note_lost(at())? {
-                    output::complain(&format!("warning: {lost}; what happens to it is missing until it is back"));
+                    output::diagnostic(&format!("warning: {lost}; the recording misses its changes until the watch is restored"));
                 }
                 if missing == 0 {
                     recorder.flush()?;
@@ -105,8 +103,8 @@ async fn follow(
                     let next = next_part(&arguments.out, &mut part, arguments.force);
                     let (draft, out) = Draft::open(&next, arguments.force)?;
                     recorder.rotate(out, at())?;
-                    draft.settle()?;
-                    output::complain(&format!("going on in {}", next.display()));
+                    draft.commit()?;
+                    output::diagnostic(&format!("continuing in {}", next.display()));
                 }
             }
             () = &mut end => break,
@@ -114,12 +112,12 @@ async fn follow(
         }
     }
     if missing > 0 {
-        bail!("stopped before every kind was listed: {missing} were missing; nothing was recorded");
+        bail!("stopped before all kinds were listed ({missing} missing): nothing was recorded");
     }
     let lost: Vec<String> = recorder.lost().map(|kind| kind.name().to_owned()).collect();
     let changes = recorder.changes();
     recorder.finish(at())?.flush()?;
-    output::complain(&format!(
+    output::diagnostic(&format!(
         "recorded {} in {:.1} s",
         plural(changes as usize, "change"),
         clock.elapsed().as_secs_f32()
@@ -127,38 +125,38 @@ async fn follow(
     if lost.is_empty() {
         return Ok(0);
     }
-    output::complain(&format!(
-        "warning: at the end {} lost, and the recording has a gap there: {}; see `conductor sim inspect`",
+    output::diagnostic(&format!(
+        "warning: {} lost at the end, which leaves a gap: {}; see `conductor sim inspect`",
         if lost.len() == 1 { "a watch is".to_owned() } else { format!("{} watches are", lost.len()) },
         lost.join(", ")
     ));
     Ok(INCONCLUSIVE)
 }
 
-/// Everything has been listed once: the file takes its place.
+/// Replaces the target with the draft, once every kind has been listed.
 fn begin(recorder: &mut Recorder<BufWriter<File>>, draft: Option<Draft>, out: &Path) -> Result<()> {
     recorder.begin()?;
-    draft.map_or(Ok(()), Draft::settle)?;
+    draft.map_or(Ok(()), Draft::commit)?;
     let objects = plural(recorder.objects(), "object");
-    output::complain(&format!("recording {objects} into {}; interrupt to end", out.display()));
+    output::diagnostic(&format!("recording {objects} to {}; interrupt to stop", out.display()));
     Ok(())
 }
 
-/// A recording is written on for hours and has its end checked: it cannot go down a pipe.
+/// Refuses a pipe: a recording is written for hours, and its end is verified.
 fn require_file(out: &Path) -> Result<()> {
     match out.as_os_str() == "-" {
-        true => bail!("a recording is a file: name one, such as -o prod.rec"),
+        true => bail!("a recording needs a file: name one, such as -o prod.rec"),
         false => Ok(()),
     }
 }
 
-/// Refuses to begin where a further part would meet a file, hours from now.
+/// Refuses to start if a later part would hit an existing file, hours from now.
 fn require_no_parts(first: &Path) -> Result<()> {
     let next = part_path(first, 2);
-    files::require_free(&next).context("--rotate goes on there")
+    files::require_free(&next).context("--rotate continues in this file")
 }
 
-/// The next part's file; one that came in the meantime is somebody else's, and its number is left out.
+/// The next part's file. A file that appeared meanwhile belongs to another program: its number is skipped.
 fn next_part(first: &Path, part: &mut u32, force: bool) -> PathBuf {
     loop {
         *part += 1;
@@ -187,7 +185,7 @@ fn redaction(redact: &Redact, system_namespace: &str) -> Result<Redaction> {
     let key = key.trim_ascii();
     if key.len() < KEY_MIN {
         bail!(
-            "{} holds {}: a key has at least {KEY_MIN}, such as `openssl rand -hex 32` makes",
+            "{} holds {}: a key needs at least {KEY_MIN}; create one with `openssl rand -hex 32`",
             path.display(),
             plural(key.len(), "byte")
         );
@@ -204,26 +202,26 @@ pub fn import(arguments: &ImportArguments) -> Result<u8> {
     }
 }
 
-/// A recording by itself keeps its history.
+/// Rewrites a single recording with its history.
 fn import_history(arguments: &ImportArguments, recording: &Path) -> Result<u8> {
     let reader = Reader::open(recording)?;
     let redaction = redaction(&arguments.redact, &reader.header().system_namespace)?;
     let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
     let Rewritten { objects, changes, interrupted } = rewrite(reader, out, redaction)?;
-    draft.settle()?;
+    draft.commit()?;
     if interrupted {
-        output::complain("warning: the recording was interrupted, and so is what is made of it");
+        output::diagnostic("warning: the recording was interrupted; the new one ends at the same point");
     }
     let (objects, changes) = (plural(objects, "object"), plural(changes as usize, "change"));
-    output::complain(&format!("imported {objects} and {changes} into {}", arguments.out.display()));
+    output::diagnostic(&format!("imported {objects} and {changes} to {}", arguments.out.display()));
     Ok(0)
 }
 
-/// Everything else is a state: manifests as they are written, recordings among them as they end.
+/// Imports a state: manifests as they are written, recordings in their final state.
 fn import_state(arguments: &ImportArguments) -> Result<u8> {
     let redaction = redaction(&arguments.redact, &arguments.input.system_namespace)?;
-    // Everything is read before anything is written.
-    let objects = state::read_as(&arguments.input, Broken::Told)?;
+    // Read everything before writing anything.
+    let objects = state::read_as(&arguments.input, Broken::Warned)?;
     let (draft, out) = Draft::open(&arguments.out, arguments.force)?;
     let subject = RecordingInfo {
         began: 0,
@@ -237,8 +235,8 @@ fn import_state(arguments: &ImportArguments) -> Result<u8> {
     recorder.begin()?;
     let objects = recorder.objects();
     recorder.finish(0)?.flush()?;
-    draft.settle()?;
-    output::complain(&format!("imported {} into {}", plural(objects, "object"), arguments.out.display()));
+    draft.commit()?;
+    output::diagnostic(&format!("imported {} to {}", plural(objects, "object"), arguments.out.display()));
     Ok(0)
 }
 
@@ -246,21 +244,10 @@ fn import_state(arguments: &ImportArguments) -> Result<u8> {
 pub fn export(arguments: &ExportArguments) -> Result<u8> {
     let moment = snapshot_at(&arguments.recording, arguments.at.map(|at| at.as_millis() as u64))?;
     if moment.interrupted {
-        output::complain("warning: the recording was interrupted; this is the state up to there");
+        output::diagnostic("warning: the recording was interrupted; this is the state at that point");
     }
     let mut out = output::stdout();
-    match arguments.output {
-        CrdFormat::Json => {
-            let items: Vec<Value> = moment.objects.values().collect();
-            output::json(&mut out, &json!({"apiVersion": "v1", "kind": "List", "items": items}))?;
-        }
-        CrdFormat::Yaml => {
-            for object in moment.objects.values() {
-                writeln!(out, "---")?;
-                write!(out, "{}", serde_saphyr::to_string(&object)?)?;
-            }
-        }
-    }
+    output::manifests(&mut out, arguments.output, &moment.objects.values().collect::<Vec<_>>())?;
     out.flush()?;
     Ok(0)
 }
@@ -269,7 +256,7 @@ pub fn export(arguments: &ExportArguments) -> Result<u8> {
 pub fn inspect(arguments: &InspectArguments) -> Result<u8> {
     let answer = || -> Result<Inspection> { Ok(record::inspect(&arguments.recording)?) };
     let found = answer()?;
-    answer::print(&arguments.output, &found, answer, |out| inspection(out, &found))?.exit(0)
+    answer::print(&arguments.output, 0, &found, answer, |out| inspection(out, &found))
 }
 
 fn inspection(out: &mut impl Write, found: &Inspection) -> io::Result<()> {
@@ -277,14 +264,14 @@ fn inspection(out: &mut impl Write, found: &Inspection) -> io::Result<()> {
     let rows = |title: &str, counts: &std::collections::BTreeMap<String, u64>| {
         counts
             .iter()
-            .map(|(word, count)| vec![title.to_owned(), word.clone(), count.to_string()])
+            .map(|(name, count)| vec![title.to_owned(), name.clone(), count.to_string()])
             .collect::<Vec<_>>()
     };
     let mut all = rows("objects", &found.objects);
     all.extend(rows("events", &found.events));
     all.extend(rows("decisions", &found.decisions));
-    all.extend(rows("made", &found.outcomes));
-    table::listed(out, &["WHAT", "OF", "COUNT"], all)?;
+    all.extend(rows("outcomes", &found.outcomes));
+    table::listed(out, &["GROUP", "NAME", "COUNT"], all)?;
     writeln!(out)?;
     for (kind, why) in &header.refused {
         writeln!(out, "not recorded: {kind}: {why}")?;
@@ -293,12 +280,12 @@ fn inspection(out: &mut impl Write, found: &Inspection) -> io::Result<()> {
         writeln!(out, "gap at {} ms: {}: {}", gap.at, gap.kind, gap.why)?;
     }
     if let Some((median, late)) = found.provisioning_ms {
-        writeln!(out, "making a resource took {median} ms, 95 of 100 up to {late} ms")?;
+        writeln!(out, "provisioning took {median} ms at the median, {late} ms at the 95th percentile")?;
     }
     let state = match (found.complete, found.gaps.len()) {
-        (false, _) => "interrupted: readable up to there".to_owned(),
+        (false, _) => "interrupted".to_owned(),
         (true, 0) => "complete".to_owned(),
-        (true, gaps) => format!("to its end, with {}", plural(gaps, "gap")),
+        (true, gaps) => format!("complete, with {}", plural(gaps, "gap")),
     };
     writeln!(
         out,
@@ -319,18 +306,18 @@ pub fn audit(arguments: &AuditArguments) -> Result<u8> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         canaries.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
         if canaries.is_empty() {
-            bail!("{} holds no text to look for: write one a line", path.display());
+            bail!("{} holds no text to search for: write one per line", path.display());
         }
     }
     let answer = || -> Result<Audit> { Ok(record::audit(&arguments.recording, &canaries)?) };
     let found = answer()?;
     let code = u8::from(!found.findings.is_empty());
-    answer::print(&arguments.output, &found, answer, |out| audited(out, &found))?.exit(code)
+    answer::print(&arguments.output, code, &found, answer, |out| audited(out, &found))
 }
 
 fn audited(out: &mut impl Write, found: &Audit) -> io::Result<()> {
     if found.interrupted {
-        writeln!(out, "the recording was interrupted; it was looked at up to there")?;
+        writeln!(out, "the recording was interrupted; its end was not checked")?;
     }
     if found.findings.is_empty() {
         let texts = plural(found.texts as usize, "text");
@@ -342,6 +329,6 @@ fn audited(out: &mut impl Write, found: &Audit) -> io::Result<()> {
         );
     }
     let rows = found.findings.iter().map(|f| vec![f.line.to_string(), f.field.clone(), f.rule.to_owned()]);
-    table::listed(out, &["LINE", "FIELD", "FOUND"], rows.collect())?;
-    writeln!(out, "\n{}: do not give this file away", plural(found.findings.len(), "finding"))
+    table::listed(out, &["LINE", "FIELD", "RULE"], rows.collect())?;
+    writeln!(out, "\n{}: do not share this file", plural(found.findings.len(), "finding"))
 }

@@ -1,15 +1,16 @@
-//! `sim replay`: a recording played again, with its agreement as a table, a page or a view to step through.
+//! `sim replay`: replays a recording, and shows its agreement as a table, a page or a view to step through.
 
 use super::args::ReplayArguments;
 use super::{answer, files, plural, progress, state, tui};
-use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, ROWS_MAX, short};
+use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, short};
 use anyhow::Result;
+use comfy_table::Cell;
 use conductor_simulator::record::Verdict;
 use conductor_simulator::replay::{self, Explanation, Options, Replay};
 use conductor_simulator::report;
 use std::io::{self, Write};
 
-/// The exit code of a replay whose every difference has an explanation outside the rules, or that verified nothing.
+/// The exit code of a replay whose differences all have an explanation outside the rules, or that verified nothing.
 const INCONCLUSIVE: u8 = 3;
 
 /// `conductor sim replay`.
@@ -37,8 +38,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<u8> {
     let read = answer::paths([&arguments.recording].into_iter().chain(&arguments.files));
     answer::page(&arguments.page, &read, |made| report::replay(&document).html(made))?;
     let code = if arguments.verify { verdict(&document) } else { 0 };
-    answer::print(&arguments.output, &document, answer, |out| table(out, &document, arguments.verify))?
-        .exit(code)
+    answer::print(&arguments.output, code, &document, answer, |out| table(out, &document, arguments.verify))
 }
 
 fn verdict(document: &Replay) -> u8 {
@@ -53,35 +53,34 @@ fn verdict(document: &Replay) -> u8 {
 
 fn table(out: &mut impl Write, document: &Replay, verify: bool) -> io::Result<()> {
     let Replay { agreement, divergences, waiting, end, .. } = document;
-    if verify && !divergences.is_empty() {
-        let mut table = table::table(&["AT", "CLAIM", "LIVE", "REPLAYED", "EXPLAINED BY", "HOW"]);
-        for d in divergences.iter().take(ROWS_MAX) {
-            table.add_row([
+    if verify {
+        let header = ["AT", "CLAIM", "LIVE", "REPLAYED", "EXPLANATION", "MESSAGE"];
+        table::rows(out, &header, divergences, "divergence", |d| {
+            let cells = [
                 format!("{:.1}s", d.at as f64 / 1_000.0),
                 short(&d.claim, CLAIM_MAX),
-                words(d.live.as_ref()),
-                words(d.simulated.as_ref()),
+                outcome(d.live.as_ref()),
+                outcome(d.simulated.as_ref()),
                 d.explanation.name().to_owned(),
                 short(&d.message, MESSAGE_MAX),
-            ]);
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-        table::left_out(out, divergences.len(), "divergence")?;
+            ];
+            cells.map(Cell::new).into()
+        })?;
     }
     if document.interrupted {
-        writeln!(out, "the recording was interrupted; it was played up to there")?;
+        writeln!(out, "the recording was interrupted; its end is missing")?;
     }
     let seconds = document.duration_ms as f64 / 1_000.0;
     writeln!(
         out,
-        "{seconds:.1} s of history: {}, {} wished for, {} written",
+        "{seconds:.1} s of history: {} ({} by users), {}",
         plural(document.events as usize, "change"),
         document.inputs,
-        document.writes
+        plural(document.writes as usize, "write")
     )?;
     writeln!(
         out,
-        "at the end {}: {} bound, {} being made, {} waiting, {} lost",
+        "final state: {}, {} bound, {} provisioning, {} pending, {} lost",
         plural(end.claims, "claim"),
         end.bound,
         end.provision,
@@ -93,7 +92,7 @@ fn table(out: &mut impl Write, document: &Replay, verify: bool) -> io::Result<()
         let (s, l) = (&waiting.simulated, &waiting.live);
         writeln!(
             out,
-            "waited {} (live {}), 95 of 100 up to {} (live {})",
+            "waiting time: median {} (live {}), 95th percentile {} (live {})",
             ms(s.p50),
             ms(l.p50),
             ms(s.p95),
@@ -107,7 +106,7 @@ fn table(out: &mut impl Write, document: &Replay, verify: bool) -> io::Result<()
     }
 }
 
-fn words(verdict: Option<&Verdict>) -> String {
+fn outcome(verdict: Option<&Verdict>) -> String {
     match verdict {
         None => "-".to_owned(),
         Some(Verdict::Bind { resource }) => short(resource, table::NAME_MAX),

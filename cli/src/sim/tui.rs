@@ -1,5 +1,5 @@
-//! A terminal view of a replay: step through a recorded history and see what was wished for, what the live engine
-//! decided, whether the replay agrees, and how the cluster stood. Nothing is decided here; keys only move.
+//! A terminal view of a replay: step through a recorded history and see what users changed, what the live engine decided,
+//! whether the replay agrees, and the state of the cluster.
 
 use anyhow::{Context, Result, bail};
 use conductor_simulator::record::Verdict;
@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, List, ListItem, Paragraph, Sparkline, StatefulWidg
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Steps that are kept; longer histories are thinned to those with a decision.
+/// Most steps that are kept; later ones are dropped.
 const STEPS_MAX: usize = 20_000;
 
 /// One step of the history.
@@ -24,14 +24,14 @@ struct Step {
     sample: Sample,
 }
 
-/// Everything that the view shows.
+/// The steps, the current one, and a summary.
 pub struct View {
     steps: Vec<Step>,
     at: usize,
     summary: String,
 }
 
-/// Nobody can step through anything where neither keys come from nor pictures go to a terminal.
+/// Refuses to start without a terminal for keys and pictures.
 pub fn require_terminal() -> Result<()> {
     match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         true => Ok(()),
@@ -39,16 +39,16 @@ pub fn require_terminal() -> Result<()> {
     }
 }
 
-/// Plays the recording and lets a person walk through it.
+/// Replays the recording, and lets the user step through it.
 pub fn run(recording: &Path, options: &Options) -> Result<()> {
     let mut view = View::load(recording, options)?;
-    let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
+    let mut terminal = ratatui::try_init().context("cannot draw on the terminal")?;
     let done = view.walk(&mut terminal);
     ratatui::restore();
     done
 }
 
-/// The view in the middle of a recording, as SVG: what a terminal shows, without one.
+/// The view in the middle of a recording as SVG, as a terminal would show it.
 pub fn picture(recording: &Path, options: &Options) -> Result<String> {
     let mut view = View::load(recording, options)?;
     view.at = view.steps.len() / 2;
@@ -58,7 +58,7 @@ pub fn picture(recording: &Path, options: &Options) -> Result<String> {
     Ok(svg(&buffer))
 }
 
-/// Cells of a terminal as SVG text, one run of equal style at a time.
+/// Draws terminal cells as SVG text, one run of equal style at a time.
 fn svg(buffer: &Buffer) -> String {
     let (wide, high) = (8.4, 18.0);
     let Rect { width, height, .. } = buffer.area;
@@ -86,7 +86,7 @@ fn svg(buffer: &Buffer) -> String {
             }
             if !text.trim().is_empty() {
                 let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-                // Spaces would run together otherwise.
+                // Plain spaces would collapse.
                 let escaped = escaped.replace(' ', "\u{a0}");
                 svg.push_str(&format!(
                     r##"<text x="{left:.1}" y="{:.1}" fill="{}" textLength="{:.1}" lengthAdjust="spacingAndGlyphs">{escaped}</text>"##,
@@ -112,7 +112,7 @@ fn colour(colour: Option<Color>) -> &'static str {
 }
 
 impl View {
-    /// Plays the recording once, and keeps what happened at each step.
+    /// Replays the recording once, and keeps every step.
     pub fn load(recording: &Path, options: &Options) -> Result<View> {
         let mut steps = Vec::new();
         let done = replay_with(recording, options, |step, sample| {
@@ -120,7 +120,7 @@ impl View {
                 return;
             }
             let decisions =
-                step.live.iter().map(|d| (format!("{}/{}", d.ns, d.name), words(&d.verdict), step.agrees));
+                step.live.iter().map(|d| (format!("{}/{}", d.ns, d.name), outcome(&d.verdict), step.agrees));
             steps.push(Step {
                 at: step.at,
                 what: step.what.to_owned(),
@@ -145,7 +145,7 @@ impl View {
         }
     }
 
-    /// Follows a key; false where it is the last.
+    /// Handles a key; false ends the view.
     pub fn press(&mut self, key: KeyCode) -> bool {
         let last = self.steps.len().saturating_sub(1);
         match key {
@@ -158,7 +158,7 @@ impl View {
             KeyCode::PageUp => self.at = self.at.saturating_sub(20),
             KeyCode::Home | KeyCode::Char('g') => self.at = 0,
             KeyCode::End | KeyCode::Char('G') => self.at = last,
-            // The next divergence.
+            // Skip to the next divergence.
             KeyCode::Char('d') => {
                 let next = self.steps.iter().enumerate().skip(self.at + 1);
                 let next =
@@ -170,7 +170,6 @@ impl View {
         true
     }
 
-    /// Draws everything.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let [top, middle, bottom, keys] = Layout::vertical([
             Constraint::Length(3),
@@ -217,7 +216,7 @@ impl View {
 
     fn now(&self, area: Rect, buffer: &mut Buffer) {
         let Some(step) = self.steps.get(self.at) else {
-            return Paragraph::new("nothing happens in this recording")
+            return Paragraph::new("this recording has no steps")
                 .block(Block::bordered())
                 .render(area, buffer);
         };
@@ -230,7 +229,7 @@ impl View {
         }
         lines.push(Line::default());
         lines.push(Line::from(format!(
-            "bound {bound}  being made {provisioning}  waiting {waiting}  lost {lost}"
+            "bound {bound}  provisioning {provisioning}  pending {waiting}  lost {lost}"
         )));
         for (reason, count) in reasons {
             lines.push(Line::from(format!("  {count} × {reason}")));
@@ -253,7 +252,7 @@ impl View {
         Sparkline::default()
             .data(&values)
             .style(Style::new().fg(Color::Yellow))
-            .block(Block::bordered().title(" Waiting claims "))
+            .block(Block::bordered().title(" Pending claims "))
             .render(area, buffer);
     }
 }
@@ -262,7 +261,7 @@ fn summary(done: &Replay) -> String {
     let percent =
         done.agreement.percent.map_or("nothing verified".to_owned(), |percent| format!("{percent} %"));
     format!(
-        "{} of {} decisions agree ({percent})   {} changes, {} wished for   {:.1} s",
+        "{} of {} decisions agree ({percent})   {} changes, {} by users   {:.1} s",
         done.agreement.agreed,
         done.agreement.decisions,
         done.events,
@@ -271,11 +270,11 @@ fn summary(done: &Replay) -> String {
     )
 }
 
-fn words(verdict: &Verdict) -> String {
+fn outcome(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Bind { resource } => format!("bound to {resource}"),
-        Verdict::Provision { class } => format!("made from {class}"),
-        Verdict::Refuse { reason } => format!("waits: {reason}"),
+        Verdict::Provision { class } => format!("provisioned from {class}"),
+        Verdict::Refuse { reason } => format!("pending: {reason}"),
         Verdict::Lost { reason } => format!("lost: {reason}"),
     }
 }

@@ -1,8 +1,8 @@
-//! `sim whatif`, `sim fit`, `sim size`, `sim class-impact`: edits read from arguments, answers as tables.
+//! `sim whatif`, `sim fit`, `sim size`, `sim class-impact`: reads edits from arguments, prints results as tables.
 
 use super::args::{ClassImpactArguments, FitArguments, Input, SizeArguments, WhatIfArguments};
 use super::{answer, list, plural, split, state};
-use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, NAME_MAX, ROWS_MAX, short};
+use crate::table::{self, CLAIM_MAX, MESSAGE_MAX, NAME_MAX, short};
 use anyhow::{Result, bail};
 use comfy_table::{Cell, Color};
 use conductor::model::{Kind, Object, ObjectKey, TypeId};
@@ -20,7 +20,7 @@ pub fn what_if(arguments: &WhatIfArguments) -> Result<u8> {
         let objects = state::read(&arguments.input)?;
         let edits = edits(arguments)?;
         if edits.is_empty() {
-            bail!("nothing to try: give -f, --set, --lose, --delete or --claims with --like");
+            bail!("no edit: give -f, --set, --lose, --delete, or --claims with --like");
         }
         Ok(whatif::what_if(objects, &edits, &state::options(&arguments.input))?)
     };
@@ -28,7 +28,7 @@ pub fn what_if(arguments: &WhatIfArguments) -> Result<u8> {
     let code = u8::from(!document.difference.is_empty());
     let read = answer::paths(arguments.input.paths.iter().chain(&arguments.files));
     answer::page(&arguments.page, &read, |made| report::what_if(&document).html(made))?;
-    answer::print(&arguments.output, &document, answer, |out| what_if_table(out, &document))?.exit(code)
+    answer::print(&arguments.output, code, &document, answer, |out| what_if_table(out, &document))
 }
 
 fn edits(arguments: &WhatIfArguments) -> Result<Vec<Edit>> {
@@ -64,7 +64,7 @@ pub fn fit(arguments: &FitArguments) -> Result<u8> {
         Ok(whatif::fit(objects, &like, arguments.most, &state::options(&arguments.input))?)
     };
     let document = answer()?;
-    answer::print(&arguments.output, &document, answer, |out| fit_table(out, &document))?.exit(0)
+    answer::print(&arguments.output, 0, &document, answer, |out| fit_table(out, &document))
 }
 
 /// `conductor sim size`.
@@ -74,14 +74,14 @@ pub fn size(arguments: &SizeArguments) -> Result<u8> {
         let name = match (&arguments.like, &arguments.class) {
             (Some(name), _) => name.clone(),
             (None, Some(class)) => first_of(&objects, class)?,
-            (None, None) => bail!("say which: --like NAME or --class NAME"),
+            (None, None) => bail!("no resource to copy: give --like NAME or --class NAME"),
         };
         let home = arguments.input.system_namespace.as_str();
         let like = Target { kind: Kind::Resource(TYPE), key: ObjectKey::new(home, name) };
         Ok(whatif::size(&objects, &like, &state::options(&arguments.input))?)
     };
     let document = answer()?;
-    answer::print(&arguments.output, &document, answer, |out| size_table(out, &document))?.exit(0)
+    answer::print(&arguments.output, 0, &document, answer, |out| size_table(out, &document))
 }
 
 fn first_of(objects: &[Object], class: &str) -> Result<String> {
@@ -91,7 +91,7 @@ fn first_of(objects: &[Object], class: &str) -> Result<String> {
     };
     let name = objects.iter().filter(of_class).filter_map(|o| o.metadata.name.clone()).min();
     name.ok_or_else(|| {
-        anyhow::anyhow!("no resource of class {class} in the state to go by: name one with --like NAME")
+        anyhow::anyhow!("no resource of class {class} in the state to copy: name one with --like NAME")
     })
 }
 
@@ -103,7 +103,7 @@ pub fn class_impact(arguments: &ClassImpactArguments) -> Result<u8> {
         let classes: Vec<&Object> = overlay.iter().filter(|o| matches!(o.kind, Kind::Class(_))).collect();
         let [class] = classes[..] else {
             let file = arguments.file.display();
-            bail!("{file} holds {} classes: give exactly one", classes.len());
+            bail!("{file} contains {} classes: give exactly one", classes.len());
         };
         Ok(whatif::class_impact(objects, class, &state::options(&arguments.input))?)
     };
@@ -111,7 +111,7 @@ pub fn class_impact(arguments: &ClassImpactArguments) -> Result<u8> {
     let code = u8::from(!document.is_empty());
     let read = answer::paths(arguments.input.paths.iter().chain([&arguments.file]));
     answer::page(&arguments.page, &read, |made| report::class_impact(&document).html(made))?;
-    answer::print(&arguments.output, &document, answer, |out| impact_table(out, &document))?.exit(code)
+    answer::print(&arguments.output, code, &document, answer, |out| impact_table(out, &document))
 }
 
 fn what_if_table(out: &mut impl Write, document: &WhatIf) -> io::Result<()> {
@@ -119,48 +119,35 @@ fn what_if_table(out: &mut impl Write, document: &WhatIf) -> io::Result<()> {
     writeln!(out, "{}", verdict(&document.difference, &document.before, &document.after))
 }
 
-/// Everything that differs, as two tables.
+/// Writes the changed claims and resources as two tables.
 pub fn difference(out: &mut impl Write, difference: &Difference) -> io::Result<()> {
-    if !difference.claims.is_empty() {
-        let mut table = table::table(&["CLAIM", "CHANGE", "FROM", "TO", "RULE", "WHY"]);
-        let mut sorted: Vec<&ChangedClaim> = difference.claims.iter().collect();
-        sorted.sort_by_key(|claim| claim.change);
-        for claim in sorted.into_iter().take(ROWS_MAX) {
-            table.add_row(vec![
-                Cell::new(short(&format!("{}/{}", claim.namespace, claim.name), CLAIM_MAX)),
-                change(claim),
-                Cell::new(fate(claim.before.as_ref())),
-                Cell::new(fate(claim.after.as_ref())),
-                Cell::new(&claim.cause.rule),
-                Cell::new(short(&claim.cause.message, MESSAGE_MAX)),
-            ]);
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-        table::left_out(out, difference.claims.len(), "claim")?;
-    }
-    if !difference.resources.is_empty() {
-        let mut table = table::table(&["RESOURCE", "CHANGE", "WAS HELD BY"]);
-        for resource in difference.resources.iter().take(ROWS_MAX) {
-            let held = if resource.held.is_empty() { "-".to_owned() } else { list(&resource.held) };
-            let colour = match resource.change {
-                ResourceChange::Deleted | ResourceChange::Gone => Color::Red,
-                ResourceChange::Retained | ResourceChange::Phase => Color::Yellow,
-                ResourceChange::Spared | ResourceChange::Added => Color::Green,
-            };
-            let words = match (resource.change, resource.after) {
-                (ResourceChange::Phase, Some(phase)) => format!("is {phase}"),
-                (change, _) => change.label().to_owned(),
-            };
-            table.add_row(vec![
-                Cell::new(short(&resource.name, NAME_MAX)),
-                Cell::new(words).fg(colour),
-                Cell::new(held),
-            ]);
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-        table::left_out(out, difference.resources.len(), "resource")?;
-    }
-    Ok(())
+    let mut claims: Vec<&ChangedClaim> = difference.claims.iter().collect();
+    claims.sort_by_key(|claim| claim.change);
+    table::rows(out, &["CLAIM", "CHANGE", "FROM", "TO", "RULE", "MESSAGE"], &claims, "claim", |claim| {
+        vec![
+            Cell::new(short(&format!("{}/{}", claim.namespace, claim.name), CLAIM_MAX)),
+            change(claim),
+            Cell::new(fate(claim.before.as_ref())),
+            Cell::new(fate(claim.after.as_ref())),
+            Cell::new(&claim.cause.rule),
+            Cell::new(short(&claim.cause.message, MESSAGE_MAX)),
+        ]
+    })?;
+    let resources = &difference.resources;
+    table::rows(out, &["RESOURCE", "CHANGE", "CLAIMS BEFORE"], resources, "resource", |resource| {
+        let held = if resource.held.is_empty() { "-".to_owned() } else { list(&resource.held) };
+        let colour = match resource.change {
+            ResourceChange::Deleted | ResourceChange::Gone => Color::Red,
+            ResourceChange::Retained | ResourceChange::Phase => Color::Yellow,
+            ResourceChange::Spared | ResourceChange::Added => Color::Green,
+        };
+        let text = match (resource.change, resource.after) {
+            (ResourceChange::Phase, Some(phase)) => format!("is {phase}"),
+            (change, _) => change.label().to_owned(),
+        };
+        let name = Cell::new(short(&resource.name, NAME_MAX));
+        vec![name, Cell::new(text).fg(colour), Cell::new(held)]
+    })
 }
 
 fn change(claim: &ChangedClaim) -> Cell {
@@ -185,18 +172,18 @@ fn fate(fate: Option<&ClaimResult>) -> String {
     }
 }
 
-/// `2 claims and 1 resource change: bound 4 -> 3, pending 3 -> 4`, or that nothing does.
+/// `2 claims and 1 resource change: bound 4 -> 3, pending 3 -> 4`, or `nothing changes`.
 pub fn verdict(difference: &Difference, before: &PlanFigures, after: &PlanFigures) -> String {
     if difference.is_empty() {
         return format!("nothing changes: {}", plural(before.summary.claims, "claim"));
     }
     let figures = |s: &Summary| [s.claims, s.bound, s.provision, s.pending, s.lost];
-    let words = ["claims", "bound", "provision", "pending", "lost"];
-    let moved: Vec<String> = words
+    let names = ["claims", "bound", "provision", "pending", "lost"];
+    let moved: Vec<String> = names
         .iter()
         .zip(figures(&before.summary).into_iter().zip(figures(&after.summary)))
         .filter(|(_, (was, is))| was != is)
-        .map(|(word, (was, is))| format!("{word} {was} -> {is}"))
+        .map(|(name, (was, is))| format!("{name} {was} -> {is}"))
         .collect();
     let colon = if moved.is_empty() { "" } else { ": " };
     let (claims, resources) = (difference.claims.len(), difference.resources.len());
@@ -210,32 +197,23 @@ pub fn verdict(difference: &Difference, before: &PlanFigures, after: &PlanFigure
 }
 
 fn fit_table(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
-    if !fit.places.is_empty() {
-        let mut table = table::table(&["CLAIMS", "GO TO"]);
-        for place in fit.places.iter().take(ROWS_MAX) {
-            let to = match (&place.resource, &place.class) {
-                (Some(resource), _) => resource.to_string(),
-                (None, Some(class)) => format!("new resources of class {class}"),
-                (None, None) => "-".to_owned(),
-            };
-            table.add_row([place.claims.to_string(), to]);
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-        table::left_out(out, fit.places.len(), "place")?;
-    }
-    if !fit.displaced.is_empty() {
-        let mut table = table::table(&["WOULD WAIT INSTEAD", "WITHOUT THEM IT GETS"]);
-        for displaced in fit.displaced.iter().take(ROWS_MAX) {
-            let gets = match (&displaced.resource, &displaced.class) {
-                (Some(resource), _) => resource.to_string(),
-                (None, Some(class)) => format!("a new resource of class {class}"),
-                (None, None) => "-".to_owned(),
-            };
-            table.add_row([short(&displaced.claim, CLAIM_MAX), gets]);
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-        table::left_out(out, fit.displaced.len(), "claim")?;
-    }
+    table::rows(out, &["CLAIMS", "RESOURCE"], &fit.places, "place", |place| {
+        let to = match (&place.resource, &place.class) {
+            (Some(resource), _) => resource.to_string(),
+            (None, Some(class)) => format!("new resources of class {class}"),
+            (None, None) => "-".to_owned(),
+        };
+        vec![Cell::new(place.claims), Cell::new(to)]
+    })?;
+    let header = ["DISPLACED CLAIM", "RESOURCE WITHOUT THE COPIES"];
+    table::rows(out, &header, &fit.displaced, "claim", |displaced| {
+        let gets = match (&displaced.resource, &displaced.class) {
+            (Some(resource), _) => resource.to_string(),
+            (None, Some(class)) => format!("a new resource of class {class}"),
+            (None, None) => "-".to_owned(),
+        };
+        vec![Cell::new(short(&displaced.claim, CLAIM_MAX)), Cell::new(gets)]
+    })?;
     let at_least = if fit.limit.is_none() { "at least " } else { "" };
     let taking = match fit.fits - fit.free {
         0 => String::new(),
@@ -244,20 +222,15 @@ fn fit_table(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
             format!(", {taking} of them in place of {places} of lower priority")
         }
     };
-    let limit = fit.limit.as_ref().map(|limit| format!("; the next is told: {}", limit.message));
+    let limit = fit.limit.as_ref().map(|limit| format!("; the next one is refused: {}", limit.message));
     let limit = limit.unwrap_or_default();
     writeln!(out, "{at_least}{} more of {} would be served{taking}{limit}", fit.fits, fit.claim)
 }
 
 fn size_table(out: &mut impl Write, size: &Size) -> io::Result<()> {
-    if !size.waiting.is_empty() {
-        let mut table = table::table(&["WAITS FOR SOMETHING ELSE", "WHY"]);
-        for waiting in size.waiting.iter().take(ROWS_MAX) {
-            table.add_row([short(&waiting.claim, CLAIM_MAX), short(&waiting.message, MESSAGE_MAX)]);
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
-        table::left_out(out, size.waiting.len(), "claim")?;
-    }
+    table::rows(out, &["STILL PENDING", "MESSAGE"], &size.waiting, "claim", |waiting| {
+        vec![Cell::new(short(&waiting.claim, CLAIM_MAX)), Cell::new(short(&waiting.message, MESSAGE_MAX))]
+    })?;
     let more = plural(size.resources, "resource");
     match (size.resources, size.waiting_before) {
         (_, 0) => writeln!(out, "nothing waits"),
@@ -279,7 +252,7 @@ fn impact_table(out: &mut impl Write, impact: &ClassImpact) -> io::Result<()> {
         difference(out, &impact.now)?;
     }
     if !impact.anew.is_empty() {
-        writeln!(out, "if its claims had to be served anew:\n")?;
+        writeln!(out, "if its claims were provisioned again:\n")?;
         difference(out, &impact.anew)?;
     }
     let now = match impact.now.claims.len() {
@@ -287,8 +260,8 @@ fn impact_table(out: &mut impl Write, impact: &ClassImpact) -> io::Result<()> {
         n => format!("changes for {} now", plural(n, "claim")),
     };
     let anew = match impact.anew.claims.len() {
-        0 => "for none if they were served anew".to_owned(),
-        n => format!("for {n} if they were served anew"),
+        0 => "for none if they were provisioned again".to_owned(),
+        n => format!("for {n} if they were provisioned again"),
     };
     writeln!(out, "class {}, {}: {now}, {anew}", impact.class, plural(impact.claims, "claim"))
 }

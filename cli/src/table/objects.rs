@@ -1,32 +1,32 @@
-//! Objects of a cluster, one a row, the sentences in the last column. Nothing is cut and no word is broken: on a terminal the
-//! last column wraps at spaces, and where that leaves it too narrow, columns that matter least go, then the sentence moves to
-//! lines of its own. Without a terminal each row is one line, for grep and awk.
+//! Objects of a cluster, one per row, with messages in the last column. Nothing is cut and no word is broken: on a terminal
+//! the last column wraps at spaces; if that leaves it too narrow, the least important columns are dropped, then the message
+//! moves to its own lines. Without a terminal each row is one line, for grep and awk.
 
-use crate::{output, plain};
+use crate::{output, sanitize};
 use std::io::{self, Write};
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// Least room in which a sentence is readable.
-const SENTENCE_MIN: usize = 40;
-/// How far a sentence on lines of its own is indented.
+/// Least width in which a message is readable.
+const MESSAGE_MIN: usize = 40;
+/// Indent of a message on its own lines.
 const INDENT: usize = 4;
 
-/// A column: its header, and in which order it goes where the terminal is narrow; 0 stays.
+/// A column: its header, and the order in which a narrow terminal drops it; 0 always stays.
 pub type Column = (&'static str, u8);
 
-/// Writes the table to where people look.
+/// Writes the table at the width of the terminal.
 pub fn write(out: &mut impl Write, columns: &[Column], rows: &[Vec<String>]) -> io::Result<()> {
     out.write_all(text(columns, rows, terminal_width(), output::is_colourful()).as_bytes())
 }
 
-/// How wide the terminal is; nothing where there is none. Some terminals do not know their width and report 0.
+/// The width of the terminal, if there is one. Some terminals do not know their width and report 0.
 fn terminal_width() -> Option<usize> {
     comfy_table::Table::new().width().filter(|width| *width > 0).map(usize::from)
 }
 
 fn text(columns: &[Column], rows: &[Vec<String>], width: Option<usize>, bold: bool) -> String {
-    let clean = |row: &Vec<String>| row.iter().map(|cell| plain::line(cell).into_owned()).collect();
+    let clean = |row: &Vec<String>| row.iter().map(|cell| sanitize::line(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
     let last = columns.len().saturating_sub(1);
     let widest = |at: usize| {
@@ -37,12 +37,12 @@ fn text(columns: &[Column], rows: &[Vec<String>], width: Option<usize>, bold: bo
     let before = |shown: &[usize]| -> usize {
         shown.iter().filter(|at| **at != last).map(|at| widest(*at) + GAP).sum()
     };
-    let needed = widest(last).min(SENTENCE_MIN);
+    let needed = widest(last).min(MESSAGE_MIN);
     let fits = |shown: &[usize]| width.is_none_or(|width| before(shown) + needed <= width);
-    let mut going: Vec<usize> =
+    let mut droppable: Vec<usize> =
         shown.iter().copied().filter(|at| *at != last && columns[*at].1 > 0).collect();
-    going.sort_by_key(|at| columns[*at].1);
-    for at in going {
+    droppable.sort_by_key(|at| columns[*at].1);
+    for at in droppable {
         if !fits(&shown) {
             shown.retain(|kept| *kept != at);
         }
@@ -60,9 +60,9 @@ fn text(columns: &[Column], rows: &[Vec<String>], width: Option<usize>, bold: bo
             .filter(|at| **at != last)
             .map(|at| format!("{:<1$}", cell(at), widest(*at) + GAP))
             .collect();
-        let sentence = wrap(cell(&last), room);
+        let message = wrap(cell(&last), room);
         let indent = if stacked { INDENT } else { before(&shown) };
-        for (at, part) in sentence.iter().enumerate() {
+        for (at, part) in message.iter().enumerate() {
             if at > 0 || stacked {
                 line = format!("{}\n{:indent$}", line.trim_end(), "");
             }
@@ -82,7 +82,7 @@ fn count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of at most so many characters, broken at spaces only: a longer word has a line of its own.
+/// Breaks a text at spaces into lines of at most `room` characters; a longer word has its own line.
 fn wrap(text: &str, room: Option<usize>) -> Vec<String> {
     let Some(room) = room.filter(|room| count(text) > *room) else { return vec![text.to_owned()] };
     let mut lines: Vec<String> = Vec::new();
@@ -103,14 +103,14 @@ mod tests {
     use super::*;
 
     const COLUMNS: [Column; 6] =
-        [("CLAIM", 0), ("PHASE", 0), ("RESOURCE", 3), ("CLASS", 2), ("AGE", 1), ("WHY", 0)];
-    const WHY: &str = "NoMatch: 0/214 resources fit: 120 class, 71 version, 23 capacity; 0/1 classes fit: 1 class \
+        [("CLAIM", 0), ("PHASE", 0), ("RESOURCE", 3), ("CLASS", 2), ("AGE", 1), ("MESSAGE", 0)];
+    const MESSAGE: &str = "NoMatch: 0/214 resources fit: 120 class, 71 version, 23 capacity; 0/1 classes fit: 1 class \
                        (class local-postgresql has no template to make one from), and conductor.io/a-word-that-is-long";
 
     fn rows() -> Vec<Vec<String>> {
         let row = |cells: [&str; 6]| cells.map(str::to_owned).to_vec();
         vec![
-            row(["team/warehouse", "Pending", "-", "local-postgresql", "3m", WHY]),
+            row(["team/warehouse", "Pending", "-", "local-postgresql", "3m", MESSAGE]),
             row([
                 "team/db",
                 "Bound",
@@ -127,8 +127,8 @@ mod tests {
         for width in 40..200 {
             let text = text(&COLUMNS, &rows(), Some(width), false);
             let whole = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(whole.contains(WHY), "at {width}:\n{text}");
-            // The one word that is longer than the screen has room for keeps its line.
+            assert!(whole.contains(MESSAGE), "at {width}:\n{text}");
+            // The one word that is longer than the screen keeps its line.
             let wide = text.lines().find(|line| count(line) > width && !line.contains("a-word-that-is-long"));
             assert_eq!(wide, None, "at {width}:\n{text}");
         }
@@ -139,22 +139,22 @@ mod tests {
         let header =
             |width| text(&COLUMNS, &rows(), width, false).lines().next().unwrap_or_default().to_owned();
         let words = |width| header(width).split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
-        assert_eq!(words(Some(180)), "CLAIM PHASE RESOURCE CLASS AGE WHY");
-        assert_eq!(words(Some(140)), "CLAIM PHASE RESOURCE CLASS WHY");
-        assert_eq!(words(Some(80)), "CLAIM PHASE WHY");
+        assert_eq!(words(Some(180)), "CLAIM PHASE RESOURCE CLASS AGE MESSAGE");
+        assert_eq!(words(Some(140)), "CLAIM PHASE RESOURCE CLASS MESSAGE");
+        assert_eq!(words(Some(80)), "CLAIM PHASE MESSAGE");
     }
 
     #[test]
     fn without_a_terminal_each_row_is_one_line() {
         let text = text(&COLUMNS, &rows(), None, false);
         assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(text.lines().any(|line| line.ends_with(WHY)), "{text}");
+        assert!(text.lines().any(|line| line.ends_with(MESSAGE)), "{text}");
     }
 
     #[test]
     fn only_the_header_is_bold_and_control_characters_are_shown() {
         let rows = vec![vec!["a\u{1b}[2J".to_owned(), "b".to_owned()]];
-        let text = text(&[("NAME", 0), ("WHY", 0)], &rows, None, true);
+        let text = text(&[("NAME", 0), ("MESSAGE", 0)], &rows, None, true);
         assert!(text.starts_with("\u{1b}[1mNAME"), "{text:?}");
         assert_eq!(text.matches('\u{1b}').count(), 2, "{text:?}");
     }

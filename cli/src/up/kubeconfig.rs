@@ -1,91 +1,70 @@
-//! Where the kubeconfig is put: it holds a token, so only its owner may read it. One that nobody asked for by name
-//! goes with us.
+//! Writes the kubeconfig. It holds a token, so only its owner may read it. One without a given path is removed at the
+//! end.
 
 use crate::args::UpArguments;
 use anyhow::{Context, Result};
-use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use tempfile::{NamedTempFile, TempDir};
 
-/// A kubeconfig that was written.
+/// A written kubeconfig.
 #[derive(Debug)]
 pub struct Kubeconfig {
     path: PathBuf,
-    /// A folder that was made for it alone.
-    made: Option<PathBuf>,
+    /// A folder created for it alone, and removed with it.
+    _folder: Option<TempDir>,
 }
 
 impl Kubeconfig {
-    /// Writes it where the arguments say: the file that they name, else the data folder, else a folder of its own.
+    /// Writes to the file that the arguments name, else to the data folder, else to a new folder.
     pub fn write(arguments: &UpArguments, text: &str) -> Result<Kubeconfig> {
-        let (path, made) = match (&arguments.write_kubeconfig, &arguments.data) {
+        let (path, folder) = match (&arguments.write_kubeconfig, &arguments.data) {
             (Some(file), _) => (file.clone(), None),
             (None, Some(data)) => (data.join("kubeconfig"), None),
             (None, None) => {
-                let folder = own_folder();
-                fs::DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(&folder)
-                    .with_context(|| place(&folder))?;
-                (folder.join("kubeconfig"), Some(folder))
+                let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+                std::fs::create_dir_all(&base).with_context(|| failure(&base))?;
+                let folder = tempfile::Builder::new().prefix("conductor-").tempdir_in(&base);
+                let folder = folder.with_context(|| failure(&base))?;
+                (folder.path().join("kubeconfig"), Some(folder))
             }
         };
-        write(&path, text).with_context(|| place(&path))?;
+        write(&path, text).with_context(|| failure(&path))?;
         let path = std::path::absolute(&path).unwrap_or(path);
-        Ok(Kubeconfig { path, made })
+        Ok(Kubeconfig { path, _folder: folder })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-impl Drop for Kubeconfig {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.made {
-            // What cannot be removed is of no use to anybody: its token ends with us.
-            let _ = fs::remove_dir_all(folder);
-        }
-    }
+fn failure(path: &Path) -> String {
+    format!("cannot write the kubeconfig to {}: choose another file with --write-kubeconfig", path.display())
 }
 
-fn place(path: &Path) -> String {
-    format!("the kubeconfig cannot be written to {}: name another file by --write-kubeconfig", path.display())
-}
-
-fn own_folder() -> PathBuf {
-    let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    base.join(format!("conductor-{}", std::process::id()))
-}
-
-/// Beside the file first, so that nobody reads half of it, and never readable by others in between.
+/// Writes beside the file and renames, so that no reader sees half of it. Temporary files are their owner's only.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let beside = path.with_extension("new");
-    if beside.exists() {
-        fs::remove_file(&beside)?;
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
-    fs::rename(&beside, path)
+    Ok(file.persist(path).map(drop)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn only_its_owner_reads_it_and_it_replaces_an_older_one() {
-        let folder = std::env::temp_dir().join(format!("conductor-kubeconfig-test-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("kubeconfig");
+    fn only_the_owner_can_read_it_and_it_replaces_an_older_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
         fs::write(&path, "older").unwrap();
         write(&path, "newer").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

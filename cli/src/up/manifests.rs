@@ -1,5 +1,5 @@
-//! `-f`: manifests of any kind, read whole before anything is started, applied server-side in an order that works:
-//! definitions, then namespaces, then the rest as it was written. A namespace that is named and not there is made.
+//! `-f`: manifests of any kind, read before anything starts, applied server-side in an order that works: definitions,
+//! then namespaces, then the rest as written. A namespace that an object names and that does not exist is created.
 
 use super::{MANAGER, definitions, namespaces};
 use crate::output;
@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// One object, and the file that it stands in.
+/// One object, and the file that contains it.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     object: Value,
@@ -28,19 +28,19 @@ impl Manifest {
         self.object.pointer(at).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Puts it into another namespace.
+    /// Moves the object to another namespace.
     pub fn move_to(&mut self, namespace: &str) {
         self.object["metadata"]["namespace"] = Value::from(namespace);
     }
 
-    /// Lets the class of this name offer one version only.
+    /// Restricts the class of this name to one version.
     pub fn offer_version(&mut self, class: &str, version: &str) {
         if self.text("/metadata/name") == class {
             self.object["version"] = Value::from(version);
         }
     }
 
-    /// How people name it: kind, namespace, name.
+    /// Kind, namespace and name, for messages.
     fn named(&self) -> String {
         let (kind, namespace, name) =
             (self.text("/kind"), self.text("/metadata/namespace"), self.text("/metadata/name"));
@@ -69,7 +69,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
                 false => fs::read_to_string(&file),
             };
             let shown = file.display().to_string();
-            let text = text.with_context(|| format!("-f {shown}: it cannot be read"))?;
+            let text = text.with_context(|| format!("-f {shown}: cannot be read"))?;
             found.extend(parse(&text, &shown)?);
         }
     }
@@ -77,28 +77,28 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     Ok(found)
 }
 
-/// The objects in a text.
+/// Reads the objects of a text.
 pub fn parse(text: &str, file: &str) -> Result<Vec<Manifest>> {
-    // Without the lines around the mistake, which the library would show: they may be a Secret's.
+    // No snippet of the lines around the error: they may be a Secret's.
     let options = serde_saphyr::options! { with_snippet: false };
     let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
         let why = UserMessageFormatter.format_message(&error);
-        anyhow!("-f {file}{}: it is not YAML or JSON as kubectl reads it: {why}", place.unwrap_or_default())
+        anyhow!("-f {file}{}: not YAML or JSON as kubectl reads it: {why}", place.unwrap_or_default())
     })?;
     let mut found = Vec::new();
     for document in documents {
-        spread(document, file, &mut found)?;
+        flatten(document, file, &mut found)?;
     }
     for warning in rounded(text, &found) {
-        output::complain_once(&format!("warning: -f {file}:{warning}"));
+        output::diagnostic_once(&format!("warning: -f {file}:{warning}"));
     }
-    // A stable sort: what was written first is applied first.
+    // A stable sort keeps the written order within a rank.
     found.sort_by_key(Manifest::rank);
     Ok(found)
 }
 
-/// Versions that lost digits because they are not quoted: `kubectl apply` sends them as numbers too.
+/// Warns about unquoted versions that lose digits: `kubectl apply` sends them as numbers too.
 fn rounded(text: &str, found: &[Manifest]) -> Vec<String> {
     let written = written_versions(text).into_iter();
     let warnings = written.filter_map(|written| {
@@ -113,7 +113,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let listed = fs::read_dir(path).with_context(|| format!("-f {}: it cannot be listed", path.display()))?;
+    let listed = fs::read_dir(path).with_context(|| format!("-f {}: cannot be listed", path.display()))?;
     let mut inside: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
     inside.sort();
     let mut found = Vec::new();
@@ -129,21 +129,21 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A list is the objects in it; an empty document is none.
-fn spread(document: Value, file: &str, found: &mut Vec<Manifest>) -> Result<()> {
+/// Flattens lists, and skips empty documents.
+fn flatten(document: Value, file: &str, found: &mut Vec<Manifest>) -> Result<()> {
     if document.is_null() {
         return Ok(());
     }
     let is_list =
         document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && document["items"].is_array();
     if let (true, Some(items)) = (is_list, document["items"].as_array()) {
-        return items.iter().try_for_each(|item| spread(item.clone(), file, found));
+        return items.iter().try_for_each(|item| flatten(item.clone(), file, found));
     }
     let manifest = Manifest { object: document, file: file.to_owned() };
     let missing =
         ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|at| manifest.text(at).is_empty());
     match missing {
-        Some(at) => bail!("-f {file}: {}: it needs {}", manifest.named().trim(), at[1..].replace('/', ".")),
+        Some(at) => bail!("-f {file}: {}: needs {}", manifest.named().trim(), at[1..].replace('/', ".")),
         None => {
             found.push(manifest);
             Ok(())
@@ -151,16 +151,16 @@ fn spread(document: Value, file: &str, found: &mut Vec<Manifest>) -> Result<()> 
     }
 }
 
-/// Applies them, makes namespaces that they name and that are not there, and says so.
+/// Applies manifests, creates the namespaces that they name, and reports each step.
 pub async fn apply(client: &Client, manifests: &[Manifest], say: &dyn Fn(&str) -> Result<()>) -> Result<()> {
-    let mut there: BTreeSet<String> = BTreeSet::new();
+    let mut existing: BTreeSet<String> = BTreeSet::new();
     for manifest in manifests {
         let at = |error: anyhow::Error| error.context(format!("-f {}: {}", manifest.file, manifest.named()));
         let mut object = manifest.object.clone();
-        let resource = place(client, &mut object).await.map_err(at)?;
+        let resource = discover(client, &mut object).await.map_err(at)?;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        if !namespace.is_empty() && there.insert(namespace.clone()) {
-            make_namespace(client, &namespace, say).await.map_err(at)?;
+        if !namespace.is_empty() && existing.insert(namespace.clone()) {
+            create_namespace(client, &namespace, say).await.map_err(at)?;
         }
         put(client, &resource, &object).await.map_err(at)?;
         say(&format!("applied   {}", manifest.named()))?;
@@ -168,51 +168,52 @@ pub async fn apply(client: &Client, manifests: &[Manifest], say: &dyn Fn(&str) -
     Ok(())
 }
 
-/// Where the object goes; its namespace is filled in where it needs one.
-async fn place(client: &Client, object: &mut Value) -> Result<ApiResource> {
+/// Finds the object's API resource, and fills in its namespace if it needs one.
+async fn discover(client: &Client, object: &mut Value) -> Result<ApiResource> {
     let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    let asked = GroupVersionKind::gvk(group, version, &kind);
-    let unknown =
-        |why: String| anyhow!("{api_version} {kind} is not served: apply its definition too ({why})");
-    let found = oneshot::pinned_kind(client, &asked).await;
-    let (resource, capabilities) = found.map_err(|error| unknown(in_words(&error)))?;
+    let wanted = GroupVersionKind::gvk(group, version, &kind);
+    let unknown = |why: String| {
+        anyhow!("the API does not serve {api_version} {kind}: apply its CustomResourceDefinition too ({why})")
+    };
+    let found = oneshot::pinned_kind(client, &wanted).await;
+    let (resource, capabilities) = found.map_err(|error| unknown(api_message(&error)))?;
     if capabilities.scope == Scope::Namespaced && object["metadata"]["namespace"].is_null() {
         object["metadata"]["namespace"] = Value::from("default");
     }
     Ok(resource)
 }
 
-async fn make_namespace(client: &Client, name: &str, say: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+async fn create_namespace(client: &Client, name: &str, say: &dyn Fn(&str) -> Result<()>) -> Result<()> {
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &namespaces());
     if all.get_opt(name).await?.is_some() {
         return Ok(());
     }
-    say(&format!("applied   Namespace {name}, which was named and not there"))?;
+    say(&format!("applied   Namespace {name}, which an object names and did not exist"))?;
     put(client, &namespaces(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         .await
 }
 
-/// Applies one object; what others changed since is set again.
+/// Applies one object, and takes over fields that other managers changed.
 pub async fn put(client: &Client, resource: &ApiResource, object: &Value) -> Result<()> {
     let mut object = object.clone();
-    // Written by controllers, not by people; kubectl leaves it out as well.
+    // Controllers write the status, not users; kubectl omits it as well.
     if let Some(fields) = object.as_object_mut().filter(|_| resource.plural != definitions().plural) {
         fields.remove("status");
     }
-    let name = object["metadata"]["name"].as_str().ok_or_else(|| anyhow!("it has no name"))?.to_owned();
+    let name = object["metadata"]["name"].as_str().ok_or_else(|| anyhow!("no metadata.name"))?.to_owned();
     let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
     };
     let applied = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
-    applied.map_err(|error| anyhow!(in_words(&error)))?;
+    applied.map_err(|error| anyhow!(api_message(&error)))?;
     Ok(())
 }
 
-/// What the API said, for people; the client shows its own form of it.
-fn in_words(error: &kube::Error) -> String {
+/// The API server's own message; the client's Display adds its internal form.
+fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(refused) => refused.message.clone(),
         other => other.to_string(),
@@ -224,14 +225,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_spread_and_definitions_come_first() {
+    fn lists_are_flattened_and_definitions_come_first() {
         let mut found = Vec::new();
         let list = json!({"kind": "List", "items": [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}},
             {"apiVersion": "x/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "d"}},
         ]});
-        spread(list, "x.yaml", &mut found).unwrap();
+        flatten(list, "x.yaml", &mut found).unwrap();
         found.sort_by_key(Manifest::rank);
         let named: Vec<String> = found.iter().map(Manifest::named).collect();
         assert_eq!(named, ["CustomResourceDefinition d", "Namespace n", "ConfigMap a"]);
@@ -254,15 +255,15 @@ mod tests {
             "kind: Secret\nstringData: {password: \"hunter2-long\n",
             "kind: Secret\nstringData:\n  password: hunter2-long\n x: [\n",
         ] {
-            let told = format!("{:#}", parse(text, "x.yaml").unwrap_err());
-            assert!(told.starts_with("-f x.yaml:") && !told.contains("hunter2"), "{told}");
+            let error = format!("{:#}", parse(text, "x.yaml").unwrap_err());
+            assert!(error.starts_with("-f x.yaml:") && !error.contains("hunter2"), "{error}");
         }
     }
 
     #[test]
-    fn an_object_without_a_name_is_told_with_its_file() {
-        let told =
-            spread(json!({"apiVersion": "v1", "kind": "Secret"}), "x.yaml", &mut Vec::new()).unwrap_err();
-        assert_eq!(told.to_string(), "-f x.yaml: Secret: it needs metadata.name");
+    fn an_object_without_a_name_is_reported_with_its_file() {
+        let error =
+            flatten(json!({"apiVersion": "v1", "kind": "Secret"}), "x.yaml", &mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "-f x.yaml: Secret: needs metadata.name");
     }
 }

@@ -1,39 +1,38 @@
-//! Stand-ins for what nobody serves here. A class may make a CloudNativePG Cluster or an RDSInstance; on a cluster an
-//! operator brings the kind and fills it with life. Here a kind that a template names and that no definition is there
-//! for gets a definition that takes anything, marked as a stand-in, and its objects are said to be ready. No database
-//! is made. A kind that somebody defined is theirs: it is left alone, whoever fills it.
+//! Stand-ins for operators that do not run here. A class may create a CloudNativePG Cluster or an RDSInstance; on a
+//! cluster an operator defines and reconciles that kind. Here a kind that a template names and that has no definition
+//! gets one that accepts anything, labelled as a stand-in, and its objects are reported as ready. No database is
+//! created. A kind with any other definition belongs to the user, and is left alone.
 
 use super::{definitions, manifests, resource_of};
 use crate::output;
 use conductor::model::{Kind, TypeId};
+use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use futures::{StreamExt, TryStreamExt};
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::oneshot;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// The label of a definition that is a stand-in.
+/// The label of a stand-in's definition.
 const STAND_IN: &str = "conductor.io/stand-in";
 /// The reason on the condition that a stand-in writes.
 const REASON: &str = "StandIn";
-/// Operators that say it in a field of their own: group, kind, field, word.
-const OWN_WORDS: [(&str, &str, &str, &str); 2] = [
+/// Operators that report readiness in a field of their own: group, kind, field, value.
+const OWN_FIELDS: [(&str, &str, &str, &str); 2] = [
     ("rds.services.k8s.aws", "DBInstance", "dbInstanceStatus", "available"),
     ("acid.zalan.do", "postgresql", "PostgresClusterStatus", "Running"),
 ];
-/// How long a kind that a template names has to be defined by somebody else, and a watch that ended pauses.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the user has to define a kind that a template names.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is looked at.
-enum Seen {
+/// A changed object.
+enum Changed {
     /// A class or a resource, which may name kinds.
     Template(DynamicObject),
     /// A definition, which may be a stand-in of this run or of an earlier one.
@@ -44,19 +43,19 @@ enum Seen {
 pub async fn provide(client: Client, system_namespace: String) {
     let kinds = TypeId::all().flat_map(|ty| [Kind::Class(ty), Kind::Resource(ty)]).filter_map(resource_of);
     let templates = kinds.map(|kind| follow(Api::namespaced_with(client.clone(), &system_namespace, &kind)));
-    let templates = stream::select_all(templates.collect::<Vec<_>>()).map(Seen::Template);
-    let defined = follow(Api::all_with(client.clone(), &definitions())).map(Seen::Definition);
+    let templates = stream::select_all(templates.collect::<Vec<_>>()).map(Changed::Template);
+    let defined = follow(Api::all_with(client.clone(), &definitions())).map(Changed::Definition);
     let mut changes = stream::select(templates, defined);
-    let (mut asked, mut operated) = (BTreeSet::new(), BTreeSet::new());
+    let (mut checked, mut operated) = (BTreeSet::new(), BTreeSet::new());
     let mut operators = JoinSet::new();
-    while let Some(seen) = changes.next().await {
-        match seen {
-            // Asked once each: a kind that is defined later, by whomever, is theirs.
-            Seen::Template(object) => {
+    while let Some(change) = changes.next().await {
+        match change {
+            // Each kind is checked once: one that is defined later belongs to the user.
+            Changed::Template(object) => {
                 let new: Vec<_> =
-                    templates_of(&object).into_iter().filter(|one| asked.insert(one.clone())).collect();
+                    templates_of(&object).into_iter().filter(|one| checked.insert(one.clone())).collect();
                 if !new.is_empty() {
-                    tokio::time::sleep(PATIENCE).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 for template in new {
                     if needs_stand_in(&client, &template).await {
@@ -64,7 +63,7 @@ pub async fn provide(client: Client, system_namespace: String) {
                     }
                 }
             }
-            Seen::Definition(object) => {
+            Changed::Definition(object) => {
                 let marked = object.labels().contains_key(STAND_IN);
                 if let Some(resource) = served(&object.data).filter(|_| marked)
                     && operated.insert((resource.group.clone(), resource.kind.clone()))
@@ -76,7 +75,7 @@ pub async fn provide(client: Client, system_namespace: String) {
     }
 }
 
-/// Every object as it is found, and again whenever it changes.
+/// Streams every object, and again whenever it changes.
 fn follow(api: Api<DynamicObject>) -> BoxStream<'static, DynamicObject> {
     let events = watcher(api, watcher::Config::default()).default_backoff();
     let objects = events.filter_map(async |event| match event {
@@ -86,7 +85,7 @@ fn follow(api: Api<DynamicObject>) -> BoxStream<'static, DynamicObject> {
     objects.boxed()
 }
 
-/// The kinds that a class or a resource makes its implementation from.
+/// The kinds that a class or a resource creates.
 fn templates_of(object: &DynamicObject) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     named(&object.data, &mut found);
@@ -94,7 +93,7 @@ fn templates_of(object: &DynamicObject) -> BTreeSet<(String, String)> {
     found
 }
 
-/// The kinds under `template` and `templates`, however the latter are written.
+/// Adds the kinds under `template` and `templates`, in every form of the latter.
 fn named(form: &Value, found: &mut BTreeSet<(String, String)>) {
     let single = form.get("template").into_iter();
     let many = match form.get("templates") {
@@ -111,19 +110,19 @@ fn named(form: &Value, found: &mut BTreeSet<(String, String)>) {
     }
 }
 
-/// Only kinds of groups that look like an operator's; the core's are served, or refused on purpose.
+/// Whether a kind belongs to an operator's group and has no definition. Kubernetes' own groups get no stand-ins.
 async fn needs_stand_in(client: &Client, (api_version, kind): &(String, String)) -> bool {
     let Some((group, version)) = api_version.split_once('/') else { return false };
     let foreign = group.contains('.') && !group.ends_with("k8s.io") && !group.ends_with("kubernetes.io");
-    let asked = GroupVersionKind::gvk(group, version, kind);
-    foreign && oneshot::pinned_kind(client, &asked).await.is_err()
+    let wanted = GroupVersionKind::gvk(group, version, kind);
+    foreign && oneshot::pinned_kind(client, &wanted).await.is_err()
 }
 
 async fn define(client: &Client, (api_version, kind): &(String, String)) {
     let definition = definition(api_version, kind);
     let line = match manifests::put(client, &definitions(), &definition).await {
         Ok(()) => format!(
-            "stand-in  {kind} ({api_version}): nobody serves it, so its objects are only said to be ready"
+            "stand-in  {kind} ({api_version}): no operator runs here, so its objects are only reported as ready"
         ),
         Err(error) => format!("stand-in  {kind} ({api_version}): {error}"),
     };
@@ -135,7 +134,7 @@ fn definition(api_version: &str, kind: &str) -> Value {
     let plural = plural(&kind.to_lowercase());
     let anything = json!({
         "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-        "description": "A stand-in of `conductor up`: nothing is behind its objects.",
+        "description": "A stand-in of `conductor up`: its objects have no implementation.",
     });
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -158,38 +157,18 @@ fn plural(name: &str) -> String {
 }
 
 fn served(definition: &Value) -> Option<ApiResource> {
-    let text = |at: &str| definition.pointer(at)?.as_str().map(str::to_owned);
+    let text = |at: &str| definition.pointer(at)?.as_str();
     let (group, version) = (text("/spec/group")?, text("/spec/versions/0/name")?);
-    Some(ApiResource {
-        api_version: format!("{group}/{version}"),
-        kind: text("/spec/names/kind")?,
-        plural: text("/spec/names/plural")?,
-        group,
-        version,
-    })
+    let kind = GroupVersionKind::gvk(group, version, text("/spec/names/kind")?);
+    Some(ApiResource::from_gvk_with_plural(&kind, text("/spec/names/plural")?))
 }
 
-/// Says of every object of the kind that it is ready.
+/// Marks every object of the kind as ready.
 async fn operate(client: Client, resource: ApiResource) {
-    let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let mut told = BTreeMap::new();
-    loop {
-        let listed = all.list(&ListParams::default()).await;
-        if let Ok(listed) = listed {
-            for object in &listed.items {
-                make_ready(&client, &resource, object, &mut told).await;
-            }
-            let revision = listed.metadata.resource_version.unwrap_or_default();
-            if let Ok(stream) = all.watch(&WatchParams::default(), &revision).await {
-                let mut stream = pin!(stream);
-                while let Ok(Some(event)) = stream.try_next().await {
-                    if let WatchEvent::Added(object) = event {
-                        make_ready(&client, &resource, &object, &mut told).await;
-                    }
-                }
-            }
-        }
-        tokio::time::sleep(PATIENCE).await;
+    let mut marked = BTreeSet::new();
+    let mut objects = follow(Api::all_with(client.clone(), &resource));
+    while let Some(object) = objects.next().await {
+        make_ready(&client, &resource, &object, &mut marked).await;
     }
 }
 
@@ -197,27 +176,27 @@ async fn make_ready(
     client: &Client,
     resource: &ApiResource,
     object: &DynamicObject,
-    told: &mut BTreeMap<String, ()>,
+    marked: &mut BTreeSet<String>,
 ) {
     let (name, uid) = (object.metadata.name.as_deref().unwrap_or_default(), object.metadata.uid.clone());
-    if !is_open(&object.data["status"]) || told.insert(uid.unwrap_or_default(), ()).is_some() {
+    if !is_open(&object.data["status"]) || !marked.insert(uid.unwrap_or_default()) {
         return;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     let ready = json!({"status": ready(&resource.group, &resource.kind, &object.data["spec"])});
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
-    // One that is gone already needs no status.
+    // A deleted object needs no status.
     if api.patch_status(name, &PatchParams::default(), &Patch::Merge(&ready)).await.is_ok() {
-        let _ = output::say(&format!("stand-in  {} {name} is said to be ready", resource.kind));
+        let _ = output::say(&format!("stand-in  {} {name} is reported as ready", resource.kind));
     }
 }
 
-/// Whether nobody has spoken yet, or only we, in an earlier run.
+/// Whether the status is empty, or was written by a stand-in in an earlier run.
 fn is_open(status: &Value) -> bool {
     status.is_null() || status["conditions"][0]["reason"] == REASON
 }
 
-/// A status that says ready in the forms that are usual, and in the words of the kind's own operator.
+/// A ready status in the usual forms, and in the fields of the kind's own operator.
 fn ready(group: &str, kind: &str, spec: &Value) -> Value {
     let count = |field: &str| spec[field].as_i64().unwrap_or(1);
     let mut status = json!({
@@ -229,12 +208,12 @@ fn ready(group: &str, kind: &str, spec: &Value) -> Value {
         "readyReplicas": count("replicas"),
         "conditions": [{
             "type": "Ready", "status": "True", "reason": REASON,
-            "message": "said by the stand-in of conductor up; nothing is behind this object",
+            "message": "written by the stand-in of conductor up; this object has no implementation",
         }],
     });
-    let own = OWN_WORDS.iter().filter(|(of, name, ..)| (*of, *name) == (group, kind));
-    for (_, _, field, word) in own {
-        status[*field] = Value::from(*word);
+    let own = OWN_FIELDS.iter().filter(|(of, name, ..)| (*of, *name) == (group, kind));
+    for (_, _, field, value) in own {
+        status[*field] = Value::from(*value);
     }
     status
 }
@@ -261,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_adapter_takes_the_word_of_a_stand_in() {
+    fn every_adapter_accepts_a_stand_ins_status() {
         for ((group, kind), adapter) in Adapters::shipped().all() {
             let object =
                 json!({"metadata": {"name": "a"}, "spec": {}, "status": ready(group, kind, &json!({}))});
@@ -270,13 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_said_is_left_alone() {
+    fn a_status_by_an_operator_is_left_alone() {
         assert!(is_open(&Value::Null) && is_open(&ready("a", "b", &json!({}))));
         assert!(!is_open(&json!({"conditions": [{"type": "Ready", "reason": "ClusterIsReady"}]})));
     }
 
     #[test]
-    fn a_stand_in_says_what_it_is() {
+    fn a_stand_in_is_labelled() {
         let made = definition("postgresql.cnpg.io/v1", "Cluster");
         assert_eq!(made["metadata"]["name"], "clusters.postgresql.cnpg.io");
         assert_eq!(made["metadata"]["labels"][STAND_IN], "true");

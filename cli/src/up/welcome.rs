@@ -1,5 +1,5 @@
-//! What `conductor up` prints when it is up: where everything is, and lines to type next. Every line works as it stands, with
-//! and without `-f`, at the first start and at later ones; a test types them.
+//! The greeting of `conductor up`: addresses, and commands to type next. Every command works as it stands, with and without
+//! `-f`, at the first start and at later ones; a test types them.
 
 use super::databases;
 use crate::args::UpArguments;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 /// The namespace that the examples name.
 const SYSTEM_NAMESPACE: &str = "conductor-system";
 
-/// Prints it.
+/// Prints the greeting.
 pub fn print(arguments: &UpArguments, kubeconfig: &Path, api: SocketAddr, web: SocketAddr) -> Result<()> {
     let shown = kubeconfig.display();
     let kept = match &arguments.data {
-        Some(folder) => format!("kept in {}", folder.display()),
-        None => "in memory: it ends with this process (--data DIR keeps it)".to_owned(),
+        Some(folder) => format!("stored in {}", folder.display()),
+        None => "in memory: it ends with this process; --data DIR stores it".to_owned(),
     };
-    let databases = databases::told();
+    let databases = databases::summary();
     let next = Next {
         program: program(),
         system_namespace: arguments.system_namespace.clone(),
@@ -39,7 +39,7 @@ Type next, in another terminal, in the folder of the repository:
   export KUBECONFIG={}
 {}
 {}
-Ctrl-C ends it. What happens from here on:
+Ctrl-C ends it. Progress:
 ",
         quoted(&shown.to_string()),
         next.lines(),
@@ -47,7 +47,7 @@ Ctrl-C ends it. What happens from here on:
     ))
 }
 
-/// What decides which lines are printed.
+/// The inputs of the commands to type next.
 struct Next {
     program: String,
     system_namespace: String,
@@ -55,7 +55,7 @@ struct Next {
 }
 
 impl Next {
-    /// A claim that becomes Bound and Ready, and how to see it.
+    /// Commands that create a claim, wait until it is Bound and Ready, and show it.
     fn lines(&self) -> String {
         let Next { program, system_namespace, has_server } = self;
         let is_usual = system_namespace == SYSTEM_NAMESPACE;
@@ -82,18 +82,18 @@ impl Next {
 
     fn note(&self) -> &'static str {
         if self.has_server {
-            "The Secret my-team/my-db has the login of a database that works. A claim that a stand-in serves (a class whose
-operator does not run here) becomes Bound and never Ready: it has no connection to publish.
+            "The Secret my-team/my-db has the login of a working database. A claim of a class whose operator does not run here
+becomes Bound and never Ready: its stand-in has no connection to publish.
 "
         } else {
-            "No PostgreSQL is installed, so the Secret my-team/my-db has an address that does not answer. A claim that a stand-in
-serves (a class whose operator does not run here) becomes Bound and never Ready: it has no connection to publish.
+            "PostgreSQL is not installed, so the address in the Secret my-team/my-db does not answer. A claim of a class whose
+operator does not run here becomes Bound and never Ready: its stand-in has no connection to publish.
 "
         }
     }
 }
 
-/// How this program is called: by its name where that finds it, else by its path.
+/// How to call this program: by its name if PATH has it, else by its path.
 fn program() -> String {
     let Ok(own) = std::env::current_exe() else { return "conductor".to_owned() };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_a_server_gets_a_claim_that_needs_none() {
+    fn without_a_server_the_claim_needs_none() {
         assert!(next(true, "conductor-system").contains("examples/first-claim.yaml"));
         let without = next(false, "conductor-system");
         assert!(without.contains("apply -f examples/first-claim-address-only.yaml"), "{without}");
     }
 
     #[test]
-    fn another_system_namespace_is_in_the_lines() {
+    fn another_system_namespace_is_in_the_commands() {
         let lines = next(false, "other");
         assert!(lines.contains("sed 's/conductor-system/other/'"), "{lines}");
         assert!(lines.contains("my-team/my-db --system-namespace other"), "{lines}");

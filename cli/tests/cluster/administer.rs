@@ -1,5 +1,5 @@
-//! What administrators do by hand about what classes make: import what exists, compare an edited class with what it
-//! made, let go of what is stuck.
+//! Administrators' commands about existing databases: import an object, compare an edited class with its resources,
+//! abandon a stuck resource.
 
 use super::{Cluster, err, out, until};
 use conductor_live::operator;
@@ -13,12 +13,12 @@ pub fn administrators_import_compare_and_abandon(cluster: &Cluster) {
     cluster.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"], "");
     let mut child =
         Killed(cluster.run_with(Stdio::null(), &["--allow-kinds", "*.database.aws.conductor.io"]));
-    until("/readyz says ok", || cluster.ask("/readyz").filter(|(status, _)| *status == 200));
+    until("/readyz says ok", || cluster.get("/readyz").filter(|(status, _)| *status == 200));
     import_is_refused_without_credentials(cluster);
-    import_makes_a_resource_that_a_claim_can_use(cluster);
+    import_creates_a_resource_that_a_claim_can_use(cluster);
     diff_shows_what_an_edit_would_change(cluster);
-    abandon_lets_go_of_what_is_stuck_and_of_nothing_else(cluster);
-    other_kinds_are_not_made(cluster);
+    abandon_releases_only_stuck_resources(cluster);
+    other_kinds_are_not_created(cluster);
     let _ = child.0.kill();
 }
 
@@ -42,10 +42,10 @@ fn secret(keys: Value) -> Value {
 }
 
 #[track_caller]
-fn refused(cluster: &Cluster, arguments: &[&str], told: &str) {
+fn refused(cluster: &Cluster, arguments: &[&str], reported: &str) {
     let output = cluster.conductor(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", out(&output));
-    assert!(err(&output).contains(told), "{arguments:?}: {}", err(&output));
+    assert!(err(&output).contains(reported), "{arguments:?}: {}", err(&output));
 }
 
 const IMPORT: [&str; 12] = [
@@ -66,13 +66,13 @@ const IMPORT: [&str; 12] = [
 fn import_is_refused_without_credentials(cluster: &Cluster) {
     let whole = [&IMPORT[..], &["--secret", "orders-login", "--database", "orders"]].concat();
     refused(cluster, &IMPORT, "--host, --database and --secret");
-    refused(cluster, &whole, "there is no RDSInstance.database.aws.conductor.io conductor-system/orders");
+    refused(cluster, &whole, "RDSInstance.database.aws.conductor.io conductor-system/orders does not exist");
     let metadata = json!({"name": "orders", "namespace": "conductor-system"});
     put(
         cluster,
         &json!({"apiVersion": "database.aws.conductor.io/v1alpha1", "kind": "RDSInstance", "metadata": metadata}),
     );
-    refused(cluster, &whole, "there is no Secret conductor-system/orders-login");
+    refused(cluster, &whole, "Secret conductor-system/orders-login does not exist");
     put(cluster, &secret(json!({"username": "app"})));
     refused(cluster, &whole, "has no key password");
     let mut unknown = whole.clone();
@@ -80,7 +80,7 @@ fn import_is_refused_without_credentials(cluster: &Cluster) {
     refused(cluster, &unknown, "the cluster does not serve");
 }
 
-fn import_makes_a_resource_that_a_claim_can_use(cluster: &Cluster) {
+fn import_creates_a_resource_that_a_claim_can_use(cluster: &Cluster) {
     put(cluster, &secret(json!({"username": "app", "password": "of-the-test"})));
     let whole = [&IMPORT[..], &["--secret", "orders-login", "--database", "orders"]].concat();
     let dry = cluster.conductor(&[&whole[..], &["--dry-run"]].concat());
@@ -92,7 +92,7 @@ fn import_makes_a_resource_that_a_claim_can_use(cluster: &Cluster) {
     );
     assert!(
         !cluster.kubectl(&["get", "rdb", "-A", "-o", "name"], "").contains("orders-db"),
-        "nothing was done"
+        "a dry run changes nothing"
     );
     for _ in 0..2 {
         let done = cluster.conductor(&whole);
@@ -143,7 +143,7 @@ fn diff_shows_what_an_edit_would_change(cluster: &Cluster) {
         &json!({"apiVersion": "storage.conductor.io/v1alpha1", "kind": "RelationalDatabaseClaim",
             "metadata": {"name": "made", "namespace": "wordpress"}, "spec": {"engine": "mysql", "class": "gold"}}),
     );
-    until("the object is made", || instance_of(cluster, "gold"));
+    until("the object is created", || instance_of(cluster, "gold"));
     let same = cluster.conductor(&["diff", "class", "gold"]);
     assert_eq!((same.status.code(), out(&same).as_str()), (Some(0), ""), "{}", err(&same));
     let file = std::env::temp_dir().join(format!("conductor-diff-{}.json", std::process::id()));
@@ -173,9 +173,9 @@ fn instance_of(cluster: &Cluster, class: &str) -> Option<(String, String)> {
     Some((resource["metadata"]["name"].as_str()?.to_owned(), part["name"].as_str()?.to_owned()))
 }
 
-fn abandon_lets_go_of_what_is_stuck_and_of_nothing_else(cluster: &Cluster) {
-    let (resource, instance) = until("the object is made", || instance_of(cluster, "gold"));
-    refused(cluster, &["abandon", "nowhere", "--yes", "nowhere"], "there is no RelationalDatabase");
+fn abandon_releases_only_stuck_resources(cluster: &Cluster) {
+    let (resource, instance) = until("the object is created", || instance_of(cluster, "gold"));
+    refused(cluster, &["abandon", "nowhere", "--yes", "nowhere"], " does not exist");
     refused(cluster, &["abandon", &resource, "--yes", &resource], "is not being deleted");
     let keep = json!({"metadata": {"finalizers": ["example.com/backup"]}}).to_string();
     cluster.kubectl(
@@ -185,15 +185,15 @@ fn abandon_lets_go_of_what_is_stuck_and_of_nothing_else(cluster: &Cluster) {
     cluster.kubectl(&["delete", "rdbc", "made", "-n", "wordpress", "--wait=false"], "");
     let waits =
         ["get", "rdb", &resource, "-n", "conductor-system", "-o", "jsonpath={.status.conditions[0].message}"];
-    until("what it waits for is told", || {
-        Some(cluster.kubectl(&waits, "")).filter(|told| told.contains("example.com/backup"))
+    until("what it waits for is reported", || {
+        Some(cluster.kubectl(&waits, "")).filter(|reported| reported.contains("example.com/backup"))
     });
     refused(cluster, &["abandon", &resource], &format!("--yes {resource}"));
-    refused(cluster, &["abandon", &resource, "--yes", "another"], "repeat the name that is meant");
+    refused(cluster, &["abandon", &resource, "--yes", "another"], "repeat the name of the resource");
     let done = cluster.conductor(&["abandon", &resource, "--yes", &resource]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     assert!(out(&done).contains(&instance), "{}", out(&done));
-    until("the resource is gone", || {
+    until("the resource is deleted", || {
         (!cluster.kubectl(&["get", "rdb", "-A", "-o", "name"], "").contains(&resource)).then_some(())
     });
     let left = cluster.kubectl(&["get", "rdsinstances", "-n", "conductor-system", "-o", "name"], "");
@@ -201,7 +201,7 @@ fn abandon_lets_go_of_what_is_stuck_and_of_nothing_else(cluster: &Cluster) {
 }
 
 /// `--allow-kinds` is the installation's list.
-fn other_kinds_are_not_made(cluster: &Cluster) {
+fn other_kinds_are_not_created(cluster: &Cluster) {
     let mut other = class("small");
     other["metadata"]["name"] = json!("other");
     other["template"] = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
@@ -212,8 +212,8 @@ fn other_kinds_are_not_made(cluster: &Cluster) {
             "metadata": {"name": "listed", "namespace": "wordpress"}, "spec": {"engine": "mysql", "class": "other"}}),
     );
     let why = ["get", "rdbc", "listed", "-n", "wordpress", "-o", "jsonpath={.status.conditions[0].message}"];
-    until("the claim is told", || {
+    until("the claim is reported", || {
         Some(cluster.kubectl(&why, ""))
-            .filter(|told| told.contains("is not on this installation's list of kinds"))
+            .filter(|reported| reported.contains("is not on this installation's list of kinds"))
     });
 }

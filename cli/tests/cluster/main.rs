@@ -60,7 +60,7 @@ impl Cluster {
     }
 
     /// What the process serves at a path: the status and the body.
-    fn ask(&self, path: &str) -> Option<(u16, String)> {
+    fn get(&self, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(self.listen()).ok()?;
         write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
         let mut answer = String::new();
@@ -71,10 +71,10 @@ impl Cluster {
 }
 
 #[track_caller]
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
-        if let Some(answer) = ask() {
+        if let Some(answer) = probe() {
             return answer;
         }
         assert!(Instant::now() < end, "waited in vain: {what}");
@@ -106,8 +106,8 @@ fn the_binary_runs_on_a_cluster_tells_what_it_did_and_stops_when_asked() {
         cluster.kubectl(&["create", "namespace", namespace], "");
     }
     let mut child = cluster.run();
-    until("/readyz says ok", || cluster.ask("/readyz").filter(|(status, _)| *status == 200));
-    assert_eq!(cluster.ask("/healthz"), Some((200, "ok\n".to_owned())));
+    until("/readyz says ok", || cluster.get("/readyz").filter(|(status, _)| *status == 200));
+    assert_eq!(cluster.get("/healthz"), Some((200, "ok\n".to_owned())));
     cluster.kubectl(&["apply", "-f", &root("tests/fixtures/seed-004/relational-database.yaml")], "");
     cluster.kubectl(&["apply", "-f", &root("tests/fixtures/seed-004/relational-database-claim.yaml")], "");
     lists_and_explains(&cluster);
@@ -154,7 +154,7 @@ fn lists_and_explains(cluster: &Cluster) {
 
 fn serves_the_figures(cluster: &Cluster) {
     let text = until("the waiting claim is parked", || {
-        let (_, text) = cluster.ask("/metrics")?;
+        let (_, text) = cluster.get("/metrics")?;
         text.contains("conductor_queue_claims{place=\"parked\"} 1").then_some(text)
     });
     for series in [
@@ -184,5 +184,5 @@ fn stops_when_asked(cluster: &Cluster, child: &mut Child) {
     assert_eq!(bound, 1, "one line for one bind:\n{log}");
     let lease = cluster.kubectl(&["get", "lease", "-n", "conductor-system", "conductor", "-o", "json"], "");
     let lease: Value = serde_json::from_str(&lease).unwrap();
-    assert_eq!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default(), "", "it was given back");
+    assert_eq!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default(), "", "it was released");
 }

@@ -39,9 +39,9 @@ pub fn owners_see_what_is_offered_and_why_they_wait(cluster: &mut Cluster) {
     let grant = out(&cluster.conductor(&["grant", "shop", "--user", "owner"]));
     cluster.kubectl(&["apply", "-f", &root("deploy/publishing-roles.yaml")], "");
     cluster.kubectl(&["apply", "-f", "-"], &grant);
-    let told = |output: &Output| out(output).contains("widen the claim's version");
-    let explained = until("what each resource lacks is explained", || {
-        succeeds(&["explain", "claim", "shop/waits"]).filter(told)
+    let reported = |output: &Output| out(output).contains("widen the claim's version");
+    let explained = until("each resource is explained", || {
+        succeeds(&["explain", "claim", "shop/waits"]).filter(reported)
     });
     assert!(err(&explained).contains("claims outside shop"), "{}", err(&explained));
     assert!(!as_owner(&["get", "claims", "-A"]).status.success(), "claims of others stay theirs");

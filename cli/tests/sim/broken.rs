@@ -1,4 +1,4 @@
-//! Input that is wrong: told with its place, refused whole or in part, and never a panic.
+//! Input that is wrong: reported with its place, refused whole or in part, and never a panic.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,16 +7,16 @@ use proptest::prelude::*;
 fn a_broken_file_is_refused_with_its_name_and_line() {
     let path = folder("broken").join("claims.yaml");
     std::fs::write(&path, "apiVersion: v1\nkind: List\nitems: [\n").unwrap();
-    let told = refused(&run(&["sim", "plan", path.to_str().unwrap()]));
-    assert!(told.starts_with("error: ") && told.contains("claims.yaml:"), "{told}");
-    let line = told.split("claims.yaml:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
-    assert!(["3", "4"].contains(&line), "{told}");
+    let reported = refused(&run(&["sim", "plan", path.to_str().unwrap()]));
+    assert!(reported.starts_with("error: ") && reported.contains("claims.yaml:"), "{reported}");
+    let line = reported.split("claims.yaml:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+    assert!(["3", "4"].contains(&line), "{reported}");
 }
 
 #[test]
 fn a_path_that_is_not_there_is_refused() {
-    let told = refused(&run(&["sim", "plan", "no/such/file.yaml"]));
-    assert!(told.contains("no/such/file.yaml: no such file"), "{told}");
+    let reported = refused(&run(&["sim", "plan", "no/such/file.yaml"]));
+    assert!(reported.contains("no/such/file.yaml: no such file"), "{reported}");
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn a_broken_object_hurts_only_itself() {
         (&"bad".into(), &"Pending".into())
     );
     assert!(plan["claims"][0]["message"].as_str().unwrap().contains("spec.version"), "{plan:#}");
-    let told = text(&output.stderr);
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 3, "{told}");
+    let reported = text(&output.stderr);
+    let lines: Vec<&str> = reported.lines().collect();
+    assert_eq!(lines.len(), 3, "{reported}");
     for (line, start) in lines.iter().zip([
         "warning: stdin:11: document 3: no `metadata.name`",
         "warning: stdin:1: RelationalDatabaseClaim a/bad: spec.version",

@@ -63,15 +63,15 @@ fn a_recording_is_played_again_under_each_profile() {
     record(&path);
     let file = path.to_str().unwrap();
     for (a, b) in [("default", "plain"), ("default", "built-in")] {
-        let (code, told) = compared(&[file, "--a", a, "--b", b]);
-        assert_eq!((code, told["moved"].as_u64()), (Some(1), Some(1)), "{a} {b}: {told}");
-        let [moved] = told["claims"].as_array().map(Vec::as_slice).unwrap_or_default() else {
-            panic!("{told}")
+        let (code, reported) = compared(&[file, "--a", a, "--b", b]);
+        assert_eq!((code, reported["moved"].as_u64()), (Some(1), Some(1)), "{a} {b}: {reported}");
+        let [moved] = reported["claims"].as_array().map(Vec::as_slice).unwrap_or_default() else {
+            panic!("{reported}")
         };
         assert_eq!(moved["before"]["resource"]["name"], "new");
         assert_eq!(moved["after"]["resource"]["name"], "old");
         for side in ["a", "b"] {
-            assert_eq!(told[side]["waiting"]["count"], 1, "{side}");
+            assert_eq!(reported[side]["waiting"]["count"], 1, "{side}");
         }
     }
     let (code, _) = compared(&[file, "--a", "plain", "--b", "built-in"]);
@@ -83,9 +83,12 @@ fn waiting_times_are_told_of_each_side_that_is_a_recording() {
     let path = folder("two-recordings").join("x.rec");
     record(&path);
     let file = path.to_str().unwrap();
-    let (code, told) = compared(&[file, "--with", file]);
+    let (code, reported) = compared(&[file, "--with", file]);
     assert_eq!(code, Some(0));
-    assert_eq!((&told["a"]["waiting"]["count"], &told["b"]["waiting"]["count"]), (&1.into(), &1.into()));
-    let (_, told) = compared(&[file, "--with", "examples/plan/teams.yaml"]);
-    assert_eq!((&told["a"]["waiting"]["count"], &told["b"]["waiting"]), (&1.into(), &Value::Null));
+    assert_eq!(
+        (&reported["a"]["waiting"]["count"], &reported["b"]["waiting"]["count"]),
+        (&1.into(), &1.into())
+    );
+    let (_, reported) = compared(&[file, "--with", "examples/plan/teams.yaml"]);
+    assert_eq!((&reported["a"]["waiting"]["count"], &reported["b"]["waiting"]), (&1.into(), &Value::Null));
 }

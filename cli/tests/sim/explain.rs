@@ -39,8 +39,8 @@ fn a_quota_in_the_way_is_told_with_what_would_lift_it() {
 
 #[test]
 fn a_claim_that_is_served_says_so() {
-    let told = succeed(&run(&["sim", "explain", TEAMS, "--claim", "shop/orders"]));
-    assert_eq!(told, "shop/orders is Bound: would be bound to orders-primary\n");
+    let reported = succeed(&run(&["sim", "explain", TEAMS, "--claim", "shop/orders"]));
+    assert_eq!(reported, "shop/orders is Bound: would be bound to orders-primary\n");
 }
 
 #[test]
@@ -54,24 +54,24 @@ fn without_a_claim_all_that_wait_are_explained() {
         explained["claims"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["old-blog", "warehouse", "tests"]);
     assert_eq!(explained["claims"][1]["nearMisses"][0]["resource"]["name"], "columns-16");
-    let nobody = run_with(&["sim", "explain", "-"], &documents(&[resource("db-1", "")]));
-    assert_eq!(succeed(&nobody), "no claim waits\n");
+    let idle = run_with(&["sim", "explain", "-"], &documents(&[resource("db-1", "")]));
+    assert_eq!(succeed(&idle), "no claim waits\n");
 }
 
 #[test]
 fn claims_that_wait_alike_are_explained_once() {
     let claims: Vec<String> = (0..8).map(|at| claim(&format!("c{at}"), "engine: mysql")).collect();
-    let told = succeed(&run_with(&["sim", "explain", "-"], &documents(&claims)));
-    assert_eq!(told, "a/c0, a/c1, a/c2, a/c3, a/c4 and 3 more are Pending: 0/0 resources fit\n");
+    let reported = succeed(&run_with(&["sim", "explain", "-"], &documents(&claims)));
+    assert_eq!(reported, "a/c0, a/c1, a/c2, a/c3, a/c4 and 3 more are Pending: 0/0 resources fit\n");
 }
 
 #[test]
 fn an_unknown_claim_is_refused_with_those_that_are_there() {
-    let told = refused(&run(&["sim", "explain", TEAMS, "--claim", "shop/comments"]));
-    assert_eq!(told, "error: no claim shop/comments in the input; there is blog/comments\n");
-    let told = refused(&run(&["sim", "explain", TEAMS, "--claim", "nobody"]));
+    let reported = refused(&run(&["sim", "explain", TEAMS, "--claim", "shop/comments"]));
+    assert_eq!(reported, "error: no claim shop/comments in the input; there is blog/comments\n");
+    let reported = refused(&run(&["sim", "explain", TEAMS, "--claim", "unknown"]));
     assert!(
-        told.starts_with("error: no claim default/nobody in the input; there are blog/comments, "),
-        "{told}"
+        reported.starts_with("error: no claim default/unknown in the input; there are blog/comments, "),
+        "{reported}"
     );
 }

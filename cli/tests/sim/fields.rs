@@ -1,4 +1,4 @@
-//! Fields that no schema has: refused where somebody tries something, told where a state is taken as it is.
+//! Fields that no schema has: refused in manifests that the user tries out, reported in a state.
 
 use super::*;
 
@@ -47,8 +47,8 @@ fn a_misspelt_policy_passes_no_gate() {
         (quota("{claims: 1}").replace("v1alpha1", "v1alpha2"), "conductor.io/v1alpha2/ClaimQuota is no kind"),
     ] {
         std::fs::write(folder.join("p.yaml"), policy).unwrap();
-        let told = refused(&run(&["sim", "gate", suite.to_str().unwrap()]));
-        assert!(told.contains(expected), "{expected}\n{told}");
+        let reported = refused(&run(&["sim", "gate", suite.to_str().unwrap()]));
+        assert!(reported.contains(expected), "{expected}\n{reported}");
     }
 }
 
@@ -72,8 +72,8 @@ fn what_is_tried_has_fields_that_there_are() {
         &["sim", "whatif", TEAMS, "-f", &misspelt][..],
         &["sim", "compare", TEAMS, "--a", "built-in", "--b", &misspelt],
     ] {
-        let told = refused(&run(arguments));
-        assert!(told.contains("spec.preferNewst: no such field; spec.preferNewest?"), "{told}");
+        let reported = refused(&run(arguments));
+        assert!(reported.contains("spec.preferNewst: no such field; spec.preferNewest?"), "{reported}");
     }
 }
 
@@ -89,7 +89,7 @@ fn a_state_is_taken_as_it_is_and_its_unknown_fields_are_told_in_a_line() {
     assert_eq!(succeed(&output), succeed(&run_with(&arguments, &plain)));
     assert_eq!(
         text(&output.stderr),
-        "warning: 2 fields that no schema has, which count for nothing: RelationalDatabaseClaim a/x: spec.colour, \
+        "warning: ignored 2 fields that no schema has: RelationalDatabaseClaim a/x: spec.colour, \
          RelationalDatabaseClaim a/x: spec.vresion (spec.version?)\n"
     );
 }
@@ -109,6 +109,6 @@ fn an_api_version_that_we_do_not_have_is_a_kind_that_is_not_known() {
 fn no_example_has_a_field_that_there_is_not() {
     let output = run(&["sim", "plan", "examples", "-o", "json"]);
     succeed(&output);
-    let told = text(&output.stderr);
-    assert!(!told.contains("no schema has"), "{told}");
+    let reported = text(&output.stderr);
+    assert!(!reported.contains("no schema has"), "{reported}");
 }

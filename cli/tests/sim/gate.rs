@@ -52,8 +52,8 @@ fn a_policy_that_cannot_be_read_is_refused_by_name() {
         ),
     ] {
         site.write("p.yaml", &policy);
-        let told = refused(&site.gate(&[]));
-        assert!(told.contains(expected), "{expected}\n{told}");
+        let reported = refused(&site.gate(&[]));
+        assert!(reported.contains(expected), "{expected}\n{reported}");
     }
     site.write("p.yaml", &quota("{claims: 100}"));
     succeed(&site.gate(&[]));
@@ -68,8 +68,8 @@ fn an_object_of_the_state_that_drops_out_is_refused_and_a_claim_that_waits_is_ju
     site.write("state.yaml", &format!("{whole}\n---\n{}", claim("x", "").replace("'x'", "5")));
     assert!(refused(&site.gate(&[])).contains("`metadata.name` is a number"));
     site.write("state.yaml", &format!("{whole}\n---\n{}", claim("x", "version: '>= banana'")));
-    let told = succeed(&site.gate(&["--double-run"]));
-    assert!(told.starts_with("VERDICT"), "{told}");
+    let reported = succeed(&site.gate(&["--double-run"]));
+    assert!(reported.starts_with("VERDICT"), "{reported}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_state_without_objects_has_failed_and_an_empty_file_is_refused() {
 fn a_damaged_baseline_is_mended_by_blessing() {
     let site = Site::new("gate-damaged", "baseline: b.json");
     site.write("b.json", "{");
-    assert!(refused(&site.gate(&[])).contains("make it anew with --bless"));
+    assert!(refused(&site.gate(&[])).contains("replace it with --bless"));
     assert!(succeed(&site.gate(&["--bless"])).contains("passed"));
     succeed(&site.gate(&[]));
 }
@@ -113,8 +113,8 @@ fn forms_are_written_all_or_none_and_the_verdict_is_told_anyway() {
     assert!(text(&output.stdout).contains("passed: 1 check"), "{}", text(&output.stdout));
     assert!(text(&output.stderr).contains("no/such/g.md"), "{}", text(&output.stderr));
     assert!(!Path::new(&xml).exists(), "none of them is written");
-    let told = refused(&site.gate(&["--junit", &xml, "--html", &xml]));
-    assert!(told.contains("--junit and --html are both"), "{told}");
+    let reported = refused(&site.gate(&["--junit", &xml, "--html", &xml]));
+    assert!(reported.contains("--junit and --html are both"), "{reported}");
     assert!(refused(&site.gate(&["--junit", &site.at("suite.yaml")])).contains("the suite and --junit"));
     assert!(refused(&site.gate(&["--html", &site.at("state.yaml")])).contains("its state and --html"));
     let files: Vec<_> = std::fs::read_dir(&site.0).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -131,13 +131,13 @@ fn warnings_are_told_once_though_the_answer_is_given_twice() {
 }
 
 #[test]
-fn a_quota_over_namespaces_that_nobody_knows_is_told() {
+fn a_quota_over_unknown_namespaces_is_reported() {
     let quota = "apiVersion: conductor.io/v1alpha1\nkind: ClusterClaimQuota\nmetadata: {name: gold}\n\
                  spec: {namespaceSelector: {matchLabels: {a: b}}, limits: [{claims: 0}]}\n";
-    let told =
+    let reported =
         |more: &str| text(&run_with(&["sim", "plan", "-"], format!("{quota}{more}").as_bytes()).stderr);
-    assert!(told("").contains("kubectl get namespaces"), "{}", told(""));
+    assert!(reported("").contains("kubectl get namespaces"), "{}", reported(""));
     // Where a label must not be there, it is not: such a quota counts.
-    assert!(told("").contains("each namespace counts as having no labels: gold;"), "{}", told(""));
-    assert_eq!(told("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"), "");
+    assert!(reported("").contains("no Namespace in the input: gold."), "{}", reported(""));
+    assert_eq!(reported("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"), "");
 }

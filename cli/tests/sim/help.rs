@@ -12,7 +12,7 @@ fn every_help_has_examples() {
 }
 
 #[test]
-fn the_plans_help_tells_inputs_and_exit_codes() {
+fn the_plans_help_lists_inputs_and_exit_codes() {
     let help = succeed(&run(&["sim", "plan", "--help"]));
     for word in
         ["PATH", "--system-namespace", "--namespace", "table", "json", "Exit codes", "standard input", "gzip"]
@@ -58,12 +58,12 @@ fn the_example_of_a_failing_history_fails() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     assert_eq!(succeed(&run(&["--version"])), format!("conductor {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn nothing_asked_is_a_usage_error_that_helps() {
+fn no_command_is_a_usage_error_that_helps() {
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("Examples:"));

@@ -66,9 +66,9 @@ fn a_recording_that_comes_by_a_pipe_is_told_how_to_be_given() {
         &["sim", "compare", "/dev/stdin", "--a", "built-in", "--b", "built-in"],
         &["sim", "import", "/dev/stdin", "--out", &again],
     ] {
-        let told = refused(&run_with(arguments, &bytes));
-        assert!(told.contains("/dev/stdin: this is a recording, and not in a file"), "{told}");
-        assert!(told.contains("as `-`"), "{told}");
+        let reported = refused(&run_with(arguments, &bytes));
+        assert!(reported.contains("/dev/stdin is a recording in a pipe"), "{reported}");
+        assert!(reported.contains("as `-`"), "{reported}");
     }
 }
 
@@ -100,13 +100,13 @@ fn an_empty_input_is_refused_by_every_command_that_reads_state() {
     for command in commands {
         for (input, name) in [("-", "stdin"), (file.as_str(), file.as_str())] {
             let arguments = [&["sim", command[0], input], &command[1..]].concat();
-            let told = refused(&run_with(&arguments, b""));
-            assert!(told.contains(&format!("{name}: it is empty")), "{arguments:?}: {told}");
+            let reported = refused(&run_with(&arguments, b""));
+            assert!(reported.contains(&format!("{name}: it is empty")), "{arguments:?}: {reported}");
         }
     }
     // A failed command beside good files.
-    let told = refused(&run_with(&["sim", "plan", &like, "-"], b""));
-    assert!(told.contains("stdin: it is empty"), "{told}");
+    let reported = refused(&run_with(&["sim", "plan", &like, "-"], b""));
+    assert!(reported.contains("stdin: it is empty"), "{reported}");
 }
 
 #[test]
@@ -161,21 +161,24 @@ fn namespaces_that_are_left_out_are_filled_in() {
 }
 
 #[test]
-fn resources_outside_the_system_namespace_are_told() {
+fn resources_outside_the_system_namespace_are_reported() {
     let input = documents(&[resource("db-1", "engine: mysql"), claim("x", "")]);
     let output = run_with(&["sim", "plan", "-", "-o", "json", "--system-namespace", "infra"], &input);
     assert_eq!(json(&output)["resources"], serde_json::json!([]));
-    let told = text(&output.stderr);
-    assert!(told.starts_with("warning: stdin:1: RelationalDatabase conductor-system/db-1: "), "{told}");
-    assert!(told.contains("--system-namespace conductor-system"), "{told}");
+    let reported = text(&output.stderr);
+    assert!(
+        reported.starts_with("warning: stdin:1: RelationalDatabase conductor-system/db-1: "),
+        "{reported}"
+    );
+    assert!(reported.contains("--system-namespace conductor-system"), "{reported}");
 }
 
 #[test]
-fn holders_that_are_not_in_the_input_are_told() {
+fn holders_missing_from_the_input_are_reported() {
     let held = "claimRefs: [{namespace: b, name: gone, uid: u}], reclaimPolicy: Delete";
     let output = run_with(&["sim", "plan", "-", "-o", "json"], &documents(&[resource("db-1", held)]));
     assert_eq!(json(&output)["resources"][0]["reclaim"], "Delete");
-    assert!(text(&output.stderr).contains("count as gone: db-1;"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("count as deleted: db-1;"), "{}", text(&output.stderr));
 }
 
 #[test]

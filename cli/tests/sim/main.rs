@@ -9,7 +9,7 @@ mod fields;
 mod gate;
 mod help;
 mod inputs;
-mod places;
+mod overwrite_check;
 mod plan;
 mod replay;
 mod tables;

@@ -135,7 +135,7 @@ fn the_digest_follows_the_content() {
 fn the_example_plans_as_its_comments_say() {
     let plan = json(&run(&["sim", "plan", "examples/plan/teams.yaml", "-o", "json"]));
     let claims = plan["claims"].as_array().unwrap().iter();
-    let told: Vec<String> = claims
+    let reported: Vec<String> = claims
         .map(|c| {
             let gets = c["resource"]["name"].as_str().or(c["class"].as_str()).unwrap_or("-");
             let text = |field: &str| c[field].as_str().unwrap().to_owned();
@@ -143,7 +143,7 @@ fn the_example_plans_as_its_comments_say() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "blog/comments Bound shared-mysql",
             "blog/old-blog Pending -",

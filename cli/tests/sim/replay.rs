@@ -1,4 +1,4 @@
-//! Recordings, replays and worlds that have nothing to say, or too much: told as what they are, never as success.
+//! Recordings, replays and worlds that are empty, damaged or too large: reported as such, never as success.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_recording_without_a_decision_verifies_nothing() {
     let output = run(&["sim", "replay", &file, "--verify", "-o", "json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert!(document["agreement"]["percent"].is_null());
-    assert_eq!(run(&["sim", "replay", &file]).status.code(), Some(0), "played it is");
+    assert_eq!(run(&["sim", "replay", &file]).status.code(), Some(0), "without --verify it is only played");
 }
 
 #[test]
@@ -38,8 +38,8 @@ fn canaries_that_are_none_are_refused() {
     let (folder, file) = recording("no-canaries");
     let list = folder.join("canaries.txt");
     std::fs::write(&list, "\n  \n").unwrap();
-    let told = refused(&run(&["sim", "audit", &file, "--canaries", list.to_str().unwrap()]));
-    assert!(told.contains("holds no text to look for"), "{told}");
+    let reported = refused(&run(&["sim", "audit", &file, "--canaries", list.to_str().unwrap()]));
+    assert!(reported.contains("holds no text to search for"), "{reported}");
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn a_recording_comes_by_standard_input_too() {
         let piped = run_with(&[&by_pipe, &arguments[1..]].concat(), &bytes);
         assert_eq!(succeed(&piped), succeed(&run(&[&by_name, &arguments[1..]].concat())), "{arguments:?}");
     }
-    let told = refused(&run_with(&["sim", "compare", "-", "--a", "built-in", "--b", "default"], &bytes));
-    assert!(told.contains("standard input is there once"), "{told}");
+    let reported = refused(&run_with(&["sim", "compare", "-", "--a", "built-in", "--b", "default"], &bytes));
+    assert!(reported.contains("which standard input does not allow"), "{reported}");
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn a_recording_is_imported_and_gets_stand_ins_afterwards() {
     );
     succeed(&output);
     assert!(text(&output.stderr).starts_with("imported "), "{}", text(&output.stderr));
-    let told = export(&renamed);
-    assert!(!told.contains("warehouse") && !told.contains("shared-mysql"), "{told}");
+    let reported = export(&renamed);
+    assert!(!reported.contains("warehouse") && !reported.contains("shared-mysql"), "{reported}");
     assert!(succeed(&run(&["sim", "audit", &renamed])).starts_with("nothing found"));
     let summary = |file: &str| json(&run(&["sim", "plan", file, "-o", "json"]))["summary"].clone();
     assert_eq!(summary(&renamed), summary(&file));
@@ -91,8 +91,11 @@ fn a_recording_is_imported_and_gets_stand_ins_afterwards() {
 #[test]
 fn a_recording_where_manifests_belong_is_told_as_what_it_is() {
     let (_, file) = recording("no-manifest");
-    let told = refused(&run(&["sim", "whatif", TEAMS, "-f", &file]));
-    assert!(told.contains("this is a recording") && told.contains("conductor sim export"), "{told}");
+    let reported = refused(&run(&["sim", "whatif", TEAMS, "-f", &file]));
+    assert!(
+        reported.contains("this is a recording") && reported.contains("conductor sim export"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -122,8 +125,8 @@ fn what_comes_after_the_end_is_damage_to_everybody() {
         }
     }
     std::fs::write(&file, &whole[..whole.len() - 60]).unwrap();
-    let told = succeed(&run(&["sim", "audit", &file]));
-    assert!(told.contains("was interrupted"), "{told}");
+    let reported = succeed(&run(&["sim", "audit", &file]));
+    assert!(reported.contains("was interrupted"), "{reported}");
 }
 
 #[test]
@@ -148,9 +151,9 @@ fn a_good_recording_outlives_a_cluster_that_cannot_be_asked() {
     assert!(!other.exists(), "nothing half-written is left behind");
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
     std::fs::write(folder.join("other.2.rec"), "mine").unwrap();
-    let told = text(&record(other.to_str().unwrap(), &["--rotate", "1MiB"]).stderr);
-    assert!(told.contains("other.2.rec exists"), "{told}");
-    assert!(text(&record("-", &[]).stderr).contains("a recording is a file"));
+    let reported = text(&record(other.to_str().unwrap(), &["--rotate", "1MiB"]).stderr);
+    assert!(reported.contains("other.2.rec exists"), "{reported}");
+    assert!(text(&record("-", &[]).stderr).contains("a recording needs a file"));
 }
 
 #[test]

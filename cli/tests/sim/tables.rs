@@ -1,4 +1,4 @@
-//! Tables: what a person sees, within 100 columns, without colours where nobody looks.
+//! Tables as a user sees them: within 100 columns, without colours unless on a terminal.
 
 use super::*;
 use expect_test::expect;
@@ -45,8 +45,8 @@ fn what_is_no_text_in_a_name_reaches_no_terminal() {
             assert!(!bytes.iter().any(raw), "{arguments:?}: {}", text(bytes));
         }
     }
-    let told = refused(&run_with(&["sim", "explain", "-", "--claim", "a/\u{1b}[2J"], &input));
-    assert!(!told.contains('\u{1b}'), "{told:?}");
+    let reported = refused(&run_with(&["sim", "explain", "-", "--claim", "a/\u{1b}[2J"], &input));
+    assert!(!reported.contains('\u{1b}'), "{reported:?}");
 }
 
 #[test]
@@ -63,25 +63,25 @@ fn tables_fit_a_hundred_columns_whatever_is_in_them() {
     ];
     all.extend(claims);
     for command in ["plan", "explain"] {
-        let told = succeed(&run_with(&["sim", command, "-"], &documents(&all)));
-        // The sentence above an explanation is told whole.
-        let mut rows = told.lines().filter(|line| !line.contains(" Pending: "));
+        let reported = succeed(&run_with(&["sim", command, "-"], &documents(&all)));
+        // The sentence above an explanation is not cut.
+        let mut rows = reported.lines().filter(|line| !line.contains(" Pending: "));
         let wide = rows.find(|line| line.chars().count() > 100);
-        assert_eq!(wide, None, "{told}");
-        assert!(!told.contains('\u{1b}'), "{told}");
-        assert!(told.lines().all(|line| line.trim_end() == line), "{told}");
+        assert_eq!(wide, None, "{reported}");
+        assert!(!reported.contains('\u{1b}'), "{reported}");
+        assert!(reported.lines().all(|line| line.trim_end() == line), "{reported}");
     }
 }
 
 #[test]
 fn an_input_without_claims_says_so() {
-    let told = succeed(&run_with(&["sim", "plan", "-"], &documents(&[resource("db-1", "")])));
-    assert_eq!(told, "0 claims; 1 resource without a claim\n");
+    let reported = succeed(&run_with(&["sim", "plan", "-"], &documents(&[resource("db-1", "")])));
+    assert_eq!(reported, "0 claims; 1 resource without a claim\n");
 }
 
 #[test]
 fn long_tables_say_what_they_leave_out() {
     let claims: Vec<String> = (0..600).map(|at| claim(&format!("c{at}"), "")).collect();
-    let told = succeed(&run_with(&["sim", "plan", "-"], &documents(&claims)));
-    assert!(told.ends_with("\n100 claims more, in -o json\n\n600 claims: 600 pending\n"), "{told}");
+    let reported = succeed(&run_with(&["sim", "plan", "-"], &documents(&claims)));
+    assert!(reported.ends_with("\n100 claims more, in -o json\n\n600 claims: 600 pending\n"), "{reported}");
 }

@@ -22,17 +22,17 @@ fn what_changes_is_told_with_its_rule_and_exit_code_1() {
 
 #[test]
 fn nothing_changed_is_exit_code_0() {
-    let told = succeed(&run(&["sim", "whatif", TEAMS, "--set", "claim/shop/orders:spec.priority=11"]));
-    assert_eq!(told, "nothing changes: 8 claims\n");
+    let reported = succeed(&run(&["sim", "whatif", TEAMS, "--set", "claim/shop/orders:spec.priority=11"]));
+    assert_eq!(reported, "nothing changes: 8 claims\n");
 }
 
 #[test]
 fn a_version_is_set_as_it_is_written() {
     let claim = "claim/shop/orders:spec.version";
-    for (value, told) in [("9.10", "9.10"), ("!=15.6", "!=15.6"), (">= 16", ">= 16"), ("*", "*")] {
+    for (value, reported) in [("9.10", "9.10"), ("!=15.6", "!=15.6"), (">= 16", ">= 16"), ("*", "*")] {
         let output = run(&["sim", "whatif", TEAMS, "--set", &format!("{claim}={value}"), "-o", "json"]);
         let document: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-        let expected = format!("set spec.version of RelationalDatabaseClaim shop/orders to \"{told}\"");
+        let expected = format!("set spec.version of RelationalDatabaseClaim shop/orders to \"{reported}\"");
         assert_eq!(document["edits"][0], expected);
     }
 }
@@ -78,8 +78,8 @@ fn wrong_edits_are_exit_code_2() {
         (&["sim", "class-impact", TEAMS, "-f", TEAMS], "holds 2 class"),
         (&["sim", "size", TEAMS, "--class", "nope"], "no resource of class nope"),
     ] {
-        let told = refused(&run(arguments));
-        assert!(told.contains(expected), "{arguments:?}: {told}");
+        let reported = refused(&run(arguments));
+        assert!(reported.contains(expected), "{arguments:?}: {reported}");
     }
 }
 
@@ -92,18 +92,21 @@ fn fit_names_who_would_wait_for_its_sake() {
     let urgent = claim("urgent", "engine: mysql, priority: 9");
     let low = claim("low", "engine: mysql");
     std::fs::write(&state, format!("{urgent}---\n{low}{database}")).unwrap();
-    let told = succeed(&run(&["sim", "fit", state.to_str().unwrap(), "--like", "a/urgent"]));
-    assert!(told.contains("a/low") && told.contains("WOULD WAIT INSTEAD"), "{told}");
+    let reported = succeed(&run(&["sim", "fit", state.to_str().unwrap(), "--like", "a/urgent"]));
+    assert!(reported.contains("a/low") && reported.contains("DISPLACED CLAIM"), "{reported}");
     let sentence = "2 more of a/urgent would be served, 1 of them in place of 1 claim of lower priority";
-    assert!(told.contains(sentence), "{told}");
+    assert!(reported.contains(sentence), "{reported}");
 }
 
 #[test]
 fn fit_and_size_answer_in_a_sentence() {
-    let told = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/comments"]));
-    assert!(told.contains("1 more of blog/comments would be served; the next is told: 0/4"), "{told}");
-    let told = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/search", "--most", "7"]));
-    assert!(told.contains("at least 7 more of blog/search would be served"), "{told}");
-    let told = succeed(&run(&["sim", "size", TEAMS, "--class", "analytics"]));
-    assert!(told.contains("no claim waits for a resource like columns-16"), "{told}");
+    let reported = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/comments"]));
+    assert!(
+        reported.contains("1 more of blog/comments would be served; the next one is refused: 0/4"),
+        "{reported}"
+    );
+    let reported = succeed(&run(&["sim", "fit", TEAMS, "--like", "blog/search", "--most", "7"]));
+    assert!(reported.contains("at least 7 more of blog/search would be served"), "{reported}");
+    let reported = succeed(&run(&["sim", "size", TEAMS, "--class", "analytics"]));
+    assert!(reported.contains("no claim waits for a resource like columns-16"), "{reported}");
 }

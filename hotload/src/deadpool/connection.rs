@@ -1,5 +1,4 @@
-//! A connection that knows which login it was made with, and the count of those that live. How it is opened and ended
-//! is `driver`'s.
+//! A connection that knows its login, and the count of open connections. `driver` opens and ends them.
 
 use crate::Error;
 use ::deadpool::managed::{self, Metrics};
@@ -9,12 +8,12 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A connection; used as the client of deadpool-postgres that it holds.
+/// A connection; it dereferences to the client of deadpool-postgres.
 pub struct Connection {
     client: ClientWrapper,
     generation: u64,
     /// Each manager counts its own clients' statements.
-    made_by: Arc<Manager>,
+    manager: Arc<Manager>,
     _counted: Counted,
 }
 
@@ -22,19 +21,19 @@ impl Connection {
     pub(super) fn new(
         client: ClientWrapper,
         generation: u64,
-        made_by: Arc<Manager>,
+        manager: Arc<Manager>,
         census: &Arc<Census>,
     ) -> Connection {
-        Connection { client, generation, made_by, _counted: Counted::new(census, generation) }
+        Connection { client, generation, manager, _counted: Counted::new(census, generation) }
     }
 
-    /// Number of the login that it was made with: [`Source::generation`](crate::Source::generation) of then.
+    /// The number of its login: [`Source::generation`](crate::Source::generation) at the time it was opened.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
     pub(super) async fn recycle(&mut self, metrics: &Metrics) -> managed::RecycleResult<Error> {
-        let recycled = managed::Manager::recycle(&*self.made_by, &mut self.client, metrics).await;
+        let recycled = managed::Manager::recycle(&*self.manager, &mut self.client, metrics).await;
         recycled.map_err(|error| match error {
             managed::RecycleError::Message(why) => managed::RecycleError::Message(why),
             managed::RecycleError::Backend(error) => managed::RecycleError::Backend(error.into()),
@@ -42,7 +41,7 @@ impl Connection {
     }
 
     pub(super) fn detach(&mut self) {
-        managed::Manager::detach(&*self.made_by, &mut self.client);
+        managed::Manager::detach(&*self.manager, &mut self.client);
     }
 }
 
@@ -66,7 +65,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// How many connections live, by the login that they were made with.
+/// The number of open connections, by their login.
 #[derive(Debug, Default)]
 pub(super) struct Census(Mutex<BTreeMap<u64, usize>>);
 
@@ -86,7 +85,7 @@ impl Census {
     }
 }
 
-/// Counted while it lives.
+/// Counts a connection until it is dropped.
 struct Counted {
     census: Arc<Census>,
     generation: u64,

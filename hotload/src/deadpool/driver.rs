@@ -1,4 +1,4 @@
-//! Opens connections by tokio-postgres, and ends them from outside when their login must not be used any longer.
+//! Opens connections with tokio-postgres, and ends them from outside when their login must no longer be used.
 
 use crate::error::chain;
 use crate::source::Adopted;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// A server that is gone without a word is noticed by then.
+/// When an unreachable server that does not refuse the connection is given up.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The settings of the driver for a login.
@@ -22,13 +22,14 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// The login is for another engine, or holds a parameter that the driver does not know.
 pub(super) fn config(login: &Login) -> Result<Config, Error> {
     if login.engine() != Engine::Postgresql {
-        let why = format!("login {login}: deadpool-postgres speaks PostgreSQL only: use the feature `sqlx`");
+        let why =
+            format!("login {login}: deadpool-postgres supports PostgreSQL only: use the feature `sqlx`");
         return Err(Error::Unsupported(why));
     }
     let quote = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
     let parameters = login.parameters().iter();
-    let words: Vec<String> = parameters.map(|(name, value)| format!("{name}='{}'", quote(value))).collect();
-    let mut config: Config = words.join(" ").parse()?;
+    let pairs: Vec<String> = parameters.map(|(name, value)| format!("{name}='{}'", quote(value))).collect();
+    let mut config: Config = pairs.join(" ").parse()?;
     config.host(login.host()).port(login.port()).user(login.username()).dbname(login.database());
     config.password(login.password().expose_secret());
     if config.get_connect_timeout().is_none() {
@@ -44,11 +45,11 @@ pub(super) fn config(login: &Login) -> Result<Config, Error> {
     Ok(config)
 }
 
-/// Tries a login: connects, asks one question, goes.
+/// Tries a login: connects, sends one query, disconnects.
 ///
 /// # Errors
-/// What the server or the driver says.
-pub(crate) async fn knock(login: &Login) -> Result<(), String> {
+/// The server or the driver refuses the login.
+pub(crate) async fn connect_once(login: &Login) -> Result<(), String> {
     let config = config(login).map_err(|error| error.to_string())?;
     let tls = Tls::for_login(login).map_err(|error| error.to_string())?;
     let (client, connection) = tls.connect(config, None).await.map_err(|error| chain(&error))?;
@@ -58,28 +59,28 @@ pub(crate) async fn knock(login: &Login) -> Result<(), String> {
 }
 
 /// Opens connections of one login.
-pub(super) struct Hot {
+pub(super) struct Connector {
     tls: Tls,
     end: End,
 }
 
-/// When a connection must end: as soon as the floor is above its generation.
+/// Ends a connection as soon as the floor is above its generation.
 #[derive(Clone)]
 struct End {
-    told: watch::Receiver<Adopted>,
+    adoptions: watch::Receiver<Adopted>,
     generation: u64,
 }
 
-impl Hot {
+impl Connector {
     /// # Errors
-    /// The login wants TLS, and this build or this machine cannot.
-    pub(super) fn new(source: &Source, adopted: &Adopted) -> Result<Hot, Error> {
-        let end = End { told: source.told(), generation: adopted.generation };
-        Ok(Hot { tls: Tls::for_login(&adopted.login)?, end })
+    /// The login requires TLS, which this build or this machine does not support.
+    pub(super) fn new(source: &Source, adopted: &Adopted) -> Result<Connector, Error> {
+        let end = End { adoptions: source.adoptions(), generation: adopted.generation };
+        Ok(Connector { tls: Tls::for_login(&adopted.login)?, end })
     }
 }
 
-impl Connect for Hot {
+impl Connect for Connector {
     fn connect(&self, config: &Config) -> Pin<Box<dyn Future<Output = Opened> + Send + '_>> {
         let (config, end) = (config.clone(), self.end.clone());
         Box::pin(async move { self.tls.connect(config, Some(end)).await })
@@ -88,7 +89,7 @@ impl Connect for Hot {
 
 type Opened = Result<(Client, JoinHandle<()>), tokio_postgres::Error>;
 
-/// How connections are protected.
+/// The encryption of connections.
 enum Tls {
     Plain,
     #[cfg(feature = "tls")]
@@ -109,7 +110,7 @@ impl Tls {
         match login.ssl_mode() {
             SslMode::Disable | SslMode::Prefer => Ok(Tls::Plain),
             SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => {
-                Err(Error::Unsupported(format!("login {login}: it wants TLS: choose the feature `tls`")))
+                Err(Error::Unsupported(format!("login {login}: TLS is required: enable the feature `tls`")))
             }
         }
     }
@@ -137,8 +138,8 @@ where
             ended = connection => if let Err(error) = ended {
                 tracing::debug!(error = %chain(&error), "a connection ended");
             },
-            // Its socket is closed by now. A server in the middle of a long query does not notice that until it is
-            // told; in a task of its own, for this one ends with the client.
+            // Its socket is closed by now. A server in a long query does not notice that, so cancel the query; in a task of
+            // its own, because this one ends with the client.
             () = must_end(end) => drop(tokio::spawn(timeout(CONNECT_WITHIN, async move {
                 let _ = cancel.cancel_query(tls).await;
             }))),
@@ -148,8 +149,8 @@ where
 }
 
 async fn must_end(end: Option<End>) {
-    if let Some(End { mut told, generation }) = end
-        && told.wait_for(|adopted| adopted.floor > generation).await.is_ok()
+    if let Some(End { mut adoptions, generation }) = end
+        && adoptions.wait_for(|adopted| adopted.floor > generation).await.is_ok()
     {
         return;
     }

@@ -1,5 +1,5 @@
-//! The two engines that sqlx pools follow: how their logins are written, which session a connection is, and how
-//! sessions are ended. Numbers are the only thing that ever stands in a statement.
+//! The two engines of sqlx pools: how their logins are written, how a connection finds its session, and how sessions are
+//! ended. Statements contain numbers only, never text.
 
 use super::freshness::Session;
 use crate::{Engine, Error, Login, SslMode};
@@ -14,7 +14,7 @@ pub trait Followed: Database + Sealed {}
 impl Followed for Postgres {}
 impl Followed for MySql {}
 
-/// What a pool asks of its engine.
+/// The engine-specific part of a pool.
 pub trait Sealed: Database {
     /// The settings of the driver for a login.
     ///
@@ -22,12 +22,12 @@ pub trait Sealed: Database {
     /// The login is for another engine.
     fn connect_options(login: &Login) -> Result<<Self::Connection as Connection>::Options, Error>;
 
-    /// Which session a connection is.
+    /// The session of a connection.
     fn session(
         connection: &mut Self::Connection,
     ) -> impl Future<Output = Result<Session, sqlx::Error>> + Send + '_;
 
-    /// Ends those of the sessions that are still this user's; says how many.
+    /// Ends those sessions that still belong to this user; returns how many.
     fn end<'c>(
         connection: &'c mut Self::Connection,
         user: &'c str,
@@ -95,7 +95,7 @@ impl Sealed for MySql {
         let running: Vec<u64> = sqlx::query_scalar(running).bind(user).fetch_all(&mut *connection).await?;
         let mut ended = 0;
         for number in running.into_iter().filter(|number| sessions.contains(number)) {
-            // A session that ends by itself meanwhile is no failure.
+            // A session that has ended meanwhile is not a failure.
             let killed = sqlx::raw_sql(AssertSqlSafe(format!("KILL CONNECTION {number}")));
             ended += usize::from(killed.execute(&mut *connection).await.is_ok());
         }
@@ -109,6 +109,7 @@ fn parse<O: std::str::FromStr<Err = sqlx::Error>>(login: &Login, engine: Engine)
         return Err(Error::Unsupported(why));
     }
     let parsed = login.address().expose_secret().parse();
-    // What the driver says may quote what it read.
-    parsed.map_err(|_| Error::Unsupported(format!("login {login}: sqlx cannot read it: see its parameters")))
+    // The driver's message may quote the address.
+    parsed
+        .map_err(|_| Error::Unsupported(format!("login {login}: sqlx cannot parse it: check its parameters")))
 }

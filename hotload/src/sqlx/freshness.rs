@@ -1,5 +1,5 @@
-//! Which connections are of the login of now, told by their age; and the sessions that are open, for the day on which
-//! they must be ended. No connection and no clock of its own beside the ages that sqlx tells.
+//! Which connections use the current login, by their age; and the open sessions, in case they must be ended. It holds no
+//! connections: sqlx reports their ages.
 
 use crate::Login;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// A session at the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// Who is logged in.
+    /// The user of the session.
     pub user: String,
     /// The server's number for it.
     pub number: u64,
@@ -19,7 +19,7 @@ pub struct Session {
 /// Most sessions that are remembered.
 const SESSIONS_MAX: usize = 4096;
 
-/// What is known of a pool's connections.
+/// The connections of a pool.
 pub(super) struct Freshness {
     window: Duration,
     known: Mutex<Known>,
@@ -27,12 +27,12 @@ pub(super) struct Freshness {
 
 struct Known {
     user: String,
-    /// The user of the login before; nobody at first.
+    /// The user of the earlier login, if there was one.
     user_before: Option<String>,
-    /// When the login was adopted; the first one has always been.
+    /// When the login was adopted; none for the first login.
     since: Option<Instant>,
-    /// Sessions in the order in which they were opened. sqlx does not say when one is closed, so the oldest are
-    /// forgotten when there are more than any pool holds.
+    /// Sessions in the order in which they were opened. sqlx does not report when one is closed, so the oldest are dropped
+    /// when there are more than any pool holds.
     sessions: VecDeque<Session>,
 }
 
@@ -47,7 +47,7 @@ impl Freshness {
         Freshness { window, known: Mutex::new(known) }
     }
 
-    /// A login was adopted; says when every attempt with the one before has ended.
+    /// Records an adoption; returns when every attempt with the earlier login has ended.
     pub(super) fn adopt(&self, login: &Login) -> Instant {
         let mut known = self.known();
         let before = std::mem::replace(&mut known.user, login.username().to_owned());
@@ -57,23 +57,23 @@ impl Freshness {
         now + self.window
     }
 
-    /// Whether a connection of this age is of the login of now, or may be.
+    /// Whether a connection of this age uses the current login, or may use it.
     pub(super) fn is_fresh(&self, age: Duration) -> bool {
         let Some(since) = self.known().since else { return true };
         let elapsed = since.elapsed();
         match elapsed > self.window {
-            // What was opened within the window may have begun before it.
+            // A connection opened within the window may have begun before it.
             true => age < elapsed - self.window,
             false => age <= elapsed,
         }
     }
 
-    /// Takes a session in, unless it is one of the login before, which was changed while it was opened.
+    /// Adds a session, unless it belongs to the earlier login because the login changed while it was opened.
     pub(super) fn opened(&self, session: Session) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut known = self.known();
         let is_late = session.user != known.user && Some(&session.user) == known.user_before.as_ref();
         if is_late {
-            return Err("its login was changed while it was opened".into());
+            return Err("the login changed while the connection was opened".into());
         }
         known.sessions.push_back(session);
         if known.sessions.len() > SESSIONS_MAX {
@@ -82,7 +82,7 @@ impl Freshness {
         Ok(())
     }
 
-    /// The sessions of before; they are forgotten by it. With one user and changing passwords, these are all.
+    /// Removes and returns the sessions of earlier logins. With one user and changing passwords, these are all.
     pub(super) fn take_older(&self, user: &str) -> Vec<u64> {
         let mut known = self.known();
         let is_alone = known.user_before.as_deref() == Some(user);
@@ -107,11 +107,11 @@ mod tests {
 
     fn login(user: &str) -> Login {
         let files = BTreeMap::from([("uri".to_owned(), format!("postgres://{user}:p@h/d"))]);
-        Login::from_files(&files, None).expect("it is whole")
+        Login::from_files(&files, None).expect("it is complete")
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connections_of_before_are_stale_and_those_of_the_change_are_replaced_once() {
+    async fn older_connections_are_stale_and_recent_ones_replaced_once() {
         let seconds = Duration::from_secs;
         let fresh = Freshness::new(&login("a"), WINDOW);
         assert!(fresh.is_fresh(seconds(1000)));
@@ -126,15 +126,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_of_before_are_told_once() {
+    async fn sessions_of_earlier_logins_are_returned_once() {
         let session = |user: &str, number| Session { user: user.to_owned(), number };
         let fresh = Freshness::new(&login("a"), WINDOW);
-        fresh.opened(session("a", 1)).expect("it is of now");
+        fresh.opened(session("a", 1)).expect("it is current");
         fresh.adopt(&login("b"));
         fresh.opened(session("a", 2)).expect_err("it is late");
-        fresh.opened(session("b", 3)).expect("it is of now");
-        // A pooler in between may log in as somebody else altogether.
-        fresh.opened(session("pooler", 4)).expect("it is nobody's of before");
+        fresh.opened(session("b", 3)).expect("it is current");
+        // A pooler in between may log in as another user.
+        fresh.opened(session("pooler", 4)).expect("it is not of the earlier login");
         assert_eq!(fresh.take_older("b"), [1, 4]);
         assert_eq!(fresh.take_older("b"), [] as [u64; 0]);
     }

@@ -46,7 +46,7 @@ async fn no_password_is_printed() {
     let paper = Paper::default();
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(paper.clone()).finish();
-    tracing::subscriber::set_global_default(subscriber).expect("nobody else listens");
+    tracing::subscriber::set_global_default(subscriber).expect("there is no other subscriber");
     let mut house = House::build().await;
     let mut printed = String::new();
     let mut source = house.follow().mode(Mode::Forced).open().await.unwrap();
@@ -65,7 +65,7 @@ async fn no_password_is_printed() {
     let port = house.server.port;
     house.mount.publish(&published("postgresql", port, "app_a", "s3cret-that-is-wrong"));
     while source.trouble().is_none() {
-        tokio::time::timeout(house::WITHIN, source.changed()).await.expect("the trouble is told");
+        tokio::time::timeout(house::WITHIN, source.changed()).await.expect("the trouble is published");
     }
     printed += &format!("{:?}", source.trouble());
     for text in

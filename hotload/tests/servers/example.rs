@@ -1,4 +1,4 @@
-//! The example application, run as its readers run it: it writes on through a rotation and tells of it.
+//! The example application as users run it: it keeps writing through a rotation, and prints it.
 
 use crate::house::{House, WITHIN};
 use std::io::{BufRead, BufReader};
@@ -25,37 +25,37 @@ async fn the_example_writes_on_through_a_rotation_and_tells_of_it() {
     let mut command = Command::new(example);
     command.arg(house.mount.folder()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut running = Running(command.spawn().expect("it can be run"));
-    let told = lines(&mut running.0);
+    let printed = lines(&mut running.0);
 
-    find(&told, |line| line.starts_with("login 1: postgresql://app_a@127.0.0.1:"));
-    find(&told, |line| line.ends_with(" 0 failed; last: app_a"));
+    find(&printed, |line| line.starts_with("login 1: postgresql://app_a@127.0.0.1:"));
+    find(&printed, |line| line.ends_with(" 0 failed; last: app_a"));
     house.rotate().await;
-    find(&told, |line| line.starts_with("login 2: postgresql://app_b@127.0.0.1:"));
-    find(&told, |line| line.ends_with(" 0 failed; last: app_b"));
+    find(&printed, |line| line.starts_with("login 2: postgresql://app_b@127.0.0.1:"));
+    find(&printed, |line| line.ends_with(" 0 failed; last: app_b"));
     let port = house.server.port;
     house.mount.publish(&crate::house::published("postgresql", port, "app_a", "wrong"));
-    find(&told, |line| {
+    find(&printed, |line| {
         line.starts_with("login 2 stays: ") && line.contains("password authentication failed")
     });
-    find(&told, |line| line.ends_with(" 0 failed; last: app_b"));
+    find(&printed, |line| line.ends_with(" 0 failed; last: app_b"));
 }
 
 fn lines(child: &mut Child) -> Receiver<String> {
-    let (tell, told) = channel();
+    let (sender, printed) = channel();
     let out = child.stdout.take().expect("it is piped");
     std::thread::spawn(move || {
-        BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+        BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
     });
-    told
+    printed
 }
 
 /// Reads on until a line is found; a failed order on the way is one too many.
-fn find(told: &Receiver<String>, is_it: impl Fn(&str) -> bool) {
+fn find(printed: &Receiver<String>, is_it: impl Fn(&str) -> bool) {
     let end = Instant::now() + WITHIN;
     let mut seen = Vec::new();
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let line = told.recv_timeout(left).unwrap_or_else(|_| panic!("not told: {seen:#?}"));
+        let line = printed.recv_timeout(left).unwrap_or_else(|_| panic!("not printed: {seen:#?}"));
         assert!(!line.contains("orders written") || line.contains(" 0 failed"), "{line}");
         if is_it(&line) {
             return;

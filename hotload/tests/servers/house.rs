@@ -1,5 +1,4 @@
-//! A database with two users that alternate, as Conductor makes it, and the Secret of whoever is current. The test is
-//! the one who rotates.
+//! A database with two alternating users, as Conductor creates it, and the Secret of the current one. The test rotates.
 
 use crate::mount::Mount;
 use crate::server::{ADMIN, Server, Speaks};

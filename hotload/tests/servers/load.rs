@@ -15,7 +15,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 const ACCOUNTS: u64 = 100_000;
 const TELLERS: u64 = 10;
 
-/// Tables as `pgbench -i` makes them, by whoever logs in.
+/// Tables as `pgbench -i` creates them, by the user that logs in.
 pub fn make_tables(scale: u64, port: u16, user: &str, password: &str, database: &str) {
     let mut command = Command::new(pgbench());
     command.args(["--initialize", "--quiet", "--host=127.0.0.1"]).arg(format!("--scale={scale}"));
@@ -50,7 +50,7 @@ pub const UPDATE_BRANCH: &str = "UPDATE pgbench_branches SET bbalance = bbalance
 pub const INSERT_HISTORY: &str =
     "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)";
 
-/// Somebody who runs transactions.
+/// A client that runs transactions.
 pub trait Application: Clone + Send + Sync + 'static {
     /// Runs one, from taking a connection to the commit.
     fn run(&self, script: Script) -> impl Future<Output = Result<(), String>> + Send;
@@ -58,10 +58,10 @@ pub trait Application: Clone + Send + Sync + 'static {
 
 impl Application for hotload::deadpool::Pool {
     async fn run(&self, script: Script) -> Result<(), String> {
-        let told = |error: deadpool_postgres::tokio_postgres::Error| format!("{error:?}");
+        let shown = |error: deadpool_postgres::tokio_postgres::Error| format!("{error:?}");
         let Script { account, branch, teller, delta } = script;
         let mut client = self.get().await.map_err(|error| error.to_string())?;
-        let transaction = client.transaction().await.map_err(told)?;
+        let transaction = client.transaction().await.map_err(shown)?;
         let steps: [(&str, &[&(dyn deadpool_postgres::tokio_postgres::types::ToSql + Sync)]); 5] = [
             (UPDATE_ACCOUNT, &[&delta, &account]),
             (SELECT_ACCOUNT, &[&account]),
@@ -70,18 +70,18 @@ impl Application for hotload::deadpool::Pool {
             (INSERT_HISTORY, &[&teller, &branch, &account, &delta]),
         ];
         for (text, values) in steps {
-            let statement = transaction.prepare_cached(text).await.map_err(told)?;
-            transaction.query(&statement, values).await.map_err(told)?;
+            let statement = transaction.prepare_cached(text).await.map_err(shown)?;
+            transaction.query(&statement, values).await.map_err(shown)?;
         }
-        transaction.commit().await.map_err(told)
+        transaction.commit().await.map_err(shown)
     }
 }
 
 impl Application for sqlx::PgPool {
     async fn run(&self, script: Script) -> Result<(), String> {
-        let told = |error: sqlx::Error| format!("{error:?}");
+        let shown = |error: sqlx::Error| format!("{error:?}");
         let Script { account, branch, teller, delta } = script;
-        let mut transaction = self.begin().await.map_err(told)?;
+        let mut transaction = self.begin().await.map_err(shown)?;
         let steps: [(&'static str, &[i32]); 5] = [
             (UPDATE_ACCOUNT, &[delta, account]),
             (SELECT_ACCOUNT, &[account]),
@@ -91,9 +91,9 @@ impl Application for sqlx::PgPool {
         ];
         for (text, values) in steps {
             let query = values.iter().fold(sqlx::query(text), |query, value| query.bind(*value));
-            query.execute(&mut *transaction).await.map_err(told)?;
+            query.execute(&mut *transaction).await.map_err(shown)?;
         }
-        transaction.commit().await.map_err(told)
+        transaction.commit().await.map_err(shown)
     }
 }
 

@@ -25,7 +25,7 @@ impl Mount {
         Mount { base, writes: 0 }
     }
 
-    /// Where the application looks.
+    /// The folder that the application reads.
     pub fn folder(&self) -> PathBuf {
         self.base.join("connection")
     }

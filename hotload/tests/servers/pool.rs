@@ -81,26 +81,26 @@ async fn a_login_that_does_not_work_is_never_adopted() {
     let mut source = house.follow().open().await.unwrap();
     let pool = pool(&source, 2);
     let port = house.server.port;
-    let nobody = conductor_controlplane::free_port().expect("a port is free");
+    let unused = conductor_controlplane::free_port().expect("a port is free");
     for (wrong, why) in [
         (
             published("postgresql", port, "app_b", "wrong"),
             "password authentication failed for user \"app_b\"",
         ),
         (
-            published("postgresql", port, "nobody", "wrong"),
-            "password authentication failed for user \"nobody\"",
+            published("postgresql", port, "unknown", "wrong"),
+            "password authentication failed for user \"unknown\"",
         ),
-        (published("postgresql", nobody, "app_b", "wrong"), "Connection refused"),
+        (published("postgresql", unused, "app_b", "wrong"), "Connection refused"),
         (published("mariadb", port, "app_b", "wrong"), "start the application anew"),
     ] {
         house.mount.publish(&wrong);
-        let told = timeout(WITHIN, async {
+        let outcome = timeout(WITHIN, async {
             while !source.trouble().is_some_and(|trouble| trouble.contains(why)) {
                 source.changed().await;
             }
         });
-        told.await.unwrap_or_else(|_| panic!("{why}: {:?}", source.trouble()));
+        outcome.await.unwrap_or_else(|_| panic!("{why}: {:?}", source.trouble()));
         assert_eq!((source.generation(), who(&*take(&pool).await).await.as_str()), (1, "app_a"));
     }
     house.rotate().await;
@@ -115,12 +115,12 @@ async fn a_server_that_goes_away_and_returns_is_used_again() {
     let pool = pool(&source, 2);
     drop(take(&pool).await);
     house.server.stop();
-    timeout(WITHIN, pool.get()).await.expect("in time").expect_err("nobody answers");
+    timeout(WITHIN, pool.get()).await.expect("in time").expect_err("no server responds");
     // A login that comes while the server is away is tried until it is back.
     let (port, password) = (house.server.port, "s3cret-while-away");
     house.mount.publish(&published("postgresql", port, "app_b", password));
     while source.trouble().is_none() {
-        timeout(WITHIN, source.changed()).await.expect("the trouble is told");
+        timeout(WITHIN, source.changed()).await.expect("the trouble is published");
     }
     house.server.restart();
     house.admin = crate::house::admin(&house.server).await;

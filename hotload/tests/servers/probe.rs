@@ -1,4 +1,4 @@
-//! Whoever starts an application at any moment gets in: a login with what is mounted, twenty times a second.
+//! An application that starts at any moment gets in: a login with the mounted files, twenty times a second.
 
 use deadpool_postgres::tokio_postgres::{NoTls, connect};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Logins change under load. Graceful: not one transaction fails, and whoever logs in with what is mounted, twenty
-//! times a second, gets in. Hard: what is in flight ends, and the application goes on by itself.
+//! Logins change under load. Graceful: not one transaction fails, and every login with the mounted files succeeds, twenty
+//! times a second. Hard: open transactions end, and the application continues by itself.
 
 use crate::house::{House, until_generation};
 use crate::load::{Application, Load, books, make_tables};
@@ -44,7 +44,7 @@ async fn changes_under_load(name: &str, mut house: House, mut source: Source, ap
         let before = house.user();
         house.rotate().await;
         until_generation(&mut source, turn + 2).await;
-        // What was in use is given back, and the user of before is free for the next turn.
+        // Used connections return to the pool, and the earlier user is free for the next rotation.
         house.until_sessions(&before, 0).await;
     }
     load.run_on(BETWEEN).await;

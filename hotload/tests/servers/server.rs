@@ -1,5 +1,4 @@
-//! Real servers, started for a test and gone with it. What is not installed is told with its package; no test is left
-//! out for it.
+//! Real servers, started for a test and ended with it. A missing server fails the test with the name of its package.
 
 use conductor_controlplane::free_port;
 use std::fs;
@@ -96,7 +95,7 @@ impl Server {
             Speaks::Postgresql => self.initdb(),
             Speaks::Mariadb => self.install_db(),
         };
-        assert!(made.status.success(), "no data was made: {}", String::from_utf8_lossy(&made.stderr));
+        assert!(made.status.success(), "no data was created: {}", String::from_utf8_lossy(&made.stderr));
     }
 
     fn initdb(&self) -> std::process::Output {

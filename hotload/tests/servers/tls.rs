@@ -1,4 +1,4 @@
-//! TLS to a server with a certificate that nobody has signed: `require` takes it, `verify-full` does not.
+//! TLS to a server with an untrusted certificate: `require` accepts it, `verify-full` does not.
 
 use crate::house::{House, published};
 use crate::server::{Server, Speaks};
@@ -27,7 +27,7 @@ async fn a_login_says_how_its_connections_are_protected() {
         files.insert("sslMode".to_owned(), mode.to_owned());
         files
     };
-    // Statistics tell about a user's own session, not about those of the role that it acts as.
+    // Statistics show a user's own session, not those of the role that it acts as.
     let is_protected = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     for (mode, expected) in [("disable", false), ("prefer", true), ("require", true)] {
         house.mount.publish(&secret(mode));
@@ -47,6 +47,6 @@ async fn a_login_says_how_its_connections_are_protected() {
     }
     house.mount.publish(&secret("verify-full"));
     let settings = Source::at(house.mount.folder()).patience(Duration::from_secs(2));
-    let error = settings.open().await.expect_err("nobody has signed it").to_string();
+    let error = settings.open().await.expect_err("it is untrusted").to_string();
     assert!(error.contains("TLS handshake"), "{error}");
 }

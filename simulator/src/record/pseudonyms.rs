@@ -8,7 +8,7 @@
 //! Names often come in order (lists are sorted, counters rise). An index therefore grows in the direction of the last one,
 //! and deeper digits are wider: a million rising names need no more than a dozen letters.
 
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

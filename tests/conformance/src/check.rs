@@ -52,7 +52,7 @@ pub struct Step {
     pub is: Option<u16>,
     /// Values of the answer that later steps use as `$name`, by their JSON pointers.
     pub save: BTreeMap<String, String>,
-    /// Asked again until this is so.
+    /// Repeats the request until this holds.
     pub until: Option<Until>,
     /// Compare these parts of the answer only.
     pub pick: Vec<String>,
@@ -105,7 +105,7 @@ impl Step {
     }
 }
 
-/// Checks that are answered differently on purpose, or not worth the same words.
+/// Checks whose responses differ on purpose, or need not be identical.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Differing {

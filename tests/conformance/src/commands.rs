@@ -13,9 +13,9 @@ use std::sync::LazyLock;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// How it reads; its words too, unless `words` has them.
+    /// The command line; split at spaces unless `words` has the arguments.
     pub run: String,
-    /// Its words, where a space or a remark stands in the way.
+    /// The arguments, if one contains a space or a comment.
     #[serde(default)]
     words: Vec<String>,
     /// What it reads.

@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn differences_are_told_with_their_place() {
         let (a, b) = (json!({"x": [1, {"y": 2}], "z": 1}), json!({"x": [1, {"y": 3}], "w": null}));
-        let told: Vec<_> = differences(&a, &b).into_iter().map(|difference| difference.at).collect();
-        assert_eq!(told, ["/w", "/x/1/y", "/z"]);
+        let found: Vec<_> = differences(&a, &b).into_iter().map(|difference| difference.at).collect();
+        assert_eq!(found, ["/w", "/x/1/y", "/z"]);
         assert_eq!(differences(&a, &a), []);
     }
 

@@ -1,7 +1,7 @@
 //! Answers without what differs between any two servers: times, ids, revisions, addresses, generated names, pages'
-//! marks, the words of parsers, how often a bookmark is repeated. Ids and revisions become numbers in the order of
+//! marks, the messages of parsers, how often a bookmark is repeated. Ids and revisions become numbers in the order of
 //! their first appearance, so that an id that should have stayed the same, or a revision that should have moved, is
-//! still seen. What `docs/embedded-api.md` lists as told differently is taken out here too, and nowhere else.
+//! still seen. What `docs/embedded-api.md` lists as different is removed here too, and nowhere else.
 
 use crate::run::Answer;
 use regex::Regex;

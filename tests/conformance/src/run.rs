@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Longest wait for what a step asks again for. Generous: tests share the machine with builds.
+/// Longest wait for a step that repeats its request. Generous: tests share the machine with builds.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The same user agent for both: it names the manager of fields.
 const USER_AGENT: &str = "conformance/1.0";
@@ -27,16 +27,16 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// The words that a script may use, and what they stand for in this run.
+/// The variables of a script, and their values in this run.
 #[derive(Clone, Debug)]
-pub struct Words(BTreeMap<String, String>);
+pub struct Variables(BTreeMap<String, String>);
 
-impl Words {
-    /// The words of the check of this number: names that no other check uses.
-    pub fn new(number: usize) -> Words {
+impl Variables {
+    /// The variables of the check with this number: names that no other check uses.
+    pub fn new(number: usize) -> Variables {
         let ns = format!("c-{number:03}");
         let group = "/apis/conformance.example.com/v1";
-        let words = [
+        let variables = [
             ("core", format!("/api/v1/namespaces/{ns}")),
             ("apps", format!("/apis/apps/v1/namespaces/{ns}")),
             ("widgets", format!("{group}/namespaces/{ns}/widgets")),
@@ -45,7 +45,7 @@ impl Words {
             ("id", format!("n{number:03}")),
             ("ns", ns),
         ];
-        Words(words.map(|(name, meaning)| (name.to_owned(), meaning)).into())
+        Variables(variables.map(|(name, value)| (name.to_owned(), value)).into())
     }
 
     /// The namespace.
@@ -53,11 +53,11 @@ impl Words {
         &self.0["ns"]
     }
 
-    /// A text with its words replaced, longest names first.
+    /// A text with its variables replaced, longest names first.
     fn fill(&self, text: &str) -> String {
         // Backwards, `core` comes after `core-x`: a longer name is never cut short.
-        self.0.iter().rev().fold(text.to_owned(), |text, (name, meaning)| {
-            if text.contains('$') { text.replace(&format!("${name}"), meaning) } else { text }
+        self.0.iter().rev().fold(text.to_owned(), |text, (name, value)| {
+            if text.contains('$') { text.replace(&format!("${name}"), value) } else { text }
         })
     }
 
@@ -78,16 +78,16 @@ impl Words {
 /// # Errors
 /// What could not be sent, or never came about.
 pub async fn run(client: &Client, check: &Check, number: usize) -> Result<Vec<Answer>, String> {
-    let mut words = Words::new(number);
-    make_namespace(client, words.namespace()).await?;
+    let mut variables = Variables::new(number);
+    create_namespace(client, variables.namespace()).await?;
     let mut answers = Vec::new();
     for (at, step) in check.steps.iter().enumerate() {
         let failed = |error: String| format!("step {}: {error}", at + 1);
-        let answer = take(client, step, &words).await.map_err(failed)?;
+        let answer = take(client, step, &variables).await.map_err(failed)?;
         for (name, pointer) in &step.save {
             let found = answer.body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
             let missing = || failed(format!("nothing to save at {pointer} in {}", answer.body));
-            words.0.insert(name.clone(), found.ok_or_else(missing)?);
+            variables.0.insert(name.clone(), found.ok_or_else(missing)?);
         }
         answers.push(answer);
     }
@@ -97,12 +97,12 @@ pub async fn run(client: &Client, check: &Check, number: usize) -> Result<Vec<An
 /// Makes objects that checks share, and waits for what they define.
 ///
 /// # Errors
-/// What the API did not take.
+/// The API refused a definition.
 pub async fn install(client: &Client, definitions: &[Value]) -> Result<(), String> {
     for definition in definitions {
-        let made = send(client, "POST", &Words::new(0).0["crds"], definition).await?;
-        if made.status != 201 {
-            return Err(format!("{}: {}", definition["metadata"]["name"], made.body));
+        let created = send(client, "POST", &Variables::new(0).0["crds"], definition).await?;
+        if created.status != 201 {
+            return Err(format!("{}: {}", definition["metadata"]["name"], created.body));
         }
     }
     for definition in definitions {
@@ -116,10 +116,10 @@ pub async fn install(client: &Client, definitions: &[Value]) -> Result<(), Strin
     Ok(())
 }
 
-async fn make_namespace(client: &Client, name: &str) -> Result<(), String> {
+async fn create_namespace(client: &Client, name: &str) -> Result<(), String> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    let made = send(client, "POST", "/api/v1/namespaces", &namespace).await?;
-    if made.status == 201 { Ok(()) } else { Err(format!("namespace {name}: {}", made.body)) }
+    let created = send(client, "POST", "/api/v1/namespaces", &namespace).await?;
+    if created.status == 201 { Ok(()) } else { Err(format!("namespace {name}: {}", created.body)) }
 }
 
 async fn send(client: &Client, method: &str, path: &str, body: &Value) -> Result<Answer, String> {
@@ -128,36 +128,36 @@ async fn send(client: &Client, method: &str, path: &str, body: &Value) -> Result
     exchange(client, request.body(Body::from(body)).map_err(|error| error.to_string())?).await
 }
 
-async fn take(client: &Client, step: &Step, words: &Words) -> Result<Answer, String> {
+async fn take(client: &Client, step: &Step, variables: &Variables) -> Result<Answer, String> {
     let until = step.until.clone().unwrap_or_default();
-    repeat(&until, async || exchange(client, build(step, words)?).await).await
+    repeat(&until, async || exchange(client, build(step, variables)?).await).await
 }
 
-fn build(step: &Step, words: &Words) -> Result<Request<Body>, String> {
+fn build(step: &Step, variables: &Variables) -> Result<Request<Body>, String> {
     let (method, path) = step.request().ok_or("no method")?;
     let body = match (&step.body, &step.text) {
-        (Some(value), _) => words.fill_value(value).to_string(),
-        (None, Some(text)) => words.fill(text),
+        (Some(value), _) => variables.fill_value(value).to_string(),
+        (None, Some(text)) => variables.fill(text),
         (None, None) => String::new(),
     };
     let mut request =
-        Request::builder().method(method).uri(words.fill(path)).header("user-agent", USER_AGENT);
+        Request::builder().method(method).uri(variables.fill(path)).header("user-agent", USER_AGENT);
     if !step.headers.contains_key("Content-Type") && !body.is_empty() {
         request = request.header("content-type", step.media_type());
     }
     for (name, value) in &step.headers {
-        request = request.header(name, words.fill(value));
+        request = request.header(name, variables.fill(value));
     }
     request.body(Body::from(body.into_bytes())).map_err(|error| error.to_string())
 }
 
 async fn repeat(
     until: &Until,
-    mut ask: impl AsyncFnMut() -> Result<Answer, String>,
+    mut request: impl AsyncFnMut() -> Result<Answer, String>,
 ) -> Result<Answer, String> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let answer = ask().await?;
+        let answer = request().await?;
         if is_met(until, &answer) {
             return Ok(answer);
         }

@@ -1,5 +1,5 @@
 //! The two sides: a real control plane with the two controllers that an API is nothing without, garbage collection
-//! and the end of namespaces; and the embedded API, which has them within, served over HTTPS as everybody gets it.
+//! and the end of namespaces; and the embedded API, which has them within, served over HTTPS as usual.
 
 use crate::{here, run};
 use conductor_apiserver::{Embedded, Served};
@@ -18,17 +18,17 @@ pub struct Real {
 }
 
 impl Real {
-    /// Starts it. Other controllers than the two would add objects to namespaces that no script asked for, and so
+    /// Starts it. Other controllers than the two would add objects to namespaces that no script requested, and so
     /// would the admission of service accounts to Pods.
     ///
     /// # Errors
     /// What did not start.
     pub fn start() -> Result<Real, String> {
-        let tell = |error: conductor_controlplane::Error| error.to_string();
+        let shown = |error: conductor_controlplane::Error| error.to_string();
         let without = "--disable-admission-plugins=ServiceAccount".to_owned();
-        let mut plane = ControlPlane::start_with([without]).map_err(tell)?;
+        let mut plane = ControlPlane::start_with([without]).map_err(shown)?;
         let only = "--controllers=garbage-collector-controller,namespace-controller".to_owned();
-        plane.start_part_with(Part::ControllerManager, [only]).map_err(tell)?;
+        plane.start_part_with(Part::ControllerManager, [only]).map_err(shown)?;
         Ok(Real { plane })
     }
 }

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 use tokio::runtime::Runtime;
 
-/// Differences that one check tells of; the rest follows from them most times.
+/// Most differences that are shown per check; the others usually follow from them.
 const TOLD_MAX: usize = 20;
 
 fn main() -> ExitCode {
@@ -40,11 +40,11 @@ fn main() -> ExitCode {
     if !arguments.list {
         let failed = done.num_failed;
         println!(
-            "{} checks, {known} of them told differently (differs.yaml), {failed} wrong",
+            "{} checks, {known} of them with known differences (differs.yaml), {failed} wrong",
             done.num_passed + failed
         );
     }
-    // The sides end before the process does: nobody else would end the real one.
+    // End the sides before the process: the real one would outlive it.
     drop(stage);
     done.exit_code()
 }
@@ -90,7 +90,7 @@ impl Stage {
         let real = normal(check, &real);
         self.keep(check, number, &real)?;
         let agreed = match embedded {
-            Ok(embedded) => tell(check, &real, &normal(check, &embedded)),
+            Ok(embedded) => report(check, &real, &normal(check, &embedded)),
             Err(error) => Err(format!("on the embedded API: {error}")),
         };
         let name = format!("{}: {}", check.group, check.check);
@@ -106,11 +106,11 @@ impl Stage {
 
     fn keep(&self, check: &Check, number: usize, real: &[Value]) -> Result<(), String> {
         let Some(folder) = &self.record else { return Ok(()) };
-        let tell = |error: std::io::Error| error.to_string();
-        std::fs::create_dir_all(folder).map_err(tell)?;
-        let told = serde_json::json!({"check": check.check, "answers": real});
-        let text = serde_json::to_string_pretty(&told).map_err(|error| error.to_string())?;
-        std::fs::write(folder.join(format!("{}-{number:03}.json", check.group)), text).map_err(tell)
+        let shown = |error: std::io::Error| error.to_string();
+        std::fs::create_dir_all(folder).map_err(shown)?;
+        let record = serde_json::json!({"check": check.check, "answers": real});
+        let text = serde_json::to_string_pretty(&record).map_err(|error| error.to_string())?;
+        std::fs::write(folder.join(format!("{}-{number:03}.json", check.group)), text).map_err(shown)
     }
 }
 
@@ -132,7 +132,7 @@ fn normal(check: &Check, answers: &[Answer]) -> Vec<Value> {
     pairs.map(|(step, answer)| compared(step, normaliser.normalise(answer))).collect()
 }
 
-fn tell(check: &Check, real: &[Value], embedded: &[Value]) -> Result<(), String> {
+fn report(check: &Check, real: &[Value], embedded: &[Value]) -> Result<(), String> {
     let mut lines = Vec::new();
     for (at, (real, embedded)) in real.iter().zip(embedded).enumerate() {
         let request =

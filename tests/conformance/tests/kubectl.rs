@@ -17,12 +17,12 @@ async fn kubectl_prints_the_same_on_both_apis() {
         all(&commands, real.plane.kubeconfig(), &home),
         all(&commands, &own.kubeconfig, &own.folder),
     );
-    let mut told = Vec::new();
+    let mut differences = Vec::new();
     for (command, (theirs, ours)) in commands.iter().zip(theirs.iter().zip(&ours)) {
         assert_eq!(theirs.done, !command.fails, "kubectl {} on the real API: {theirs:?}", command.run);
         let is_same = if command.differs.is_some() { theirs.done == ours.done } else { theirs == ours };
         if !is_same {
-            told.push(format!(
+            differences.push(format!(
                 "kubectl {}\n  real: {}\n  embedded: {}",
                 command.run,
                 show(theirs),
@@ -30,8 +30,8 @@ async fn kubectl_prints_the_same_on_both_apis() {
             ));
         }
     }
-    println!("{} of {} commands print the same", commands.len() - told.len(), commands.len());
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    println!("{} of {} commands print the same", commands.len() - differences.len(), commands.len());
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// Runs them in a thread: a command waits for its end.

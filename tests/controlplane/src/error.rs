@@ -1,9 +1,9 @@
-//! What can go wrong before a test begins, told so that the machine can be mended.
+//! Errors before a test begins, with what to fix on the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-/// Why there is no control plane.
+/// Why the control plane cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The build script failed.
@@ -30,7 +30,7 @@ pub enum Error {
         /// Why.
         error: std::io::Error,
     },
-    /// etcd did not do what it was asked.
+    /// etcd refused a request.
     #[error("etcd refused: {answer}")]
     Etcd {
         /// What it said instead.

@@ -1,4 +1,4 @@
-//! The two things that tests ask of etcd itself, by its JSON gateway: which revision it is at, and to forget the
+//! The two requests that tests send to etcd itself, by its JSON gateway: which revision it is at, and to forget the
 //! older ones. No client library: two requests do not need one.
 
 use crate::Error;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The newest revision.
 pub(crate) fn revision(port: u16) -> Result<String, Error> {
-    // Any read tells it; the key need not be there.
+    // Any read returns it; the key need not exist.
     let answer = post(port, "/v3/kv/range", r#"{"key":"AA=="}"#)?;
     let found = answer.split_once("\"revision\":\"").and_then(|(_, rest)| rest.split('"').next());
     found.map(str::to_owned).ok_or_else(|| Error::Etcd { answer: answer.clone() })

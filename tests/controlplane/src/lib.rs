@@ -2,7 +2,7 @@
 //! loopback ports, and kubectl to talk to them. No container, no cluster, no network but loopback.
 //!
 //! The binaries come from `KUBEBUILDER_ASSETS` where it is set, and are built from `go.mod` beside this
-//! crate otherwise, once, into a cache outside the clone. Everything else is made for one start and gone with it.
+//! crate otherwise, once, into a cache outside the clone. Everything else is created for one start and removed with it.
 
 mod error;
 mod etcd;
@@ -116,7 +116,7 @@ impl ControlPlane {
         self.running.get(&part).map_or(Ok(()), |process| process.signal("-CONT"))
     }
 
-    /// Makes etcd forget every revision but the newest: whoever would go on from an older one must list anew.
+    /// Compacts etcd to the newest revision: a watch that continues from an older one must list again.
     ///
     /// # Errors
     /// When etcd does not answer, or refuses.
@@ -220,7 +220,7 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // The API server first: it does not shut down in order once etcd is gone.
+        // The API server first: it does not shut down cleanly without etcd.
         for part in [Part::ControllerManager, Part::ApiServer, Part::Etcd] {
             self.running.remove(&part);
         }

@@ -1,4 +1,4 @@
-//! Loopback ports for servers of tests. Nothing here holds a port: it is chosen so that nobody takes it meanwhile.
+//! Loopback ports for servers of tests. A port is not held: it is chosen so that no other process takes it meanwhile.
 
 use std::fs;
 use std::io;
@@ -30,7 +30,7 @@ pub fn free_port() -> io::Result<u16> {
     Err(io::Error::new(io::ErrorKind::AddrInUse, "every port that clients leave alone is taken"))
 }
 
-/// The first port that the kernel gives to whoever connects.
+/// The first port of the kernel's range for outgoing connections.
 fn first_of_clients() -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768)

@@ -183,7 +183,7 @@ fn metrics_are_reached_from_labelled_namespaces_only() {
         manifests().into_iter().map(|(_, o)| o).filter(|o| o["kind"] == "NetworkPolicy").collect();
     assert_eq!(policies.len(), 1);
     for rule in policies[0]["spec"]["ingress"].as_array().unwrap() {
-        let from = rule["from"].as_array().expect("a rule without `from` lets everybody in");
+        let from = rule["from"].as_array().expect("a rule without `from` admits every source");
         let is_labelled =
             |peer: &Value| peer["namespaceSelector"]["matchLabels"]["conductor.io/monitoring"] == "true";
         assert!(!from.is_empty() && from.iter().all(is_labelled), "{rule}");
@@ -280,7 +280,7 @@ struct Right {
     verb: &'static str,
     group: &'static str,
     resource: &'static str,
-    /// Empty asks for the whole cluster.
+    /// Empty means the whole cluster.
     namespace: &'static str,
     name: &'static str,
     allowed: bool,
@@ -324,7 +324,7 @@ fn controller_rights() -> Vec<Right> {
             ("create update delete deletecollection", STORAGE, CLAIMS, "shop", "", false),
             // Resources and classes elsewhere are not its own.
             (EVERYTHING, STORAGE, RESOURCES, "shop", "", false),
-            // Classes are read by everybody who is logged in.
+            // Every authenticated user may read classes.
             (READ, STORAGE, CLASSES, "shop", "", true),
             (WRITE, STORAGE, CLASSES, "shop", "", false),
             ("deletecollection update", STORAGE, RESOURCES, SYSTEM, "", false),
@@ -335,7 +335,7 @@ fn controller_rights() -> Vec<Right> {
             ("get update patch delete", "coordination.k8s.io", "leases", SYSTEM, "other", false),
             (EVERYTHING, "coordination.k8s.io", "leases", "kube-system", "conductor", false),
             ("delete list", "coordination.k8s.io", "leases", SYSTEM, "conductor", false),
-            // What nobody should hand to a binder.
+            // Permissions that a binder must not have.
             (EVERYTHING, "", "secrets", "", "", false),
             (EVERYTHING, "", "secrets", SYSTEM, "", false),
             (EVERYTHING, "", "pods configmaps serviceaccounts", SYSTEM, "", false),
@@ -388,7 +388,7 @@ fn people_rights() -> Vec<Right> {
             &[
                 (EVERYTHING, STORAGE, CLAIMS, "shop", "", true),
                 (READ, OURS, "claimquotas claimlimits", "shop", "", true),
-                // Its status is the controller's word; quotas and limits bind the writer.
+                // Its status belongs to the controller; quotas and limits bind the writer.
                 ("update patch", STORAGE, "relationaldatabaseclaims/status", "shop", "", false),
                 (WRITE, OURS, "claimquotas claimlimits", "shop", "", false),
                 (EVERYTHING, STORAGE, RESOURCES, "shop", "", false),
@@ -502,7 +502,7 @@ fn advice(plane: &ControlPlane) {
     }
     let quotes = "write it in quotes, because 5.10 without them is 5.1";
     let version = |version: Value| json!({"spec": {"engine": "mysql", "version": version}});
-    for (namespace, kind, more, told) in [
+    for (namespace, kind, more, expected) in [
         ("default", class, json!({"engine": "mysql"}), vec![ignored]),
         ("default", class, json!({"version": 5.1}), vec![ignored, "version is the number 5.1", quotes]),
         (SYSTEM, class, json!({"engine": "mysql"}), vec![]),
@@ -512,14 +512,18 @@ fn advice(plane: &ControlPlane) {
         ("default", claim, version(json!(15)), vec![]),
     ] {
         let said = warnings(namespace, kind, more);
-        assert_eq!(said.to_lowercase().contains("warning"), !told.is_empty(), "{namespace} {kind}: {said}");
-        for told in told {
-            assert!(said.contains(told), "{namespace} {kind}: {said}");
+        assert_eq!(
+            said.to_lowercase().contains("warning"),
+            !expected.is_empty(),
+            "{namespace} {kind}: {said}"
+        );
+        for expected in expected {
+            assert!(said.contains(expected), "{namespace} {kind}: {said}");
         }
     }
 }
 
-/// Roles are aggregated, and the authoriser told, a little later than they are written.
+/// Roles are aggregated, and reach the authorizer, a little later than they are written.
 fn eventually(plane: &ControlPlane, whose: &str, table: &[Right]) {
     let until = Instant::now() + Duration::from_secs(60);
     while !wrong(plane, table).is_empty() && Instant::now() < until {
@@ -530,7 +534,7 @@ fn eventually(plane: &ControlPlane, whose: &str, table: &[Right]) {
 
 fn rights(plane: &ControlPlane, whose: &str, table: &[Right]) {
     let wrong = wrong(plane, table);
-    println!("rights of {whose}: {} asked", table.len());
+    println!("permissions of {whose}: {} checked", table.len());
     assert!(wrong.is_empty(), "rights of {whose}:\n{}", wrong.join("\n"));
 }
 

@@ -1,20 +1,20 @@
-//! Text that a terminal only shows: names and messages come from others, and a control character in one could clear the
-//! screen, hide a line or write another. What is no letter is written as Rust would write it. JSON escapes for itself.
+//! Makes text safe for a terminal: names and messages come from other clients, and a control character in one could
+//! clear the screen, hide a line or forge another. Control characters are escaped as in Rust. JSON needs none of this.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// One line: every control character is written out.
+/// Escapes every control character.
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-/// Several lines: as [`line`], with their ends left.
+/// As [`line`], and keeps line ends.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n')
 }
 
-/// Whether a terminal would do something else with it than show it, or show it where it is not.
+/// Whether a terminal would interpret the character instead of showing it, or move the text around it.
 fn is_active(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -24,27 +24,26 @@ fn escape(text: &str, is_allowed: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(is_bad) {
         return Cow::Borrowed(text);
     }
-    let mut plain = String::with_capacity(text.len() + 16);
+    let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_bad(c) { plain.extend(c.escape_default()) } else { plain.push(c) }
+        if is_bad(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
     }
-    Cow::Owned(plain)
+    Cow::Owned(escaped)
 }
 
-/// A writer of tables that lets nothing through but text, and colours where they are wanted.
-pub struct Plain<W> {
+/// A writer that passes text, and colours if they are enabled, and escapes everything else.
+pub struct Sanitized<W> {
     out: W,
     colourful: bool,
 }
 
-impl<W: Write> Plain<W> {
-    /// Over another writer.
-    pub fn new(out: W, colourful: bool) -> Plain<W> {
-        Plain { out, colourful }
+impl<W: Write> Sanitized<W> {
+    pub fn new(out: W, colourful: bool) -> Sanitized<W> {
+        Sanitized { out, colourful }
     }
 }
 
-impl<W: Write> Write for Plain<W> {
+impl<W: Write> Write for Sanitized<W> {
     /// Formatted text comes in whole pieces, so no letter is cut in two.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match std::str::from_utf8(bytes) {
@@ -59,7 +58,7 @@ impl<W: Write> Write for Plain<W> {
     }
 }
 
-impl<W> Plain<W> {
+impl<W> Sanitized<W> {
     fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if !self.colourful || !text.contains('\u{1b}') {
             return lines(text);
@@ -80,7 +79,7 @@ impl<W> Plain<W> {
     }
 }
 
-/// How long the colour is that a text begins with: `ESC [ 1 ; 31 m`.
+/// The length of the colour sequence at the start of a text: `ESC [ 1 ; 31 m`.
 fn colour(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("\u{1b}[")?;
     let end = inner.find(|c: char| !c.is_ascii_digit() && c != ';')?;
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_written_out() {
+    fn control_characters_are_escaped() {
         for (text, one, many) in [
             ("team-a/größe", "team-a/größe", "team-a/größe"),
             ("a\nb", "a\\nb", "a\nb"),
@@ -104,9 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn colours_pass_where_they_are_wanted_and_nothing_else_does() {
+    fn only_colours_pass_and_only_if_enabled() {
         let written = |colourful: bool, text: &str| {
-            let mut out = Plain::new(Vec::new(), colourful);
+            let mut out = Sanitized::new(Vec::new(), colourful);
             write!(out, "{text}").unwrap();
             String::from_utf8(out.out).unwrap()
         };

@@ -1,5 +1,5 @@
-//! Which files a question reads and which it writes: nothing is written over what it is made from. Asked before
-//! anything is read. A gate's files are in its suite, and looked after there.
+//! Checks before anything is read that a command overwrites none of its inputs, and reads standard input only once. The
+//! files of a gate are in its suite: `gate` checks them.
 
 use super::args::{Input, Page, Redact, Simulate};
 use super::files::{self, Named};
@@ -8,10 +8,10 @@ use conductor_simulator::load;
 use conductor_simulator::record::is_recording;
 use std::path::{Path, PathBuf};
 
-/// Refuses a question whose answer would take the place of a file that it is asked about, or that cannot be asked twice.
-pub fn require_apart(question: &Simulate) -> Result<()> {
-    require_again(question)?;
-    let (written, reads) = places(question);
+/// Refuses a command that would overwrite an input, or read standard input twice.
+pub fn require_apart(command: &Simulate) -> Result<()> {
+    require_rereadable(command)?;
+    let (written, reads) = files_of_command(command);
     if written.is_empty() {
         return Ok(());
     }
@@ -22,14 +22,14 @@ pub fn require_apart(question: &Simulate) -> Result<()> {
     files::require_apart(&read, &written)
 }
 
-/// Every file that is read where these are named: those in a folder too.
+/// Every file that is read from these paths, those in folders included.
 pub fn files_of(what: &'static str, paths: &[PathBuf]) -> Result<Vec<Named>> {
     Ok(load::files(paths)?.into_iter().map(|file| (what, file)).collect())
 }
 
-/// Standard input is there once: the second answer would be about nothing.
-fn require_again(question: &Simulate) -> Result<()> {
-    let (output, paths) = match question {
+/// Standard input can be read once only: a second run would read nothing.
+fn require_rereadable(command: &Simulate) -> Result<()> {
+    let (output, paths) = match command {
         Simulate::Plan(a) => (&a.output, &a.input.paths[..]),
         Simulate::Explain(a) => (&a.output, &a.input.paths[..]),
         Simulate::WhatIf(a) => (&a.output, &a.input.paths[..]),
@@ -48,31 +48,33 @@ fn require_again(question: &Simulate) -> Result<()> {
         | Simulate::Shrink(_) => return Ok(()),
     };
     if output.double_run && paths.iter().any(|path| path == Path::new("-")) {
-        bail!("--double-run reads everything twice, and standard input is there once: give a file");
+        bail!("--double-run reads its input twice, which standard input does not allow: give a file");
     }
-    if let Simulate::Compare(_) = question
+    if let Simulate::Compare(_) = command
         && paths.iter().any(|path| path == Path::new("-") && is_recording(path))
     {
-        bail!("a recording is played once for each profile, and standard input is there once: give a file");
+        bail!(
+            "`compare` replays a recording once per profile, which standard input does not allow: give a file"
+        );
     }
     Ok(())
 }
 
-/// The files that a question writes, and what it reads. One that writes none is not asked what it reads.
-fn places(question: &Simulate) -> (Vec<Named>, Vec<(&'static str, Vec<PathBuf>)>) {
+/// The files that a command writes and reads. Of a command that writes none, the inputs do not matter.
+fn files_of_command(command: &Simulate) -> (Vec<Named>, Vec<(&'static str, Vec<PathBuf>)>) {
     let html = |page: &Page| page.html.clone().map(|path| ("--html", path));
     let out = |path: &Path| Some(("--out", path.to_owned()));
     let state = |input: &Input| ("the input", input.paths.clone());
     let applied = |files: &[PathBuf]| ("-f", files.to_vec());
     let key = |redact: &Redact| ("--pseudonym-key", redact.pseudonym_key.iter().cloned().collect());
-    let (written, read) = match question {
+    let (written, read) = match command {
         Simulate::Plan(a) => ([html(&a.page), None], vec![state(&a.input)]),
         Simulate::WhatIf(a) => ([html(&a.page), None], vec![state(&a.input), applied(&a.files)]),
         Simulate::ClassImpact(a) => {
             ([html(&a.page), None], vec![state(&a.input), applied(std::slice::from_ref(&a.file))])
         }
         Simulate::Compare(a) => {
-            // A profile is a file, or a name that is none.
+            // A profile is a file or a name.
             let profiles =
                 [&a.a, &a.b].into_iter().flatten().map(PathBuf::from).filter(|path| path.is_file());
             let with = ("--with", a.with.clone().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Where answers go: never over what they are made from.
+//! Outputs never overwrite the inputs that they are computed from.
 
 use super::*;
 
@@ -47,10 +47,10 @@ fn nothing_is_written_over_what_it_is_made_from() {
             "--pseudonym-key and --out are both",
         ),
     ] {
-        let told = refused(&run(&[&["sim"], arguments].concat()));
+        let reported = refused(&run(&[&["sim"], arguments].concat()));
         assert!(
-            told.contains(expected) && told.contains("give each a file of its own"),
-            "{arguments:?}\n{told}"
+            reported.contains(expected) && reported.contains("give each a file of its own"),
+            "{arguments:?}\n{reported}"
         );
     }
     assert!(contents() == before, "every file is as it was");
@@ -68,6 +68,6 @@ fn a_page_beside_the_input_is_written() {
 #[test]
 fn standard_input_is_not_asked_twice() {
     let input = documents(&[claim("x", "")]);
-    let told = refused(&run_with(&["sim", "plan", "-", "--double-run"], &input));
-    assert!(told.contains("standard input is there once"), "{told}");
+    let reported = refused(&run_with(&["sim", "plan", "-", "--double-run"], &input));
+    assert!(reported.contains("which standard input does not allow"), "{reported}");
 }
