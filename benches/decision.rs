@@ -61,9 +61,9 @@ fn events(c: &mut Criterion) {
 fn templates(c: &mut Criterion) {
     let class = support::graph_class();
     let inputs = support::GraphInputs::new();
-    let blueprint = support::compile(&class);
+    let compiled = support::compile(&class);
     c.bench_function("template/render three objects", |b| {
-        b.iter(|| black_box(blueprint.render(&inputs.all_there())));
+        b.iter(|| black_box(compiled.render(&inputs.all_there())));
     });
     c.bench_function("template/compile three objects", |b| b.iter(|| black_box(support::compile(&class))));
 }

@@ -45,12 +45,12 @@ fn report() -> String {
 
 /// A class of three objects whose outputs are all known, so that all of it is rendered.
 fn templates(text: &mut String) {
-    let blueprint = support::compile(&support::graph_class());
+    let compiled = support::compile(&support::graph_class());
     let inputs = support::GraphInputs::new();
     let round = || {
         let start = Instant::now();
         for _ in 0..200 {
-            black_box(blueprint.render(&inputs.all_there()));
+            black_box(compiled.render(&inputs.all_there()));
         }
         start.elapsed()
     };

@@ -1,5 +1,5 @@
-//! The files under `crds/` are what the types generate, what an API server can serve, and say of each
-//! object in `fixtures/admission.yaml` what is expected. The seed's own manifests are in `seeds.rs`.
+//! The files under `crds/` are generated from the types, are valid for an API server, and accept or refuse each object in
+//! `fixtures/admission.yaml` as expected. `seeds.rs` has the manifests of the seed.
 
 mod schema;
 
@@ -48,7 +48,7 @@ fn files_are_what_the_types_generate() {
 #[test]
 fn files_and_no_others() {
     let mut found: Vec<_> = std::fs::read_dir(root().join("crds"))
-        .expect("crds/ is there")
+        .expect("crds/ exists")
         .map(|entry| entry.expect("it can be read").path())
         .collect();
     let mut wanted: Vec<_> = crds().iter().map(path).collect();
@@ -60,7 +60,7 @@ fn files_and_no_others() {
 
 #[test]
 fn kustomize_finds_every_definition() {
-    let text = std::fs::read_to_string(root().join("crds/Kustomization")).expect("it is there");
+    let text = std::fs::read_to_string(root().join("crds/Kustomization")).expect("it exists");
     let list: Value = serde_saphyr::from_str(&text).expect("it can be read");
     let mut listed: Vec<_> =
         list["resources"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
@@ -112,7 +112,7 @@ fn names_are_what_users_type() {
 }
 
 #[test]
-fn each_is_a_kind_that_the_engine_reads_or_the_providers() {
+fn the_engine_or_a_provider_reads_each_kind() {
     for crd in crds().into_iter().filter(|crd| ![GROUP, FRONT_GROUP].contains(&crd.spec.group.as_str())) {
         let api_version = format!("{}/{}", crd.spec.group, crd.spec.versions[0].name);
         let kind = Kind::find(&api_version, &crd.spec.names.kind).expect("the engine reads it");
@@ -139,7 +139,7 @@ fn all_but_the_class_have_a_status() {
 }
 
 #[test]
-fn columns_tell_what_is_asked_first() {
+fn columns_show_the_important_fields_first() {
     let columns: Vec<String> = crds()
         .iter()
         .map(|crd| {
@@ -206,12 +206,12 @@ fn schemas_are_structural() {
             assert!(["int32", "int64", "date-time"].contains(&format), "{at}: format {format}");
         }
         if node["type"] == "array" {
-            assert!(node["x-kubernetes-list-type"].is_string(), "{at} does not say how it merges");
+            assert!(node["x-kubernetes-list-type"].is_string(), "{at} has no list type");
         }
     });
 }
 
-// An unbounded node makes every rule above it too dear for the API server.
+// An unbounded node makes every rule above it too expensive for the API server.
 #[test]
 fn schemas_are_bounded() {
     each_node(|at, node| match node["type"].as_str() {
@@ -237,7 +237,7 @@ fn every_field_is_explained_on_a_line() {
 }
 
 #[test]
-fn rules_compile_and_say_what_is_wrong() {
+fn rules_compile_and_have_messages() {
     let mut count = 0;
     each_node(|at, node| {
         let compiled = compile_schema(node);
@@ -286,7 +286,7 @@ struct Case {
 #[test]
 fn nonsense_is_refused_and_sense_is_not() {
     let crds = crds();
-    let text = std::fs::read_to_string(root().join("tests/fixtures/admission.yaml")).expect("is there");
+    let text = std::fs::read_to_string(root().join("tests/fixtures/admission.yaml")).expect("it exists");
     let cases: Vec<Case> = serde_saphyr::from_str(&text).expect("the table can be read");
     for Case { case, refuses, object } in cases {
         let found = schema::objections(&crds, &object).join("; ");
@@ -304,7 +304,7 @@ fn nonsense_is_refused_and_sense_is_not() {
 #[test]
 fn examples_are_accepted() {
     let crds = crds();
-    let files = |folder: &str| std::fs::read_dir(root().join(folder)).expect("the folder is there");
+    let files = |folder: &str| std::fs::read_dir(root().join(folder)).expect("the folder exists");
     let mut count = 0;
     for path in
         files("examples").chain(files("examples/classes")).map(|entry| entry.expect("it can be read").path())

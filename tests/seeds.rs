@@ -1,11 +1,11 @@
-//! Every manifest of the seed document is accepted as it was written, and read without loss.
-//! The three skeletons have their placeholders filled and nothing else changed.
+//! Every manifest of the seed document is accepted as written and parsed without loss. In the three skeletons only the
+//! placeholders are filled in.
 
 mod schema;
 
 use conductor::api::{
     RelationalDatabase, RelationalDatabaseClaim, RelationalDatabaseClass, claim::ClaimPhase,
-    common::ReclaimPolicy, crds, relational_database::ResourcePhase, selector::SelectorOperator,
+    common::ReclaimPolicy, crds, relational_database::ResourcePhase, selector::Operator,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 fn text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/seed-004").join(name);
-    std::fs::read_to_string(path).expect("the fixture is there")
+    std::fs::read_to_string(path).expect("the fixture exists")
 }
 
 fn read<T: DeserializeOwned>(name: &str) -> T {
@@ -47,8 +47,8 @@ fn reads_the_database() {
     assert_eq!(spec.reclaim_policy, ReclaimPolicy::Delete);
     assert_eq!(spec.template.expect("has a template").0["metadata"]["label"], "foo");
     let status = database.status.expect("has a status");
-    assert_eq!(status.phase, Some(ResourcePhase::Available), "Created is the old word for Available");
-    assert_eq!(status.implementation_ref.expect("is there").0, "rds-instance-6763d");
+    assert_eq!(status.phase, Some(ResourcePhase::Available), "Created is the old name of Available");
+    assert_eq!(status.implementation_ref.expect("it is set").0, "rds-instance-6763d");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn reads_the_claim() {
     assert_eq!(spec.class.as_deref(), Some("performance"));
     assert_eq!(spec.resource_name.as_deref(), Some("database-445"));
     let expressions = spec.selector.and_then(|s| s.match_expressions).expect("has expressions");
-    assert_eq!(expressions[0].operator, SelectorOperator::In);
+    assert_eq!(expressions[0].operator, Operator::In);
     assert_eq!(claim.status.and_then(|s| s.phase), Some(ClaimPhase::Bound));
 }
 

@@ -9,7 +9,7 @@ use conductor::engine::{Config, Engine};
 use conductor::event::Event;
 use conductor::model::{Claim, Kind, Name, Object, Resource, Time, TypeId};
 use conductor::scheduler::{Decision, Memo, prepare, schedule_one};
-use conductor::template::{Blueprint, Inputs, Source};
+use conductor::template::{CompiledClass, Inputs, Source};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -299,9 +299,9 @@ pub fn graph_class() -> Value {
 }
 
 /// Compiles them.
-pub fn compile(templates: &Value) -> Blueprint {
+pub fn compile(templates: &Value) -> CompiledClass {
     let source = Source { templates: Some(templates), ..Source::default() };
-    Blueprint::compile(&source).expect("it is well formed")
+    CompiledClass::compile(&source).expect("it is well formed")
 }
 
 /// What the expressions of [`graph_class`] see.

@@ -24,7 +24,7 @@ pub fn read(folder: &Path) -> Result<Adapters> {
         files.push((std::fs::read_to_string(&path).with_context(|| name.clone())?, name));
     }
     let own = Adapters::read(files.iter().map(|(text, name)| (name.as_str(), text.as_str())))?;
-    Ok(Adapters::clone(&Adapters::shipped()).with(own))
+    Ok(Adapters::clone(&Adapters::builtin()).with(own))
 }
 
 /// Mounted ConfigMaps have hidden folders beside their files.
@@ -65,19 +65,19 @@ mod tests {
         let good = "name: A\ngroup: a.org\nkind: A\n";
         for (text, told) in [
             ("name: A\nkind: A\n", "b.yaml: group: `` is missing: name the kind's API group"),
-            ("name: A\ngroup: 7\nkind: A\n", "b.yaml: group: `` is neither a text nor a list of texts"),
+            ("name: A\ngroup: 7\nkind: A\n", "b.yaml: group: `` is neither a string nor a list of strings"),
             ("name: A\ngroup: b.org\n", "b.yaml: kind: `` is missing: name it"),
             (&format!("{good}redy: x\n"), "b.yaml: redy: `` is not known: use one of name, group, kind"),
-            (&format!("{good}ready: true\n"), "b.yaml: ready: `` is no text: write one, in quotes"),
+            (&format!("{good}ready: true\n"), "b.yaml: ready: `` is not a string: write it in quotes"),
             (&format!("{good}ready: objct.x\n"), "b.yaml: ready: `objct.x` names objct, which is not known"),
             (
                 &format!("{good}connection: {{password: x}}\n"),
-                "b.yaml: connection.password: `` stands in clear",
+                "b.yaml: connection.password: `` is in clear text",
             ),
             (&format!("{good}connection: {{a: '${{secret.a}}'}}\n"), "b.yaml: connection.a: `a` uses secret"),
-            (good, "b.yaml: kind: `A.a.org` is spoken of twice: keep one"),
+            (good, "b.yaml: kind: `A.a.org` has two adapters: keep one"),
             ("{", "b.yaml: "),
-            ("[]", "b.yaml: adapter: `` is no map"),
+            ("[]", "b.yaml: adapter: `` is not a map"),
         ] {
             let files = folder(&[("a.yaml", good), ("b.yaml", text)]);
             let error = format!("{:#}", read(files.path()).expect_err("it must not work"));

@@ -38,7 +38,7 @@ fn options(arguments: &RunArguments) -> Result<Options> {
     };
     let adapters = match &arguments.adapters {
         Some(folder) => Arc::new(adapters::read(folder)?),
-        None => Adapters::shipped(),
+        None => Adapters::builtin(),
     };
     Ok(Options {
         system_namespace,

@@ -109,7 +109,7 @@ impl Default for Options {
             databases: false,
             local_servers: None,
             database_config: None,
-            adapters: Adapters::shipped(),
+            adapters: Adapters::builtin(),
         }
     }
 }

@@ -2,11 +2,9 @@
 //! namespace that is being deleted.
 
 use conductor::action::Note;
+use conductor::api::reasons::event::SYSTEM_NAMESPACE_TERMINATING;
 use conductor::event::Event;
 use conductor::model::{Kind, Name, Object, ObjectKey, Uid};
-
-/// The reason of the Event about a system namespace that is being deleted.
-const TERMINATING: &str = "SystemNamespaceTerminating";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
@@ -59,7 +57,7 @@ impl SystemNamespace {
             key: ObjectKey::new("", &*self.name),
             uid: Uid::from(uid),
             warning: true,
-            reason: TERMINATING,
+            reason: SYSTEM_NAMESPACE_TERMINATING,
             message: self.trouble().unwrap_or_default(),
         })
     }
@@ -111,7 +109,7 @@ mod tests {
         assert!(namespace.observe(&listed(vec![object("system", false), object("other", true)])).is_none());
         assert_eq!(namespace.trouble(), None);
         let note = namespace.observe(&Event::Seen(object("system", true))).expect("it is reported");
-        assert_eq!((note.reason, note.warning), (TERMINATING, true));
+        assert_eq!((note.reason, note.warning), (SYSTEM_NAMESPACE_TERMINATING, true));
         assert!(note.message.contains("namespace system is being deleted"), "{}", note.message);
         assert!(namespace.observe(&Event::Seen(object("system", true))).is_none(), "once");
         assert!(namespace.is_terminating());

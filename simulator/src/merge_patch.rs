@@ -1,5 +1,6 @@
 //! Creates and applies merge patches (RFC 7396).
 
+pub use conductor::model::merge_patch as merge;
 use serde_json::{Map, Value};
 
 /// The patch from `old` to `new`; `None` if they are equal. A merge patch cannot set a field to null; objects of the API
@@ -20,33 +21,6 @@ pub fn diff(old: &Value, new: &Value) -> Option<Value> {
         patch.insert(key.clone(), Value::Null);
     }
     Some(Value::Object(patch))
-}
-
-/// Applies a patch. Returns whether anything changed.
-pub fn merge(target: &mut Value, patch: Value) -> bool {
-    let Value::Object(patch) = patch else {
-        let changed = *target != patch;
-        *target = patch;
-        return changed;
-    };
-    let mut changed = !target.is_object();
-    if changed {
-        *target = Value::Object(Map::new());
-    }
-    if let Value::Object(target) = target {
-        for (key, value) in patch {
-            changed |= match (value, target.get_mut(&key)) {
-                (Value::Null, None) => false,
-                (Value::Null, Some(_)) => target.remove(&key).is_some(),
-                (value, Some(known)) => merge(known, value),
-                (value, None) => {
-                    merge(target.entry(key).or_insert(Value::Null), value);
-                    true
-                }
-            };
-        }
-    }
-    changed
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! `RelationalDatabaseClaim`: what an application asks for, and what it got.
-//! What fits is decided by the table in `model::types`, not here.
+//! `RelationalDatabaseClaim`: what an application requests, and what it is bound to.
+//! The table in `model::types` says how its fields match those of resources.
 
 use super::common::{FreeForm, Quantities, VersionText, leave_description_to_field, null_as_default};
 use super::selector::LabelSelector;
@@ -7,8 +7,10 @@ use super::status::{Condition, conditions_schema};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// What the application asks for. Every field is optional; what is absent is not asked.
+/// What the application requires. All fields are optional; an absent field imposes no requirement.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "storage.conductor.io",
@@ -21,7 +23,7 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "RelationalDatabaseClaimStatus",
     derive = "PartialEq",
-    doc = "A request for a relational database, and the claim check for the one it got. The connection appears in a Secret beside it.",
+    doc = "A request for a relational database. Conductor binds it to a RelationalDatabase that fits or provisions one, and publishes the connection in a Secret in the claim's namespace.",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Resource", type_ = "string", json_path = ".status.resourceRef.name"),
     printcolumn(name = "Class", type_ = "string", json_path = ".spec.class"),
@@ -34,13 +36,13 @@ use serde::{Deserialize, Serialize};
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "Whether the connection is published."
+        description = "Whether the connection Secret is published and complete."
     ),
     printcolumn(
         name = "Since",
         type_ = "date",
         json_path = r#".status.conditions[?(@.type=="Bound")].lastTransitionTime"#,
-        description = "How long it has been bound, or not."
+        description = "Time since the Bound condition last changed."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Engine", type_ = "string", json_path = ".spec.engine", priority = 1),
@@ -54,75 +56,64 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = ("!(has(self.class) && has(self.classes))", "give class or classes, not both")
+    validation = ("!(has(self.class) && has(self.classes))", "set class or classes, not both")
 )]
 pub struct RelationalDatabaseClaimSpec {
-    /// The engine, such as mysql or postgresql; compared without case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Engine, such as mysql or postgresql. Upper and lower case are equal; postgres means postgresql.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"\S"))]
     pub engine: Option<String>,
-    /// The versions that will do: a release line ("5.6" is any 5.6.x), or ranges such as ">= 5.6, < 8" or "~14 || ^16".
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Acceptable versions: a release line ("5.6" matches any 5.6.x) or a range such as ">= 5.6, < 8" or "~14 || ^16". Absent: any version.
     pub version: Option<VersionText>,
-    /// True asks for a database that survives the loss of one machine or zone.
-    #[serde(rename = "highly-available", default, skip_serializing_if = "Option::is_none")]
+    /// Require a database that survives the loss of a machine or zone. Default false: not required.
+    #[serde(rename = "highly-available")]
     pub highly_available: Option<bool>,
-    /// Amounts that the claim asks for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Capacity that the claim requests.
     pub resources: Option<ClaimResources>,
-    /// Capabilities that the resource must have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Capabilities that the resource must have, such as [postgis, point-in-time-recovery].
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub requests: Option<Vec<String>>,
-    /// The class to take from. Absent: classless resources, then the default class; empty: classless resources only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the class to bind from. Absent: resources without a class, then the default class. Empty string: only resources without a class.
     #[schemars(length(max = 253))]
     pub class: Option<String>,
-    /// Classes that will do, the preferred first. Instead of `class`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Acceptable classes in order of preference, such as [gold, silver]. Cannot be combined with class.
     #[schemars(length(min = 1, max = 16), inner(length(min = 1, max = 253)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub classes: Option<Vec<String>>,
-    /// The resource to bind to. Set by Conductor when the claim is bound; set by the user, no other is tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the resource to bind to. If the user sets it, no other resource is considered; otherwise Conductor sets it when it binds the claim.
     #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
     pub resource_name: Option<String>,
-    /// Labels that the resource must have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Label selector that the resource must match.
     pub selector: Option<LabelSelector>,
-    /// Claims of a higher priority are served first.
+    /// Scheduling priority: claims with a higher value are decided first. Default 0.
     #[serde(default, deserialize_with = "null_as_default")]
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub priority: i32,
-    /// True asks for a resource that no other claim holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Require a resource that no other claim is bound to. Default false.
     pub exclusive: Option<bool>,
-    /// Where the connection is published.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Where to publish the connection.
     pub connection: Option<ClaimConnection>,
-    /// Values for the templates of the class that provisions: `parameters` in expressions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Values for the templates of the class, available as `parameters` in their expressions; they override the parameters of the class.
     pub parameters: Option<FreeForm>,
 }
 
-/// Amounts that the claim asks for.
+/// Capacity that a claim requests.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ClaimResources {
-    /// Amounts by name, held against the capacity of resources, the quotas and the limits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Requested quantities by capacity name, such as {storage: 25Gi, connections: 50}. Checked against resources, quotas and limits.
     pub requests: Option<Quantities>,
 }
 
-/// Where the connection is published.
+/// Where to publish the connection of a claim.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ClaimConnection {
-    /// Name of the Secret; absent means the claim's own name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the Secret in the namespace of the object. Default: the name of the claim.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
@@ -130,41 +121,37 @@ pub struct ClaimConnection {
     pub secret_name: Option<String>,
 }
 
-/// What the application got.
-// Written by one: a record of who owns which field of it makes the object a quarter larger, and the API server reads and
-// writes it anew with every change.
+/// State of the claim, written by Conductor.
+// Atomic, because only the controller writes it: field ownership of each entry would make the object a quarter larger, and
+// the API server rewrites it with every change.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, extend("x-kubernetes-map-type" = "atomic"))]
 pub struct RelationalDatabaseClaimStatus {
-    /// Pending, Bound, or Lost; Lost is for good.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Pending: waits for the reason in condition Bound. Bound: has its resource. Lost: its resource was deleted or holds another claim.
     pub phase: Option<ClaimPhase>,
-    /// The resource that the claim is bound to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Resource that the claim is bound to.
     pub resource_ref: Option<ResourceRef>,
-    /// The Secret with the connection, as servicebinding.io wants it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Secret with the connection, as a servicebinding.io Provisioned Service.
     pub binding: Option<Binding>,
-    /// `Bound` and `Ready`: each with the reason, and what stands in the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Conditions `Bound` (claim and resource refer to each other) and `Ready` (the connection is published and complete).
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// The generation that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The metadata.generation of the object that this status describes.
     pub observed_generation: Option<i64>,
-    /// Digests of the fields of the spec when the claim was bound: an edit that has no effect any more is reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Digests of the spec fields at the time of binding, to report later edits that have no effect.
     #[schemars(length(max = 8192))]
     pub bound_spec: Option<String>,
-    /// Classes that were tried and will not do. Each is tried again once it or the claim's spec has changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Classes that failed for this claim. Each is tried again when it or the claim's spec changes.
     #[schemars(length(max = 16))]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub refused_by: Option<Vec<ClassRefusal>>,
 }
 
-/// A class that was tried and will not do.
+/// A class that failed for a claim.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -175,32 +162,46 @@ pub struct ClassRefusal {
     /// UID of the class.
     #[schemars(length(max = 128))]
     pub class_uid: String,
-    /// The generation of the class that was tried.
+    /// metadata.generation of the class at that time.
     pub class_generation: i64,
-    /// The generation of the claim that it was tried for.
+    /// metadata.generation of the claim at that time.
     pub generation: i64,
-    /// UID of the resource that it made and that failed, where it came so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// UID of the resource that was provisioned and failed. Absent if none was created.
     #[schemars(length(max = 128))]
     pub resource_uid: Option<String>,
-    /// Why it will not do.
+    /// Why the class failed.
     #[schemars(length(max = 4096))]
     pub message: String,
 }
 
-/// Where a claim stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// Phase of a claim.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum ClaimPhase {
-    /// Waiting, for the reason that the condition gives.
+    /// Waits; condition `Bound` has the reason. Also the phase of a claim whose status is empty.
+    #[default]
     Pending,
-    /// It has its resource.
+    /// Claim and resource refer to each other.
     Bound,
-    /// Its resource is gone or holds another claim. For good.
+    /// The resource was deleted or holds another claim. Ends only when the same resource holds this claim again.
     Lost,
 }
 
-/// The resource that a claim is bound to.
+impl ClaimPhase {
+    /// The phase as in the status.
+    pub fn name(self) -> &'static str {
+        match self {
+            ClaimPhase::Pending => "Pending",
+            ClaimPhase::Bound => "Bound",
+            ClaimPhase::Lost => "Lost",
+        }
+    }
+}
+
+/// Reference to the resource that a claim is bound to.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -211,18 +212,17 @@ pub struct ResourceRef {
     /// Name of the resource.
     #[schemars(length(max = 253))]
     pub name: String,
-    /// UID of the resource: one recreated by the same name is another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// UID of the resource. A resource that is recreated with the same name has another UID.
     #[schemars(length(max = 128))]
     pub uid: Option<String>,
 }
 
-/// The published connection.
+/// Reference to the Secret with a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Binding {
-    /// Name of the Secret in the claim's namespace.
+    /// Name of the Secret in the namespace of the object.
     #[schemars(length(max = 253))]
     pub name: String,
 }

@@ -1,17 +1,18 @@
-//! `RelationalDatabaseClass`: how a database is made when no existing one fits.
-//! Configuration only, so neither spec nor status; how expressions are read is `template`'s business.
+//! `RelationalDatabaseClass`: how to provision a database when no existing one fits.
+//! Configuration only, so it has neither spec nor status. `template` compiles its expressions.
 
 use super::common::{
-    FreeForm, QuantityText, ReclaimPolicy, Sharing, VersionText, leave_description_to_field,
+    FreeForm, QuantityText, ReclaimPolicy, Sharing, VersionText, inline_schema, leave_description_to_field,
 };
 use super::template::{Template, Templates};
 use kube::{CustomResource, KubeSchema};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 
-/// A class as it is written: its fields at the top, or the same under `spec`.
+/// A class as written: its fields at the top level, or the same fields under `spec`.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "storage.conductor.io",
@@ -24,10 +25,10 @@ use std::collections::BTreeMap;
     namespaced,
     no_spec,
     derive = "PartialEq",
-    doc = "A kind of relational database that can be made on demand. Lives in the system namespace. The annotation conductor.io/is-default-class: \"true\" makes it the class of claims that name none.",
+    doc = "A class of relational databases that Conductor can provision. Lives in the system namespace. The annotation conductor.io/is-default-class: \"true\" makes it the default for claims without a class.",
     validation = (
         "!has(self.spec) || !(has(self.reclaimPolicy) || has(self.template) || has(self.templates) || has(self.parameters) || has(self.sharing) || has(self.ready) || has(self.connection) || has(self.engine) || has(self.updatePolicy) || has(self.parameterSchema) || has(self.deadline) || has(self.allowedKinds) || has(self.capabilities) || has(self.highly__dash__available) || has(self.labels))",
-        "write the fields at the top or under spec, not both",
+        "set the fields at the top level or under spec, not both",
     ),
     printcolumn(name = "Reclaim", type_ = "string", json_path = ".reclaimPolicy"),
     printcolumn(
@@ -41,19 +42,18 @@ use std::collections::BTreeMap;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RelationalDatabaseClassBody {
-    /// The fields at the top.
+    /// The fields at the top level.
     #[serde(flatten)]
     pub fields: ClassFields,
-    /// The second form: the same fields, here instead of at the top.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Alternative place for all fields of the class, instead of the top level.
     pub spec: Option<ClassFields>,
 }
 
 impl RelationalDatabaseClassBody {
-    /// The fields, in whichever form they were written; where both forms give one, `spec` has it.
+    /// The fields of the class, in either form. Fields under `spec` take precedence.
     ///
-    /// The API server refuses a mixture where its rules can see one; `version`, `versions` and
-    /// `capacity` have open types, which rules cannot see, so a mixture of those may arrive here.
+    /// The API server refuses both forms in one object, except for `version`, `versions` and `capacity`: these have open
+    /// types, which CEL rules cannot see.
     pub fn effective(&self) -> ClassFields {
         match &self.spec {
             Some(spec) => spec.clone().or(self.fields.clone()),
@@ -62,88 +62,74 @@ impl RelationalDatabaseClassBody {
     }
 }
 
-/// What a class says of the resources made from it.
+/// The fields of a class: what it provisions, and what the resources offer.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = ("!(has(self.template) && has(self.templates))", "give template or templates, not both")
+    validation = ("!(has(self.template) && has(self.templates))", "set template or templates, not both")
 )]
 pub struct ClassFields {
-    /// What becomes of its resources when their last claim is gone; absent means Retain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What happens to its resources when their last claim is deleted: Retain keeps them, Delete deletes them and their data. Default Retain.
     pub reclaim_policy: Option<ReclaimPolicy>,
-    /// The object that implements a resource. Values may be expressions: `${claim.spec.version}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Manifest of the object that implements a resource. Values can be CEL expressions, such as `${claim.spec.version}`.
     pub template: Option<Template>,
-    /// The objects that implement a resource, where one is not enough: created in the order of their references, deleted in reverse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Objects that implement a resource together: created in the order of their references, deleted in reverse. Cannot be combined with template.
     pub templates: Option<Templates>,
-    /// Values for the templates: `parameters` in expressions; a claim's own parameters come over them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Values for the templates, available as `parameters` in expressions. The parameters of a claim override them.
     pub parameters: Option<FreeForm>,
-    /// What claims may choose by `parameters`: a JSON schema with defaults. Without one, anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// JSON schema with defaults for the parameters of claims. Absent: claims can set any parameter.
     pub parameter_schema: Option<FreeForm>,
-    /// How long making a resource may take, such as 30m, before it has failed for good and the claim's next class is tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum time for provisioning a resource, such as 30m. After it the resource is Failed and the next class of the claim is tried. Absent: no limit.
     #[schemars(length(min = 2, max = 32), regex(pattern = r"^([0-9]+(ms|s|m|h|d))+$"))]
     pub deadline: Option<String>,
-    /// The kinds that its templates may make, as Kind.group; absent, whatever the installation allows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Kinds that its templates can create, as Kind.group, such as [Cluster.postgresql.cnpg.io]. Absent: all kinds that the installation allows.
     #[schemars(length(max = 64), inner(length(min = 1, max = 317)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub allowed_kinds: Option<Vec<String>>,
-    /// What a resource offers, by name: an amount, or the least, the most and the step of what a claim may ask.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Capacity of a resource by name: a quantity such as 10Gi, or the range that claims can request, such as {min: 1Gi, max: 100Gi, step: 1Gi}.
     #[schemars(extend("maxProperties" = 32))]
     pub capacity: Option<BTreeMap<String, ClassCapacity>>,
-    /// How many claims may hold one resource, and from where; absent means one claim from anywhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How many claims can share one resource, and from which namespaces. Default: one claim, from any namespace.
     pub sharing: Option<Sharing>,
-    /// Expression over `object` that is true once the template's object is ready; absent, the adapter for its kind says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// CEL expression over `object` that is true when the object of template is ready. Default: the adapter for its kind, then its Ready condition or phase.
     #[schemars(length(max = 4096))]
     pub ready: Option<String>,
-    /// The connection, key by key: host, port, username, ... Values may be expressions over `objects`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Connection by key: host, port, username and others. Values can be CEL expressions over `objects`. Default: the adapter for the kind.
     pub connection: Option<FreeForm>,
-    /// The engine that it makes; absent, whichever the claim asks for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Engine of its resources, such as postgresql. Absent, without engines: the engine that the claim requests.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"\S"))]
     pub engine: Option<String>,
-    /// More engines that it can make, or other names of what it makes: a claim gets the one that it asks for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Further engines that it can provision, or further names of its engine. A claim gets the one that it requests.
     #[schemars(length(min = 1, max = 16), inner(length(min = 1, max = 63)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub engines: Option<Vec<String>>,
-    /// The version that it makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Version of its resources, such as "16.2".
     pub version: Option<VersionText>,
-    /// The versions that it can make; a claim gets the lowest that fits, unless the profile prefers the newest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Versions that it can provision, such as ["15.6", "16.2"]. A claim gets the first that it accepts.
     #[schemars(length(min = 1, max = 128), extend("x-kubernetes-list-type" = "atomic"))]
     pub versions: Option<Vec<VersionText>>,
-    /// Whether a change of the class reaches the resources that were made from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Whether changes of the class apply to its existing resources: Never or Follow. Default Never.
     pub update_policy: Option<UpdatePolicy>,
-    /// What its resources can do; matched against a claim's requests. Absent, none, unless a template takes them from the claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Capabilities of its resources, matched against spec.requests of claims. Absent: none, unless a template copies them from the claim.
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub capabilities: Option<Vec<String>>,
-    /// Whether its resources survive the loss of one machine or zone. Absent, no, unless a template takes it from the claim.
-    #[serde(rename = "highly-available", default, skip_serializing_if = "Option::is_none")]
+    /// Whether its resources survive the loss of a machine or zone. Absent: no, unless a template copies it from the claim.
+    #[serde(rename = "highly-available")]
     pub highly_available: Option<bool>,
-    /// Labels of its resources; matched against a claim's selector.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Labels of its resources, such as {tier: gold}, matched against the selector of claims.
     #[schemars(extend("maxProperties" = 64))]
     pub labels: Option<BTreeMap<String, String>>,
 }
 
 impl ClassFields {
-    /// These fields, and those of `other` where these say nothing.
+    /// These fields, and those of `other` that are absent here.
     fn or(self, other: ClassFields) -> ClassFields {
-        let ClassFields {
+        macro_rules! first_of {
+            ($($field:ident),*) => { ClassFields { $($field: self.$field.or(other.$field)),* } };
+        }
+        first_of!(
             reclaim_policy,
             template,
             templates,
@@ -162,88 +148,53 @@ impl ClassFields {
             update_policy,
             capabilities,
             highly_available,
-            labels,
-        } = self;
-        ClassFields {
-            reclaim_policy: reclaim_policy.or(other.reclaim_policy),
-            template: template.or(other.template),
-            templates: templates.or(other.templates),
-            parameters: parameters.or(other.parameters),
-            parameter_schema: parameter_schema.or(other.parameter_schema),
-            deadline: deadline.or(other.deadline),
-            allowed_kinds: allowed_kinds.or(other.allowed_kinds),
-            capacity: capacity.or(other.capacity),
-            sharing: sharing.or(other.sharing),
-            ready: ready.or(other.ready),
-            connection: connection.or(other.connection),
-            engine: engine.or(other.engine),
-            engines: engines.or(other.engines),
-            version: version.or(other.version),
-            versions: versions.or(other.versions),
-            update_policy: update_policy.or(other.update_policy),
-            capabilities: capabilities.or(other.capabilities),
-            highly_available: highly_available.or(other.highly_available),
-            labels: labels.or(other.labels),
-        }
+            labels
+        )
     }
 }
 
-/// Whether a change of the class reaches what was made from it.
+/// Whether changes of a class apply to its existing resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum UpdatePolicy {
-    /// Existing resources stay as they were made.
+    /// Existing resources stay as they are.
     #[default]
     Never,
-    /// Existing resources follow the class.
+    /// Existing resources are updated with the class.
     Follow,
 }
 
-/// What a class offers of one capacity.
+/// How much of one capacity a class offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ClassCapacity {
-    /// Every resource has this much.
+    /// Every resource has this quantity.
     Exactly(QuantityText),
-    /// As much as the claim asks for, within bounds.
+    /// The quantity that the claim requests, within this range.
     Range(CapacityRange),
 }
 
-/// Bounds of what a claim may ask of a class.
+/// The range of a capacity that claims can request of a class.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CapacityRange {
-    /// The least that is made, also where the claim asks for less or nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The minimum, also for a claim that requests less or nothing.
     pub min: Option<QuantityText>,
-    /// The most that is made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The maximum.
     pub max: Option<QuantityText>,
-    /// Requests are rounded up to a multiple of this above the least.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Requests are rounded up to `min` plus a multiple of this.
     pub step: Option<QuantityText>,
 }
 
-// "A quantity or an object" has no structural schema: the type stays open and only lists and booleans
-// are shut out. The controller tells of the rest.
-impl JsonSchema for ClassCapacity {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "ClassCapacity".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "x-kubernetes-preserve-unknown-fields": true,
-            "minLength": 1,
-            "maxLength": 64,
-            "minimum": 0,
-            "maxItems": 0,
-            "maxProperties": 3,
-            "not": {"enum": [true, false]},
-        })
-    }
-}
+// A structural schema cannot say "a quantity or an object": the type stays open and only lists and booleans are excluded.
+// The controller refuses the rest.
+inline_schema!(ClassCapacity, |_| {
+    "x-kubernetes-preserve-unknown-fields": true,
+    "minLength": 1,
+    "maxLength": 64,
+    "minimum": 0,
+    "maxItems": 0,
+    "maxProperties": 3,
+    "not": {"enum": [true, false]},
+});

@@ -1,12 +1,33 @@
 //! Values that several kinds share: scalars, quantities, free-form objects, policies.
-//! Shapes only: whether `50Gi` or `>= 5.6` can be read is asked in `model`.
+//! Shapes only: `model` parses `50Gi` and `>= 5.6`.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Number, Value};
-use std::borrow::Cow;
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// Declares the schema of a type whose Rust form says less than its schema does. The schema is written in place, because
+/// a structural schema has no `$ref`.
+macro_rules! inline_schema {
+    ($type:ident, |$generator:pat_param| $schema:tt) => {
+        impl ::schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema($generator: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                ::schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(super) use inline_schema;
 
 /// A value that users write with or without quotes; kept as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +54,7 @@ impl From<&str> for Scalar {
     }
 }
 
-/// A version or a range of versions. `5.6` without quotes is a YAML number, and is accepted.
+/// A version or a range of versions, as text or as the YAML number that `5.6` without quotes is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VersionText(pub Scalar);
@@ -44,30 +65,18 @@ impl fmt::Display for VersionText {
     }
 }
 
-// A structural schema has no "string or number": int-or-string refuses 5.6, and `type` may not stand
-// under anyOf. So the type stays open, and each keyword shuts out one of the other types;
-// CEL sees no field without a type, so what slips through (`{}`, `[]`) is the controller's to refuse.
-impl JsonSchema for VersionText {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Version".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "x-kubernetes-preserve-unknown-fields": true,
-            "minLength": 1,
-            "maxLength": 256,
-            "minimum": 0,
-            "maxItems": 0,
-            "maxProperties": 0,
-            "not": {"enum": [true, false]},
-        })
-    }
-}
+// A structural schema cannot say "string or number": int-or-string refuses 5.6, and `type` is not allowed under anyOf.
+// So the type stays open and each keyword excludes one other type. CEL rules cannot see a field without a type: the
+// controller refuses what remains (`{}`, `[]`).
+inline_schema!(VersionText, |_| {
+    "x-kubernetes-preserve-unknown-fields": true,
+    "minLength": 1,
+    "maxLength": 256,
+    "minimum": 0,
+    "maxItems": 0,
+    "maxProperties": 0,
+    "not": {"enum": [true, false]},
+});
 
 /// An amount such as `25Gi`, `500m` or `100`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,111 +95,63 @@ impl From<&str> for QuantityText {
     }
 }
 
-/// Kubernetes' own pattern, without the minus: no capacity, request or limit is negative.
+/// The pattern of Kubernetes without the minus sign: no capacity, request or limit is negative.
 const QUANTITY_PATTERN: &str = r"^\+?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-impl JsonSchema for QuantityText {
-    fn inline_schema() -> bool {
-        true
-    }
+inline_schema!(QuantityText, |_| {
+    "x-kubernetes-int-or-string": true,
+    "pattern": QUANTITY_PATTERN,
+    "maxLength": 64,
+    "minimum": 0,
+});
 
-    fn schema_name() -> Cow<'static, str> {
-        "Quantity".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "x-kubernetes-int-or-string": true,
-            "pattern": QUANTITY_PATTERN,
-            "maxLength": 64,
-            "minimum": 0,
-        })
-    }
-}
-
-/// Named amounts: `storage`, `connections`, whatever the administrator and the users agree on.
+/// Quantities by name: `storage`, `connections`, or any name that the administrator and the users agree on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Quantities(pub BTreeMap<String, QuantityText>);
 
-impl JsonSchema for Quantities {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Quantities".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "additionalProperties": generator.subschema_for::<QuantityText>(),
-            "maxProperties": 32,
-        })
-    }
-}
+inline_schema!(Quantities, |generator| {
+    "type": "object",
+    "additionalProperties": generator.subschema_for::<QuantityText>(),
+    "maxProperties": 32,
+});
 
 /// An object whose fields Conductor does not prescribe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FreeForm(pub Map<String, Value>);
 
-impl JsonSchema for FreeForm {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "FreeForm".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
-    }
-}
+inline_schema!(FreeForm, |_| {"type": "object", "x-kubernetes-preserve-unknown-fields": true});
 
 /// A value of any shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AnyValue(pub Value);
 
-impl JsonSchema for AnyValue {
-    fn inline_schema() -> bool {
-        true
-    }
+inline_schema!(AnyValue, |_| {"x-kubernetes-preserve-unknown-fields": true});
 
-    fn schema_name() -> Cow<'static, str> {
-        "AnyValue".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"x-kubernetes-preserve-unknown-fields": true})
-    }
-}
-
-/// What becomes of a resource when its last claim is gone.
+/// What happens to a resource when its last claim is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum ReclaimPolicy {
-    /// It stays, Released, and is not offered again until an administrator decides.
+    /// Keep the resource in phase Released; no claim binds to it until an administrator decides.
     #[default]
     Retain,
-    /// It and its implementation are deleted.
+    /// Delete the resource and its implementation, data included.
     Delete,
 }
 
-/// How many claims a resource takes, and from where.
+/// How many claims can share a resource, and from which namespaces.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Sharing {
-    /// The most claims that may hold the resource at once.
+    /// The maximum number of claims that can be bound to the resource at the same time. Default 1.
     #[serde(default = "one_claim")]
     #[schemars(range(min = 1, max = 10_000))]
     pub max_claims: i32,
-    /// Namespaces whose claims may hold it; absent means every namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The namespaces whose claims can bind to the resource, such as [team-a, team-b]. Absent: every namespace.
     #[schemars(length(max = 1024), inner(length(min = 1, max = 63)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub allowed_namespaces: Option<Vec<String>>,
@@ -215,7 +176,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Drops a type's own description, which would otherwise win over the field's in `Option<Enum>`.
+/// Removes a type's own description, which would otherwise replace the field's in `Option<Enum>`.
 pub(super) fn leave_description_to_field(schema: &mut Schema) {
     schema.remove("description");
 }

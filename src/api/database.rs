@@ -1,5 +1,5 @@
-//! `database.conductor.io`: servers on which claims get databases of their own, and the record of each such database.
-//! The engine reads none of these kinds; they are the provider's, and what they mean is decided in `database`.
+//! `database.conductor.io`: servers on which each claim gets its own database, and the record of each such database.
+//! The SQL provider reads and writes these kinds; the engine does not.
 
 pub mod front;
 pub mod logical;
@@ -16,38 +16,38 @@ pub const GROUP: &str = "database.conductor.io";
 /// `apiVersion` of these kinds.
 pub const API_VERSION: &str = "database.conductor.io/v1alpha1";
 
-/// Annotation on a RelationalDatabase that no template made: the DatabaseServer or LocalServer, `Kind/name`, on which
-/// its claims get databases.
+/// Annotation on a RelationalDatabase without a template: the DatabaseServer or LocalServer on which its claims get
+/// databases, as `Kind/name`.
 pub const ON_SERVER: &str = "database.conductor.io/server";
-/// Annotation on a LogicalDatabase: somebody wants its login changed now. The value tells requests apart; one that
-/// begins with `hard` also ends every session and every older password.
+/// Annotation on a LogicalDatabase: requests a rotation of its login now. The value identifies the request; one that
+/// begins with `hard` also ends all sessions and invalidates all older passwords.
 pub const ROTATE: &str = "database.conductor.io/rotate";
-/// Annotation on a DatabaseServer: the identity of the server that an administrator accepts in place of the one on record,
-/// or `unmarked` for one that has none yet. Removed once it has been accepted.
+/// Annotation on a DatabaseServer: the server identity that an administrator accepts instead of the recorded one, or
+/// `unmarked` for a server without one. The provider removes the annotation when it has accepted the identity.
 pub const ACCEPT_SERVER: &str = "database.conductor.io/accept-server";
-/// Annotation on a LogicalDatabase: `"true"` takes it out of quarantine and keeps it.
+/// Annotation on a LogicalDatabase: `"true"` takes the database out of quarantine and retains it.
 pub const UNDELETE: &str = "database.conductor.io/undelete";
-/// Annotation on a RelationalDatabase: its own reclaim policy, while databases on its server that outlast their claims
-/// make it stay. `spec.reclaimPolicy` reads Retain meanwhile.
+/// Annotation on a RelationalDatabase: its reclaim policy while its server has databases that outlive their claims.
+/// `spec.reclaimPolicy` is Retain meanwhile.
 pub const HELD: &str = "database.conductor.io/held-reclaim-policy";
-/// Annotation on a claim of a DatabaseClaim: where its DatabaseClaim asked to be when it was last placed, as JSON.
+/// Annotation on the claim of a DatabaseClaim: the placement fields of the DatabaseClaim when it was last placed, as JSON.
 pub const PLACED_BY: &str = "database.conductor.io/placed-by";
-/// Annotation on a claim: the Secret beside it that its application reads in place of its own.
+/// Annotation on a claim: the Secret in its namespace that its application reads instead of the claim's Secret.
 pub const DELIVERED_IN: &str = "database.conductor.io/delivered-in";
-/// Annotation on a Secret in the system namespace: the hosts, with commas between them, whose administrator's password it
-/// holds. It is sent to no other. `host` is the engine's usual port there, `host:port` another; `*.example.com` is a domain.
+/// Annotation on a Secret in the system namespace: the comma-separated hosts whose administrator's password it holds; the
+/// password is sent to no other host. `host` means the engine's default port, `host:port` another, `*.example.com` a domain.
 pub const ADMIN_HOSTS: &str = "database.conductor.io/admin-hosts";
-/// Annotation on a server: the version that claims on it ask for, where they come by the label of an instance.
+/// Annotation on a server: the version that DatabaseClaims with its instance label request.
 pub const ENGINE_VERSION: &str = "database.conductor.io/engine-version";
-/// Annotation on a server: the configuration that it comes from.
+/// Annotation on a server: the configuration that it was generated from.
 pub const FROM_CONFIGURATION: &str = "database.conductor.io/from-configuration";
-/// Label on everything that the provider writes for one database: its id, the UID of the claim, or of the role or
-/// DatabaseClaim, that it was made for.
+/// Label on every object that the provider writes for one database: its id, which is the UID of the claim, DatabaseRole or
+/// DatabaseClaim that it belongs to.
 pub const DATABASE_ID: &str = "database.conductor.io/database";
-/// Annotation on a Secret that a connection comes from: why it has nothing to give. Told on the claim.
+/// Annotation on a Secret that a connection comes from: why the connection is missing. The claim's status repeats it.
 pub const TROUBLE: &str = "conductor.io/trouble";
-/// Annotation on a Secret that a connection comes from, beside [`TROUBLE`]: `"true"` where what it gave before does not
-/// work any more, because every login was revoked.
+/// Annotation on a Secret that a connection comes from, beside [`TROUBLE`]: `"true"` if all its earlier logins were
+/// revoked.
 pub const REVOKED: &str = "conductor.io/revoked";
-/// Annotation on the login Secret: which of the database's passwords it holds, counted from one.
+/// Annotation on the login Secret: the number of the database's password that it holds, counted from 1.
 pub const GENERATION: &str = "database.conductor.io/generation";

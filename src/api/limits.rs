@@ -1,12 +1,14 @@
-//! `ClaimLimits`: how small and how large one claim of a namespace may be, as a LimitRange for claims.
-//! Applying defaults and refusing are the limits plugin's.
+//! `ClaimLimits`: minimum, maximum and default requests of each claim in a namespace, as a LimitRange for claims.
+//! The limits plugin applies them.
 
 use super::common::Quantities;
 use super::status::ConfigStatus;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// Bounds and defaults for the requests of each claim.
+/// Minimum, maximum and default requests of each claim in the namespace.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "conductor.io",
@@ -19,7 +21,7 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "ConfigStatus",
     derive = "PartialEq",
-    doc = "How small and how large one claim of the namespace may be, and what it asks for where it does not say.",
+    doc = "Minimum, maximum and default requests of each claim in a namespace, as a LimitRange for claims. A claim outside the limits stays Pending with reason LimitsExceeded.",
     printcolumn(name = "Min-Storage", type_ = "string", json_path = ".spec.min.storage"),
     printcolumn(name = "Max-Storage", type_ = "string", json_path = ".spec.max.storage"),
     printcolumn(name = "Default-Storage", type_ = "string", json_path = ".spec.default.storage"),
@@ -27,7 +29,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = ("has(self.min) || has(self.max) || has(self.default)", "limits must limit something: give min, max or default"),
+    validation = ("has(self.min) || has(self.max) || has(self.default)", "set at least one of min, max and default"),
     validation = (
         "!has(self.min) || !has(self.max) || self.min.all(k, !(k in self.max) || quantity(string(self.min[k])).compareTo(quantity(string(self.max[k]))) <= 0)",
         "min must not exceed max",
@@ -42,13 +44,10 @@ use serde::{Deserialize, Serialize};
     )
 )]
 pub struct ClaimLimitsSpec {
-    /// The least that a claim may request, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Minimum that a claim can request, by capacity name, such as {storage: 1Gi}.
     pub min: Option<Quantities>,
-    /// The most that a claim may request, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum that a claim can request, by capacity name, such as {storage: 100Gi, connections: 200}.
     pub max: Option<Quantities>,
-    /// What a claim requests where it says nothing, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Request of a claim that does not set one, by capacity name, such as {storage: 10Gi}.
     pub default: Option<Quantities>,
 }

@@ -1,9 +1,9 @@
-//! The wire: CRD types as users write them, and the words of their statuses.
-//! No rule lives here beyond what a schema can refuse; reading a body into validated values is `model`'s.
+//! CRD types as users write them, and the reasons of their conditions. Their schemas are the only validation here; `model`
+//! parses objects into validated values.
 //!
-//! The files under `crds/` are generated from these types; a test says when they are stale.
+//! The files under `crds/` are generated from these types; a test fails when they are stale.
 
-#![allow(clippy::duplicated_attributes, reason = "printer columns share their types; that is no mistake")]
+#![allow(clippy::duplicated_attributes, reason = "printer columns share their types")]
 
 pub mod claim;
 pub mod class;
@@ -29,7 +29,7 @@ pub use relational_database::RelationalDatabase;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-/// Every CRD that Conductor serves: resource, claim, class, what governs them, then what databases are made on.
+/// All CRDs of Conductor: resource, claim, class, their policies, then those of the SQL provider.
 ///
 /// # Guarantees
 /// The order and the content are the same on every call.

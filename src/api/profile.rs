@@ -1,13 +1,15 @@
-//! `SchedulingProfile`: what the scheduler prefers, and in which order it tries.
-//! The plugins and scores themselves are `framework`'s and `plugins`'; here are only their names.
+//! `SchedulingProfile`: which plugins run, how candidates are scored, and in which order the scheduler tries the ways to
+//! satisfy a claim. Only the names of plugins and scores are here.
 
 use super::common::{leave_description_to_field, null_as_default};
 use super::status::ConfigStatus;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// What the scheduler prefers. What is absent is as in the built-in profile.
+/// How the scheduler decides. Absent fields are as in the built-in profile.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "conductor.io",
@@ -19,7 +21,7 @@ use serde::{Deserialize, Serialize};
     category = "conductor",
     status = "ConfigStatus",
     derive = "PartialEq",
-    doc = "What the scheduler prefers, and in which order it tries. The one named default applies everywhere; the annotation conductor.io/scheduling-profile on a claim names another.",
+    doc = "How the scheduler decides. The profile named default applies to all claims; the annotation conductor.io/scheduling-profile on a claim selects another.",
     printcolumn(name = "Batch", type_ = "string", json_path = ".spec.batch"),
     printcolumn(name = "Order", type_ = "string", json_path = ".spec.order"),
     printcolumn(name = "Prefer-Newest", type_ = "boolean", json_path = ".spec.preferNewest"),
@@ -42,56 +44,52 @@ use serde::{Deserialize, Serialize};
     )
 )]
 pub struct SchedulingProfileSpec {
-    /// Which plugins take part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Enables and disables plugins.
     pub plugins: Option<ProfilePlugins>,
-    /// What makes one fitting resource better than another; the weighted sum decides, then the name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Scores of candidates. The highest weighted sum wins, ties go to the first name. Default: BestFit.
     #[schemars(length(max = 16))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub scores: Option<Vec<ProfileScore>>,
-    /// Among equals take the newest version that fits instead of the lowest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Prefer the newest version that fits among equal candidates. Default false: the lowest.
     pub prefer_newest: Option<bool>,
-    /// The ways to serve a claim, in the order in which they are tried; one left out is not tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Ways to satisfy a claim, in the order to try them; others are not tried. Absent: existing and shared resources together by best fit, then provision.
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub order: Option<Vec<Way>>,
-    /// How claims that wait together are decided.
+    /// How to decide claims that are pending together: greedy, one after another by priority and age, or optimal, so that most are satisfied.
     #[serde(default, deserialize_with = "null_as_default")]
     pub batch: BatchMode,
 }
 
-/// Which plugins take part.
+/// The plugins of a profile.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ProfilePlugins {
-    /// Plugins that are not asked, by the name of their predicate, such as Selector or Quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Plugins to disable, by the name of their predicate, such as [Selector, Quota]. Plugins that protect data cannot be disabled.
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub disabled: Option<Vec<String>>,
 }
 
-/// One score and what it counts.
+/// A score and its weight.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = (
         "(self.name == 'LabelPreference') == (has(self.parameters) && has(self.parameters.labels) && size(self.parameters.labels) > 0)",
-        "LabelPreference needs parameters.labels, and no other score takes them",
+        "LabelPreference requires parameters.labels; no other score takes parameters",
     )
 )]
 pub struct ProfileScore {
-    /// The score.
+    /// Name of the score.
     pub name: ScoreName,
-    /// How much it counts beside the others; 0 turns it off.
+    /// Weight in the sum of scores; 0 disables the score. Default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1000))]
     pub weight: i32,
-    /// What the score needs to know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Parameters of the score; LabelPreference requires labels, no other score has parameters.
     pub parameters: Option<ScoreParameters>,
 }
 
@@ -99,73 +97,73 @@ fn one() -> i32 {
     1
 }
 
-/// The scores there are.
+/// The available scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum ScoreName {
-    /// Least capacity left over.
+    /// Prefer the resource with the least capacity left over.
     BestFit,
-    /// The newest version that fits.
+    /// Prefer the newest version.
     NewestVersion,
-    /// The oldest version that fits.
+    /// Prefer the oldest version.
     OldestVersion,
-    /// Shared resources with the fewest claims.
+    /// Prefer shared resources with the fewest claims.
     Spread,
-    /// Shared resources with the most claims.
+    /// Prefer shared resources with the most claims.
     Pack,
-    /// Resources with the labels in `parameters`.
+    /// Prefer resources with the labels in `parameters`.
     LabelPreference,
 }
 
-/// What a score needs to know.
+/// Parameters of a score.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ScoreParameters {
-    /// For LabelPreference: the labels that are liked, and how much.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// For LabelPreference: preferred labels with their weights.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub labels: Option<Vec<LabelWeight>>,
 }
 
-/// A label that is liked, or with a negative weight avoided.
+/// A preferred label, or an avoided one if its weight is negative.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct LabelWeight {
-    /// The label.
+    /// Key of the label, such as disk.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// The value that it must have.
+    /// Required value of the label, such as ssd.
     #[schemars(length(max = 63))]
     pub value: String,
-    /// How much it counts; below zero the label is avoided.
+    /// Weight of the label; a negative weight avoids resources with it. Default 1.
     #[serde(default = "one")]
     #[schemars(range(min = -100, max = 100))]
     pub weight: i32,
 }
 
-/// A way to serve a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// A way to satisfy a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum Way {
-    /// A resource that nobody holds.
+    /// Bind to a resource without claims.
     Existing,
-    /// A shared resource that others hold already.
+    /// Bind to a shared resource that has other claims.
     Share,
-    /// A new resource from a class.
+    /// Provision a new resource from a class.
     Provision,
 }
 
-/// How claims that wait together are decided.
+/// How to decide claims that are pending together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum BatchMode {
-    /// One after another, by priority and time.
+    /// One after another, by priority and age.
     #[default]
     Greedy,
-    /// Together, so that as many as possible are served.
+    /// Together, so that as many as possible are satisfied.
     Optimal,
 }

@@ -1,5 +1,5 @@
-//! `ClaimQuota` and `ClusterClaimQuota`: how much a namespace, or several together, may claim.
-//! Counting and reserving are the quota plugin's.
+//! `ClaimQuota` and `ClusterClaimQuota`: limits on the total of claims in one namespace, or in several together.
+//! The quota plugin counts and reserves.
 
 use super::common::Quantities;
 use super::selector::LabelSelector;
@@ -7,8 +7,9 @@ use super::status::{Condition, conditions_schema};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// What the claims of the namespace may take.
+/// Limits on the claims of the namespace.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "conductor.io",
@@ -21,20 +22,20 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "QuotaStatus",
     derive = "PartialEq",
-    doc = "How much the claims of a namespace may take. A claim over quota stays Pending and hinders no other.",
+    doc = "Limits the total of the claims in a namespace. A claim over quota stays Pending with reason QuotaExceeded and does not block other claims.",
     printcolumn(name = "Used", type_ = "string", json_path = ".status.summary"),
     printcolumn(
         name = "Claims-Used",
         type_ = "integer",
         json_path = ".status.used[0].claims",
-        description = "Claims counted under the first limit.",
+        description = "Number of claims that count towards the first limit.",
         priority = 1
     ),
     printcolumn(
         name = "Claims-Limit",
         type_ = "integer",
         json_path = ".spec.limits[0].claims",
-        description = "Claims allowed by the first limit.",
+        description = "Maximum number of claims of the first limit.",
         priority = 1
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -42,12 +43,13 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ClaimQuotaSpec {
-    /// The limits; a claim must keep every one that covers it.
+    /// The limits. A claim must fit within every limit that covers it.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub limits: Vec<QuotaLimit>,
 }
 
-/// What the claims of several namespaces may take together.
+/// Limits on the claims of several namespaces together.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "conductor.io",
@@ -59,20 +61,20 @@ pub struct ClaimQuotaSpec {
     category = "conductor",
     status = "QuotaStatus",
     derive = "PartialEq",
-    doc = "How much the claims of several namespaces may take together.",
+    doc = "Limits the total of the claims in several namespaces together. A claim over quota stays Pending with reason QuotaExceeded and does not block other claims.",
     printcolumn(name = "Used", type_ = "string", json_path = ".status.summary"),
     printcolumn(
         name = "Claims-Used",
         type_ = "integer",
         json_path = ".status.used[0].claims",
-        description = "Claims counted under the first limit.",
+        description = "Number of claims that count towards the first limit.",
         priority = 1
     ),
     printcolumn(
         name = "Claims-Limit",
         type_ = "integer",
         json_path = ".spec.limits[0].claims",
-        description = "Claims allowed by the first limit.",
+        description = "Maximum number of claims of the first limit.",
         priority = 1
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -80,81 +82,73 @@ pub struct ClaimQuotaSpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ClusterClaimQuotaSpec {
-    /// The namespaces that are counted together, by their labels; absent or empty means all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Selects the namespaces to count together by their labels. Absent or empty: all namespaces.
     pub namespace_selector: Option<LabelSelector>,
-    /// The limits; a claim must keep every one that covers it.
+    /// The limits. A claim must fit within every limit that covers it.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub limits: Vec<QuotaLimit>,
 }
 
-/// One limit: which claims it covers, and how much they may take.
+/// One limit: the claims that it covers and their maximum.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = (
         "has(self.claims) || (has(self.requests) && size(self.requests) > 0)",
-        "a limit must limit something: give claims, requests, or both",
+        "set claims, requests, or both",
     )
 )]
 pub struct QuotaLimit {
-    /// Covers claims of this class only; empty covers classless claims; absent covers any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Cover only claims of this class; the empty string covers claims without a class. Absent: claims of any class.
     #[schemars(length(max = 253))]
     pub class: Option<String>,
-    /// Covers claims for this engine only; absent covers any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Cover only claims for this engine, such as postgresql. Absent: any engine.
     #[schemars(length(min = 1, max = 63))]
     pub engine: Option<String>,
-    /// The most claims that may be bound or on their way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum number of claims that are bound or being provisioned.
     #[schemars(range(min = 0))]
     pub claims: Option<i64>,
-    /// The most that claims may request together, by name; what one has to itself without a request counts as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum sum of requests, by capacity name, such as {storage: 500Gi}. A capacity that a claim does not request counts whole if it has the resource alone.
     pub requests: Option<Quantities>,
 }
 
-/// What is used of a quota.
+/// Usage of a quota.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct QuotaStatus {
-    /// Use and limit of each entry, in the order of the spec.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Usage of each limit, in the order of spec.limits.
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub used: Option<Vec<QuotaUse>>,
-    /// The same on one line, for `kubectl get`: `3/5 claims, 60Gi/100Gi storage`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Usage and limits on one line, such as `claims 3/5, storage 60Gi/100Gi`.
     #[schemars(length(max = 4096))]
     pub summary: Option<String>,
-    /// `Accepted`: whether the quota could be read and is in force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Conditions. Conductor sets none; it reports an invalid spec as an Event with reason InvalidSpec.
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// The generation that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The metadata.generation of the object that this status describes.
     pub observed_generation: Option<i64>,
 }
 
-/// What is used of one limit.
+/// Usage of one limit.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct QuotaUse {
-    /// The limit's class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Class that the limit covers.
     #[schemars(length(max = 253))]
     pub class: Option<String>,
-    /// The limit's engine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Engine that the limit covers.
     #[schemars(length(max = 63))]
     pub engine: Option<String>,
-    /// Claims bound, assumed or provisioning.
+    /// Number of claims that are bound, about to be bound or being provisioned.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub claims: i64,
-    /// What they request together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Sum of their requests, by capacity name.
     pub requests: Option<Quantities>,
 }

@@ -1,5 +1,5 @@
 //! `RelationalDatabase`: a database that claims can be bound to, whatever implements it.
-//! What fits what is decided by the table in `model::types`, not here.
+//! The table in `model::types` says how its fields match those of claims.
 
 use super::common::{
     AnyValue, FreeForm, Quantities, ReclaimPolicy, Sharing, VersionText, leave_description_to_field,
@@ -10,8 +10,10 @@ use super::template::{Template, Templates};
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// What the database is, who holds it, and what implements it.
+/// What the database offers, which claims hold it, and what implements it.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "storage.conductor.io",
@@ -34,25 +36,25 @@ use serde::{Deserialize, Serialize};
         name = "Unschedulable",
         type_ = "boolean",
         json_path = ".spec.unschedulable",
-        description = "Whether it is cordoned: no further claim is bound to it, whatever its phase."
+        description = "Whether the resource is cordoned: no new claim is bound to it, in any phase."
     ),
     printcolumn(
         name = "Claim",
         type_ = "string",
         json_path = ".spec.claimRefs[*].name",
-        description = "The first claim that holds it."
+        description = "First claim that is bound to it or reserves it."
     ),
     printcolumn(
         name = "Claim-Namespace",
         type_ = "string",
         json_path = ".spec.claimRefs[*].namespace",
-        description = "The namespace of the first claim that holds it."
+        description = "Namespace of that claim."
     ),
     printcolumn(
         name = "Reported",
         type_ = "string",
         json_path = ".status.version",
-        description = "The version that its implementation reports.",
+        description = "Version that the implementation reports.",
         priority = 1
     ),
     printcolumn(name = "Reclaim", type_ = "string", json_path = ".spec.reclaimPolicy", priority = 1),
@@ -67,58 +69,48 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = ("!(has(self.template) && has(self.templates))", "give template or templates, not both")
+    validation = ("!(has(self.template) && has(self.templates))", "set template or templates, not both")
 )]
 pub struct RelationalDatabaseSpec {
-    /// The engine, such as mysql or postgresql; compared without case.
+    /// Engine, such as mysql or postgresql. Upper and lower case are equal; postgres means postgresql.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"\S"))]
     pub engine: String,
-    /// The version that runs. Quote it where a zero at the end matters: 5.10 without quotes is 5.1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Version of the engine, such as "8.0.36". Quote it: YAML reads 5.10 without quotes as 5.1. Absent: does not match a claim with a version.
     pub version: Option<VersionText>,
-    /// Whether the database survives the loss of one machine or zone.
-    #[serde(rename = "highly-available", default, skip_serializing_if = "Option::is_none")]
+    /// Whether the database survives the loss of a machine or zone. Default false.
+    #[serde(rename = "highly-available")]
     pub highly_available: Option<bool>,
-    /// What it offers, by name: storage, connections, ... A claim fits where every request does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Total capacity by name, such as {storage: 100Gi, connections: 200}. A claim fits if all its requests fit in what is left.
     pub capacity: Option<Quantities>,
-    /// What it can do, such as postgis or point-in-time-recovery; matched against a claim's requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Capabilities, such as [postgis, point-in-time-recovery], matched against spec.requests of claims.
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub capabilities: Option<Vec<String>>,
-    /// The class it belongs to. Without one, it is offered to claims that name no class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the class that it belongs to. Absent: only claims without a class bind to it.
     #[schemars(length(max = 253))]
     pub class: Option<String>,
-    /// What becomes of it when its last claim is gone: Retain keeps it, Delete removes it and its implementation.
+    /// What happens when the last claim is deleted: Retain keeps the resource and its data, Delete deletes it and its implementation. Default Retain.
     #[serde(default, deserialize_with = "null_as_default")]
     pub reclaim_policy: ReclaimPolicy,
-    /// The object that implements it. Without one, the resource stands for a database that exists already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Manifest of the object that implements the resource. Absent, without templates: the resource represents a database that already exists.
     pub template: Option<Template>,
-    /// The objects that implement it, where one is not enough: created in the order of their references, deleted in reverse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Objects that implement the resource together: created in the order of their references, deleted in reverse. Cannot be combined with template.
     pub templates: Option<Templates>,
-    /// What the templates' expressions were given when the resource was made: claim, class and parameters as they were then. Written by Conductor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Claim, class and parameters at the time of provisioning, for the expressions in the templates. Written by Conductor.
     pub inputs: Option<FreeForm>,
-    /// How many claims may hold it, and from where; absent means one claim from anywhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How many claims can share the resource, and from which namespaces. Default: one claim, from any namespace.
     pub sharing: Option<Sharing>,
-    /// Cordon: keeps its claims and takes no new ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Cordons the resource, as for a node: existing claims stay bound, no new claim is bound to it. Default false.
     pub unschedulable: Option<bool>,
-    /// Who holds it. Written by Conductor; an administrator may add a name without a uid to reserve it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Claims that are bound to the resource. Written by Conductor; an administrator can add an entry without uid to reserve it for a claim.
     #[schemars(length(max = 10_000), extend("x-kubernetes-list-type" = "atomic"))]
     pub claim_refs: Option<Vec<ClaimRef>>,
-    /// How to reach a database that no template makes: host, port, database, ... or a secretRef.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Connection to a database that has no template: host, port, database, username and others, or a secretRef to a Secret beside it.
     pub connection: Option<FreeForm>,
 }
 
-/// A claim that holds, or is promised, the resource.
+/// A claim that is bound to the resource, or that it is reserved for.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -129,73 +121,100 @@ pub struct ClaimRef {
     /// Name of the claim.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// UID of the claim. Absent: a reservation for whichever claim comes by that name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// UID of the claim. Absent: a reservation for the claim of that name.
     #[schemars(length(max = 128))]
     pub uid: Option<String>,
-    /// What the claim takes of the capacity.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Capacity that the claim uses, such as {storage: 25Gi}.
     pub requests: Option<Quantities>,
-    /// True where an administrator made the reservation: on unbinding the name stays and only the uid goes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Whether an administrator made the reservation. If true, unbinding removes only the uid and keeps the entry.
     pub reserved: Option<bool>,
 }
 
-/// What Conductor knows of the database.
-// Atomic as the claim's, and for the same reason.
+/// State of the resource, written by Conductor.
+// Atomic, as the claim's status and for the same reason.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, extend("x-kubernetes-map-type" = "atomic"))]
 pub struct RelationalDatabaseStatus {
-    /// Where it is in its life; absent counts as Available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Phase of the resource: Pending, Creating, Available, Bound, Released, Failed or Deleting. Absent counts as Available in simulations.
     pub phase: Option<ResourcePhase>,
-    /// The object or objects that implement it: a name, or a reference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Reference or references to the objects that implement it. A plain name refers to an object that Conductor does not manage.
     pub implementation_ref: Option<AnyValue>,
-    /// The version that its implementation reports; where it differs from the spec's, this one counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Version that the implementation reports. It takes precedence over spec.version.
     #[schemars(length(max = 256))]
     pub version: Option<String>,
-    /// What its claims take of the capacity, summed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Sum of the capacity that its claims use.
     pub allocated: Option<Quantities>,
-    /// `Ready`: whether it can be used, and if not, why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Condition `Ready`: whether claims can use the resource.
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// The generation that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The metadata.generation of the object that this status describes.
     pub observed_generation: Option<i64>,
 }
 
-/// The life of a resource.
+/// The lifecycle of a resource.
 ///
 /// ```text
 /// Pending -> Creating -> Available <-> Bound -> Released -> Deleting   (policy Delete)
 ///                 \____________ Failed ____________/    \-> stays      (policy Retain)
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, transform = leave_description_to_field, transform = also_created)]
 pub enum ResourcePhase {
-    /// Not looked at yet.
+    /// The controller has not processed it yet.
     Pending,
-    /// Its implementation is being made.
+    /// Its implementation is being created.
     Creating,
-    /// Ready to be claimed.
+    /// Ready; no claim is bound to it.
     #[serde(alias = "Created")]
     Available,
-    /// Held by at least one claim.
+    /// At least one claim is bound to it.
     Bound,
-    /// Its last claim is gone; the reclaim policy decides.
+    /// Its last claim was deleted; the reclaim policy decides what happens next.
     Released,
-    /// Making or reclaiming it failed; the condition says why.
+    /// Provisioning or reclaiming it failed; condition `Ready` has the reason.
     Failed,
     /// It and its implementation are being deleted.
     Deleting,
 }
 
-/// `Created` is what the first manifests wrote for Available: read, never written.
+impl ResourcePhase {
+    /// Every phase, in the order of the lifecycle.
+    pub const ALL: [ResourcePhase; 7] = [
+        ResourcePhase::Pending,
+        ResourcePhase::Creating,
+        ResourcePhase::Available,
+        ResourcePhase::Bound,
+        ResourcePhase::Released,
+        ResourcePhase::Failed,
+        ResourcePhase::Deleting,
+    ];
+
+    /// The phase as in the status.
+    pub fn name(self) -> &'static str {
+        match self {
+            ResourcePhase::Pending => "Pending",
+            ResourcePhase::Creating => "Creating",
+            ResourcePhase::Available => "Available",
+            ResourcePhase::Bound => "Bound",
+            ResourcePhase::Released => "Released",
+            ResourcePhase::Failed => "Failed",
+            ResourcePhase::Deleting => "Deleting",
+        }
+    }
+
+    /// The phase of this name; `Created` is Available.
+    pub fn find(name: &str) -> Option<ResourcePhase> {
+        match name {
+            "Created" => Some(ResourcePhase::Available),
+            name => ResourcePhase::ALL.into_iter().find(|p| p.name() == name),
+        }
+    }
+}
+
+/// Accepts `Created`, the name of Available in the first manifests. Conductor reads it and never writes it.
 fn also_created(schema: &mut Schema) {
     let created = json_schema!({"type": "string", "const": "Created"});
     if let Some(variants) = schema.get_mut("oneOf").and_then(|one_of| one_of.as_array_mut()) {

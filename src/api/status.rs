@@ -1,12 +1,13 @@
-//! What statuses share: conditions, and the status of kinds that are only configuration.
-//! The words in them are in `reasons`.
+//! Shared by the statuses of all kinds: conditions, and the status of kinds that hold only configuration.
+//! `reasons` defines the condition types and reasons.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// Conditions as Kubernetes has them, with descriptions that fit on a line.
+/// The schema of Kubernetes conditions, with descriptions that fit on a line.
 pub fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -18,33 +19,33 @@ pub fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
                 "type": {
-                    "description": "What the condition is about, such as Bound or Ready.",
+                    "description": "Type of the condition, such as Bound or Ready.",
                     "type": "string",
                     "maxLength": 316,
                 },
                 "status": {
-                    "description": "Whether it holds.",
+                    "description": "Whether the condition holds: True, False or Unknown.",
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "reason": {
-                    "description": "One word for why, for programs.",
+                    "description": "Machine-readable reason for the status, such as NoMatch. docs/reference/conditions.md lists all reasons.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
                 },
                 "message": {
-                    "description": "Why, for people.",
+                    "description": "Explanation for people: what happened, to which object, and what to do.",
                     "type": "string",
                     "maxLength": 32768,
                 },
                 "lastTransitionTime": {
-                    "description": "Since when the status is what it is.",
+                    "description": "The time when the status last changed.",
                     "type": "string",
                     "format": "date-time",
                 },
                 "observedGeneration": {
-                    "description": "The generation of the object that was looked at.",
+                    "description": "The metadata.generation of the object that the condition describes.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
@@ -54,16 +55,16 @@ pub fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Status of a kind that is only configuration: whether it could be read.
+/// The status of a kind that holds only configuration.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ConfigStatus {
-    /// `Accepted`: whether it could be read and is in force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Conditions. Conductor sets none; it reports an invalid spec as an Event with reason InvalidSpec.
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// The generation that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The metadata.generation of the object that this status describes.
     pub observed_generation: Option<i64>,
 }

@@ -1,56 +1,44 @@
-//! Implementation objects inside resources and classes, as they are written.
-//! Reading their expressions and ordering them is the `template` room's.
+//! Implementation objects inside resources and classes, as written. `template` compiles and orders them.
 
+use super::common::inline_schema;
 use kube::KubeSchema;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
+use serde_with::skip_serializing_none;
 
-/// An implementation object: `apiVersion`, `kind`, and the rest as its kind wants it.
+/// The manifest of an implementation object: `apiVersion`, `kind`, and the fields of that kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Template(pub Map<String, Value>);
 
-// Not an `x-kubernetes-embedded-resource`: the API server would then check its metadata, and refuse
-// what an expression or an older manifest (`metadata: {label: foo}`) may rightly hold.
-impl JsonSchema for Template {
-    fn inline_schema() -> bool {
-        true
-    }
+// Not an `x-kubernetes-embedded-resource`: the API server would validate its metadata, and refuse expressions and older
+// manifests (`metadata: {label: foo}`).
+inline_schema!(Template, |_| {
+    "type": "object",
+    "x-kubernetes-preserve-unknown-fields": true,
+    "properties": {
+        "apiVersion": {
+            "description": "API group and version of the implementation, such as database.example.com/v1. Expressions are not allowed here.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 317,
+        },
+        "kind": {
+            "description": "Kind of the implementation, such as RDSInstance. Expressions are not allowed here.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 63,
+        },
+    },
+    "required": ["apiVersion", "kind"],
+    "x-kubernetes-validations": [{
+        "rule": "!self.apiVersion.contains('${') && !self.kind.contains('${')",
+        "message": "apiVersion and kind must not contain expressions",
+    }],
+});
 
-    fn schema_name() -> Cow<'static, str> {
-        "Template".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "x-kubernetes-preserve-unknown-fields": true,
-            "properties": {
-                "apiVersion": {
-                    "description": "Group and version of the implementation's kind. No expression may stand here.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 317,
-                },
-                "kind": {
-                    "description": "The implementation's kind. No expression may stand here.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 63,
-                },
-            },
-            "required": ["apiVersion", "kind"],
-            "x-kubernetes-validations": [{
-                "rule": "!self.apiVersion.contains('${') && !self.kind.contains('${')",
-                "message": "apiVersion and kind are fixed: no expression may stand there",
-            }],
-        })
-    }
-}
-
-/// One of several implementation objects that make up a resource.
+/// One of several objects that implement a resource together.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -60,43 +48,29 @@ impl JsonSchema for Template {
     )
 )]
 pub struct TemplateEntry {
-    /// Name of the object in expressions: `objects.<id>`.
+    /// Name of the object in expressions: `objects.<id>`, such as objects.network.status.id for the id network.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-zA-Z_][a-zA-Z0-9_]*$"))]
     pub id: String,
-    /// Expression; where it is false, the object is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// CEL expression; if it is false, the object is not created. Example: has(claim.spec.exclusive). Absent: always created.
     #[schemars(length(max = 4096))]
     pub when: Option<String>,
-    /// Expression over `object` that is true once the object is ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// CEL expression over `object` that is true when the object is ready. Default: the adapter for its kind, then its Ready condition or phase.
     #[schemars(length(max = 4096))]
     pub ready: Option<String>,
-    /// The object. Its values may be expressions, `${...}`; references to other objects give the order.
+    /// Manifest of the object. Values can be CEL expressions, ${...}; references to other objects determine the order of creation.
     pub template: Template,
 }
 
-/// Several implementation objects, told apart by `id`.
+/// Several implementation objects, distinguished by `id`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Templates(pub Vec<TemplateEntry>);
 
-impl JsonSchema for Templates {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Templates".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "array",
-            "items": generator.subschema_for::<TemplateEntry>(),
-            "minItems": 1,
-            "maxItems": 64,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["id"],
-        })
-    }
-}
+inline_schema!(Templates, |generator| {
+    "type": "array",
+    "items": generator.subschema_for::<TemplateEntry>(),
+    "minItems": 1,
+    "maxItems": 64,
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["id"],
+});

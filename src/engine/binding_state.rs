@@ -60,7 +60,7 @@ impl Engine {
              {}. The claim is left as it is",
             self.config.system_namespace
         );
-        self.work.emit(Kind::Claim(claim.ty), &claim.meta, true, reasons::bound::NOT_MANAGED, message);
+        self.work.emit(Kind::Claim(claim.ty), &claim.meta, true, reasons::event::NOT_MANAGED, message);
         self.drop_binding(uid);
         // What it holds counts all the same; its class cannot be seen from here.
         let requests = claim.wants.as_ref().map(|wants| wants.requests.clone()).unwrap_or_default();

@@ -35,7 +35,7 @@ impl Default for Config {
             makes_parts: true,
             decisions_per_turn: 1_000,
             lost_at_once_max: usize::MAX,
-            adapters: Adapters::shipped(),
+            adapters: Adapters::builtin(),
             allowed_kinds: AllowedKinds::default(),
         }
     }

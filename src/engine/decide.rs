@@ -2,10 +2,11 @@
 
 use super::memory::Target;
 use super::{Binding, Engine, Refused};
+use crate::api::reasons;
 use crate::api::reasons::bound as reason;
 use crate::cache::ResourceId;
 use crate::lifecycle::{cannot_be_made, provisioned_name};
-use crate::model::profile::Batch;
+use crate::model::profile::BatchMode;
 use crate::model::{Claim, Class, Kind, Name, Time, Uid};
 use crate::predicates::{Considered, Predicate, Refusal};
 use crate::queue::{EquivalenceKey, Wait};
@@ -163,7 +164,7 @@ impl Engine {
         }
         let Some(claim) = self.state.claim(uid) else { return false };
         let profile = prepare(&self.state, claim).map(|request| request.profile.batch);
-        profile == Ok(Batch::Optimal) && claim.resource_name.is_none()
+        profile == Ok(BatchMode::Optimal) && claim.resource_name.is_none()
     }
 
     /// Takes every ready claim that is placed together, up to a bound, and decides about them at once.
@@ -185,7 +186,13 @@ impl Engine {
                     self.stats.batches_given_up += 1;
                     let first = admitted[0].claim;
                     let message = format!("placed one by one: {why}");
-                    self.work.emit(Kind::Claim(first.ty), &first.meta, false, "BatchTooLarge", message);
+                    self.work.emit(
+                        Kind::Claim(first.ty),
+                        &first.meta,
+                        false,
+                        reasons::event::BATCH_TOO_LARGE,
+                        message,
+                    );
                     Vec::new()
                 }
             },

@@ -24,7 +24,7 @@ impl Engine {
              right one, create it there. What exists here is left as it is",
             object.kind.name()
         );
-        self.work.emit(object.kind, &meta, true, "OutsideSystemNamespace", message);
+        self.work.emit(object.kind, &meta, true, reasons::event::OUTSIDE_SYSTEM_NAMESPACE, message);
     }
 
     /// A class that declares nothing of what it provisions serves claims of any size, and no check promises it.
@@ -34,7 +34,7 @@ impl Engine {
                 Kind::Class(class.ty),
                 &class.meta,
                 true,
-                "SizesNotChecked",
+                reasons::event::SIZES_NOT_CHECKED,
                 SIZES_NOT_CHECKED.to_owned(),
             );
         }
@@ -48,7 +48,7 @@ impl Engine {
             let message = format!(
                 "it is not used as the default class: of several the newest counts, which is {used}; take the annotation {IS_DEFAULT_CLASS} off all others"
             );
-            self.work.emit(Kind::Class(ty), &class.meta, true, "DefaultNotUsed", message);
+            self.work.emit(Kind::Class(ty), &class.meta, true, reasons::event::DEFAULT_NOT_USED, message);
         }
     }
 
@@ -59,13 +59,13 @@ impl Engine {
             let message = format!(
                 "its deletion waits until {count} resources of it are gone (conductor get resources); it makes no new ones"
             );
-            self.work.emit(Kind::Class(class.ty), &class.meta, true, "InUse", message);
+            self.work.emit(Kind::Class(class.ty), &class.meta, true, reasons::event::IN_USE, message);
         }
     }
 
     pub(super) fn emit_unreadable(&mut self, kind: Kind, meta: &Meta, error: &FieldError) {
         if self.bindings.is_started() {
-            self.work.emit(kind, meta, true, "InvalidSpec", error.to_string());
+            self.work.emit(kind, meta, true, reasons::event::INVALID_SPEC, error.to_string());
         }
     }
 
@@ -85,7 +85,7 @@ impl Engine {
         let profiles = state.profiles.values();
         unreadable.extend(profiles.filter_map(|p| Some((Kind::Profile, &p.meta, p.profile.as_ref().err()?))));
         for (kind, meta, error) in unreadable {
-            self.work.emit(kind, meta, true, "InvalidSpec", error.to_string());
+            self.work.emit(kind, meta, true, reasons::event::INVALID_SPEC, error.to_string());
         }
     }
 
@@ -107,7 +107,7 @@ impl Engine {
                 "spec.resourceName is the record of the binding to {resource} and is restored: a bound claim does not move. \
                  To use another resource, create a claim that names it"
             );
-            self.work.emit(kind, meta, true, reasons::bound::RESOURCE_NAME_RESTORED, message);
+            self.work.emit(kind, meta, true, reasons::event::RESOURCE_NAME_RESTORED, message);
         }
         let entry = self.state.resource_named(claim.ty, resource);
         let others =
@@ -117,7 +117,7 @@ impl Engine {
             let message = format!(
                 "spec.exclusive keeps further claims off {resource}; {others} other claims hold it already and stay"
             );
-            self.work.emit(kind, meta, true, reasons::bound::SHARED_WITH_OTHERS, message);
+            self.work.emit(kind, meta, true, reasons::event::SHARED_WITH_OTHERS, message);
         }
     }
 
@@ -131,7 +131,7 @@ impl Engine {
             self.work.emit(kind, meta, warning, reason, ready.message.to_string());
         }
         if let Some(bound) = changed_reason(&claim.status.conditions, conditions, reasons::BOUND) {
-            let reason = reasons::bound::find(&bound.reason);
+            let reason = reasons::known_bound(&bound.reason);
             let warning = match phase {
                 ClaimPhase::Bound => reason == reasons::bound::NOT_AS_ASKED,
                 ClaimPhase::Lost => true,
@@ -145,11 +145,11 @@ impl Engine {
     pub(super) fn emit_idle_write(&mut self, target: &Target) {
         let message =
             "the API took our write and nothing changed: it is tried again with growing pauses".to_owned();
-        self.emit_write(target, "WriteWithoutEffect", message);
+        self.emit_write(target, reasons::event::WRITE_WITHOUT_EFFECT, message);
     }
 
     pub(super) fn emit_refused_write(&mut self, target: &Target, why: &str) {
-        self.emit_write(target, "WriteRefused", format!("the API refused our write: {why}"));
+        self.emit_write(target, reasons::event::WRITE_REFUSED, format!("the API refused our write: {why}"));
     }
 
     /// About the object that was written; where that does not exist yet, about the claim that it is created for.
@@ -210,9 +210,9 @@ pub(super) fn note_about(resource: &Resource, change: &Change) -> Option<Note> {
             let ready = conditions.iter().find(|c| &*c.kind == reasons::READY)?;
             let is_news = changed_reason(&resource.status.conditions, conditions, reasons::READY).is_some();
             let (warning, reason) = match phase {
-                ResourcePhase::Released => (false, "Released"),
-                ResourcePhase::Failed => (true, "Failed"),
-                ResourcePhase::Creating if is_news => (true, reasons::resource::find_trouble(&ready.reason)?),
+                ResourcePhase::Released => (false, reasons::event::RELEASED),
+                ResourcePhase::Failed => (true, reasons::event::FAILED),
+                ResourcePhase::Creating if is_news => (true, reasons::provisioning_obstacle(&ready.reason)?),
                 ResourcePhase::Creating
                 | ResourcePhase::Pending
                 | ResourcePhase::Available
@@ -232,5 +232,5 @@ fn note_of_retained(resource: &Resource, finalizers: &[Name]) -> Option<(bool, &
     let goes = resource.meta.deleting && !finalizers.iter().any(|f| &**f == RESOURCE_PROTECTION);
     let parts = retained_parts(resource).filter(|_| goes)?;
     let message = format!("it goes, its implementation stays: {parts}");
-    Some((false, reasons::resource::IMPLEMENTATION_RETAINED, message))
+    Some((false, reasons::event::IMPLEMENTATION_RETAINED, message))
 }

@@ -124,7 +124,7 @@ impl Engine {
                  restored from are right; `--lost-at-once-max` accepts the loss",
                 missing - 1
             );
-            let reason = reasons::bound::RESOURCES_MISSING;
+            let reason = reasons::event::RESOURCES_MISSING;
             self.work.emit(Kind::Claim(claim.ty), &claim.meta, true, reason, message);
         }
     }

@@ -131,7 +131,7 @@ impl Engine {
         let script = resource.script.as_deref();
         View {
             parts: resource.parts().map(seen).collect(),
-            blueprint: script.and_then(|script| self.provisioning.blueprint(script)),
+            compiled: script.and_then(|script| self.provisioning.compiled(script)),
             adapters: &self.config.adapters,
         }
     }

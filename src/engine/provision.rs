@@ -75,7 +75,7 @@ impl Engine {
         let entry = self.state.resource_named(claim.ty, resource);
         let conditions = entry.iter().flat_map(|entry| &entry.resource.status.conditions);
         let mut ready = conditions.filter(|c| &*c.kind == reasons::READY);
-        let trouble = ready.find(|ready| reasons::resource::find_trouble(&ready.reason).is_some());
+        let trouble = ready.find(|ready| reasons::provisioning_obstacle(&ready.reason).is_some());
         let refused = self.writes.refusal(Target::Resource(claim.ty, resource.clone()), Effect::Change);
         match (trouble, refused) {
             (Some(trouble), _) => format!("{message}: {}: {}", trouble.reason, trouble.message),

@@ -131,7 +131,13 @@ impl Engine {
                            look for a second controller with another system namespace. It is written again with \
                            growing pauses"
                 .to_owned();
-            self.work.emit(Kind::Claim(claim.ty), &claim.meta, true, "StatusContested", message);
+            self.work.emit(
+                Kind::Claim(claim.ty),
+                &claim.meta,
+                true,
+                reasons::event::STATUS_CONTESTED,
+                message,
+            );
         }
         contested.waits
     }

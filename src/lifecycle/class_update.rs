@@ -3,7 +3,7 @@
 
 use crate::action::Change;
 use crate::model::{Class, FieldError, Name, Resource, Script};
-use crate::template::{Blueprint, Inputs, Rendered, Source, parameters};
+use crate::template::{CompiledClass, Inputs, Rendered, Source, parameters};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,7 @@ fn objects(script: &Script, wrong: Wrong) -> Result<BTreeMap<Name, Value>, Field
         parameters: inputs.get("parameters"),
         objects: BTreeMap::new(),
     };
-    let rendered = Blueprint::compile(&fields)?.render(&seen);
+    let rendered = CompiledClass::compile(&fields)?.render(&seen);
     let known = rendered.into_iter().filter_map(|(id, rendered)| match rendered {
         Rendered::Made(object) => Some(Ok((id, object))),
         Rendered::LeftOut => None,

@@ -22,7 +22,7 @@ use crate::cache::{ResourceEntry, Sight};
 use crate::model::{
     FieldError, Name, Part, PartKey, PartRef, Record, Resource, ResourcePhase, Revision, Template, Uid,
 };
-use crate::template::{Adapters, Blueprint};
+use crate::template::{Adapters, CompiledClass};
 use std::collections::BTreeMap;
 
 /// What is seen of a resource's parts, and how they are rendered.
@@ -30,7 +30,7 @@ pub struct View<'a> {
     /// Each part, by id.
     pub parts: BTreeMap<&'a Name, PartSight<'a>>,
     /// The compiled templates; absent where the resource has none.
-    pub blueprint: Option<Result<&'a Blueprint, &'a FieldError>>,
+    pub compiled: Option<Result<&'a CompiledClass, &'a FieldError>>,
     /// What is known of well-known kinds.
     pub adapters: &'a Adapters,
 }

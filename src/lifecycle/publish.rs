@@ -117,8 +117,8 @@ fn prepare(
 ) -> Result<Option<(Prepared, Option<Name>)>, String> {
     let resource = &entry.resource;
     let Some(script) = &resource.script else { return Ok(None) };
-    let blueprint = match view.blueprint {
-        Some(Ok(blueprint)) => blueprint,
+    let compiled = match view.compiled {
+        Some(Ok(compiled)) => compiled,
         Some(Err(error)) => return Err(error.to_string()),
         None => return Ok(None),
     };
@@ -129,7 +129,7 @@ fn prepare(
     if made_for != Some(&*claim.meta.uid) {
         inputs.claim = Some(&holder);
     }
-    let (prepared, spoken_of) = match blueprint.prepare(&inputs) {
+    let (prepared, spoken_of) = match compiled.prepare(&inputs) {
         Some(prepared) => (prepared, None),
         None => {
             // The last object that is known how to be reached: what comes before it is what it stands on. What its class no

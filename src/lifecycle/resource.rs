@@ -254,7 +254,7 @@ pub fn was_never_made(resource: &Resource) -> bool {
     resource.provisioned_for.is_some()
         && is_new
         && matches!(resource.status.implementation, Record::Absent)
-        && reason.and_then(reason::find_trouble).is_some()
+        && reason.and_then(reasons::provisioning_obstacle).is_some()
 }
 
 fn desired_end(phase: Option<ResourcePhase>, implementation: &Implementation) -> Option<Desired> {

@@ -1,7 +1,8 @@
-//! Named amounts, `storage 25Gi, connections 100`: what a resource has and what a claim asks for.
-//! Which name counts first is the type's choice and comes in as an argument; nothing here is accounted.
+//! Quantities by name, `storage 25Gi, connections 100`: what a resource has, and what a claim requests. The name that is
+//! compared first depends on the type and is an argument.
 
-use super::{FieldError, Quantity, ValueError};
+use super::fields::Field;
+use super::{FieldError, Quantity};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -9,18 +10,18 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// The name of a capacity. The type's primary capacity comes before all others, the others by name.
+/// The name of a capacity. The primary capacity of the type sorts first, the others by name.
 #[derive(Clone, Debug)]
 pub struct Dim {
     secondary: bool,
     name: Arc<str>,
 }
 
-/// Named amounts in canonical order; what is absent is zero.
+/// Quantities by name in canonical order; an absent one is zero.
 ///
 /// # Guarantees
-/// Every amount that is held is more than zero, so equal capacities are equal values. The order
-/// compares amount by amount, the primary capacity first.
+/// Every quantity is more than zero, so equal capacities are equal values. The order compares quantity by quantity, the
+/// primary capacity first.
 ///
 /// # Assumptions
 /// Capacities that are compared or added were read with the same primary name.
@@ -40,32 +41,28 @@ impl Dim {
         &self.name
     }
 
-    /// Whether fit is judged by this one first.
+    /// Whether it is the primary capacity.
     pub fn is_primary(&self) -> bool {
         !self.secondary
     }
 }
 
 impl Capacity {
-    /// Reads a map of names to quantities; `null` is an empty one.
+    /// Parses a map of names to quantities; `null` is an empty one.
     ///
     /// # Errors
-    /// The first entry, by name, that is no quantity or is negative. The field is the entry's
-    /// name, and empty when the value is no map at all.
+    /// The first entry, by name, that is not a quantity or negative. The field is the name of the entry; it is empty if the
+    /// value is not a map.
     pub fn parse(primary: &str, value: &Value) -> Result<Capacity, FieldError> {
-        let map = match value {
-            Value::Null => return Ok(Capacity::default()),
-            Value::Object(map) => map,
-            other => return Err(refuse_shape(other).in_field("")),
-        };
-        let entries = map.iter().map(|(name, value)| {
-            let quantity = require_amount(value).map_err(|error| error.in_field(name))?;
-            Ok((name.as_str(), quantity))
-        });
-        Ok(Capacity::from_entries(primary, entries.collect::<Result<Vec<_>, _>>()?))
+        Capacity::read(primary, &Field::root(value))
     }
 
-    /// A capacity of these entries. Amounts of one name add up; what is not more than zero is left out.
+    /// Parses the capacity in a field; an absent one is empty.
+    pub(crate) fn read(primary: &str, field: &Field<'_>) -> Result<Capacity, FieldError> {
+        Ok(Capacity::from_entries(primary, field.quantities()?))
+    }
+
+    /// A capacity of these entries. Quantities of one name are summed; those that are not positive are left out.
     pub fn from_entries<'a>(
         primary: &str,
         entries: impl IntoIterator<Item = (&'a str, Quantity)>,
@@ -79,13 +76,13 @@ impl Capacity {
             .fold(Capacity::default(), |sum, one| sum.saturating_add(&one))
     }
 
-    /// The amount of a name, zero where it is absent.
+    /// The quantity of a name; zero if absent.
     pub fn get(&self, name: &str) -> Quantity {
         let entry = self.entries.iter().find(|(dim, _)| dim.name() == name);
         entry.map(|(_, quantity)| *quantity).unwrap_or_default()
     }
 
-    /// Sets one amount; zero takes it out.
+    /// Sets the quantity of a name; zero removes it.
     pub fn set(&mut self, primary: &str, name: &str, amount: Quantity) {
         self.entries.retain(|(dim, _)| dim.name() != name);
         if amount > Quantity::ZERO {
@@ -95,7 +92,7 @@ impl Capacity {
         }
     }
 
-    /// The primary amount, and the others without it.
+    /// The primary quantity, and the capacity without it.
     pub fn split_primary(&self) -> (Quantity, Capacity) {
         match self.entries.first() {
             Some((dim, amount)) if dim.is_primary() => {
@@ -105,12 +102,12 @@ impl Capacity {
         }
     }
 
-    /// Whether there is enough of everything that is requested.
+    /// Whether it is at least `request` in every dimension.
     pub fn covers(&self, request: &Capacity) -> bool {
         self.find_lacking(request).is_none()
     }
 
-    /// The first dimension of which there is less than requested, with what we have and what is wanted.
+    /// The first dimension with less than requested, with the available and the requested quantity.
     pub fn find_lacking<'r>(&self, request: &'r Capacity) -> Option<(&'r Dim, Quantity, Quantity)> {
         request.iter().find_map(|(dim, want)| {
             let have = self.amount(dim);
@@ -118,27 +115,27 @@ impl Capacity {
         })
     }
 
-    /// The sum in every dimension; a sum that cannot be held stays at the largest quantity.
+    /// The sum in every dimension, saturating at the largest quantity.
     pub fn saturating_add(&self, other: &Capacity) -> Capacity {
         self.merge(other, Quantity::saturating_add)
     }
 
-    /// What is left in every dimension, never less than zero.
+    /// The difference in every dimension, at least zero.
     pub fn saturating_sub(&self, other: &Capacity) -> Capacity {
         self.merge(other, Quantity::saturating_sub)
     }
 
-    /// The larger amount in every dimension.
+    /// The larger quantity in every dimension.
     pub fn larger_of_each(&self, other: &Capacity) -> Capacity {
         self.merge(other, Ord::max)
     }
 
-    /// The own amounts; in every dimension in which there is none, that of `other`.
+    /// The own quantities, and those of `other` in dimensions that are absent here.
     pub fn or_else(&self, other: &Capacity) -> Capacity {
         self.merge(other, |ours, theirs| if ours.is_zero() { theirs } else { ours })
     }
 
-    /// The least capacity, in order, that can cover `self`: only the primary entry.
+    /// The smallest capacity in order that can cover `self`: only the primary entry.
     ///
     /// # Guarantees
     /// `c.covers(&request)` implies `c >= request.lower_bound()`, so a scan of an ordered map
@@ -148,7 +145,7 @@ impl Capacity {
         Capacity { entries: primary.cloned().collect() }
     }
 
-    /// Whether there is nothing of anything.
+    /// Whether all quantities are zero.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -176,26 +173,7 @@ impl Capacity {
     }
 }
 
-fn require_amount(value: &Value) -> Result<Quantity, ValueError> {
-    match Quantity::from_json(value)? {
-        negative if negative.is_negative() => Err(ValueError::new(
-            &negative.to_string(),
-            "is less than nothing",
-            "write zero or more, like 25Gi, 500m or 100",
-        )),
-        quantity => Ok(quantity),
-    }
-}
-
-fn refuse_shape(value: &Value) -> ValueError {
-    ValueError::new(
-        &value.to_string(),
-        "is not a map of names to quantities",
-        "write it like {storage: 25Gi}",
-    )
-}
-
-/// Walks two capacities side by side: every dimension that either has, with both amounts.
+/// Iterates over two capacities together: every dimension of either, with both quantities.
 struct Pairs<'a> {
     left: &'a [(Dim, Quantity)],
     right: &'a [(Dim, Quantity)],
@@ -271,8 +249,8 @@ impl fmt::Display for Dim {
     }
 }
 
-// By hand for the pointer: capacities derived from one another share their names, and most
-// comparisons in a cycle are between such.
+// Not derived because of the pointer comparison: capacities derived from one another share their names, and most comparisons
+// in a scheduling cycle are between such.
 impl Ord for Dim {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_rank = self.secondary.cmp(&other.secondary);
@@ -331,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn names_the_entry_that_cannot_be_read() {
-        for (value, field, told) in [
-            (json!({"storage": "-5Gi"}), "storage", "`-5Gi` is less than nothing"),
+    fn names_the_invalid_entry() {
+        for (value, field, message) in [
+            (json!({"storage": "-5Gi"}), "storage", "`-5Gi` is negative"),
             (json!({"connections": "many", "storage": 1}), "connections", "`many` is not a quantity"),
             (json!({"storage": null}), "storage", "`null` is not a quantity"),
             (json!("25Gi"), "", "is not a map of names to quantities"),
@@ -341,7 +319,7 @@ mod tests {
         ] {
             let error = Capacity::parse("storage", &value).expect_err(&value.to_string());
             assert_eq!(error.field, field, "{value}");
-            assert!(error.to_string().contains(told), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 

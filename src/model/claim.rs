@@ -1,5 +1,4 @@
-//! A claim, validated: what it asks for, and how far its binding has come on its own side.
-//! Whether anything fits is not asked here.
+//! A claim, validated: what it requests, and the state of its binding by its own status. Matching is the scheduler's.
 
 use super::capacity::Capacity;
 use super::error::FieldError;
@@ -11,67 +10,68 @@ use super::range::VersionRange;
 use super::selector::Selector;
 use super::spec_record::SpecRecord;
 use super::types::{FieldRule, Rule, TypeId};
+pub use crate::api::claim::ClaimPhase;
 use crate::api::names::SCHEDULING_PROFILE;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A claim as the engine knows it.
+/// A parsed claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Its abstract type.
     pub ty: TypeId,
     /// Identity.
     pub meta: Meta,
-    /// What it asks for; an unreadable spec is the claim's own error and told there.
+    /// What it requests. The claim's status reports an invalid spec.
     pub wants: Result<Arc<Wants>, FieldError>,
-    /// The group (the engine) that it asks for: known, for quotas, also where something else in the spec is unreadable.
+    /// The engine that it requests, for quotas; known even if another field of the spec is invalid.
     pub group: Option<Name>,
-    /// The higher, the sooner it is tried.
+    /// Claims with a higher priority are decided first.
     pub priority: i32,
-    /// The resource named in its spec: by the user before binding, by us after.
+    /// The resource named in its spec: by the user before binding, by Conductor after.
     pub resource_name: Option<Name>,
-    /// What the Secret with its connection is to be called, where it says so.
+    /// The name of the Secret with its connection, if its spec sets one.
     pub secret_name: Option<Name>,
-    /// The scheduling profile that it chose.
+    /// The scheduling profile that its annotation selects.
     pub profile: Option<Name>,
-    /// What its spec says, field by field, to tell an edit from what was always there.
+    /// Digests of the fields of its spec, to detect edits.
     pub spec: SpecRecord,
-    /// What its status says.
+    /// Its status.
     pub status: ClaimStatus,
 }
 
-/// Everything that matching depends on. Claims with equal wants fit the same resources.
+/// Everything that matching depends on. Claims with equal wants match the same resources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wants {
-    /// Which class it is of.
+    /// The class that it requests.
     pub class: ClassWant,
-    /// What it asks of each field of its type, in the type table's order.
+    /// The requirement on each field of its type, in the order of the type table.
     pub fields: Box<[FieldWant]>,
     /// Labels that the resource must have.
     pub selector: Selector,
-    /// Named quantities that the resource must have left.
+    /// The quantities that the resource must have left.
     pub requests: Capacity,
-    /// Whether it refuses to share.
+    /// Whether it requires a resource without other claims.
     pub exclusive: bool,
 }
 
-/// What a claim says about its class. An empty name is not an absent one.
+/// The class that a claim requests. An empty name differs from an absent one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClassWant {
-    /// Says nothing: classless resources, then the default class.
+    /// None: resources without a class, then the default class.
     Absent,
-    /// `class: ""`: classless resources only.
+    /// `class: ""`: only resources without a class.
     Classless,
     /// One class, or several in order of preference; never empty.
     Named(Box<[Name]>),
-    /// The class is not asked, because the profile says so. No claim says this itself.
+    /// Any, because the profile disables the predicate. No claim requests this itself.
     Any,
 }
 
-/// What a claim asks of one field.
+/// The requirement of a claim on one field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldWant {
-    /// Nothing.
+    /// No requirement.
     Any,
     /// This name, in canonical spelling.
     Name(Name),
@@ -83,74 +83,51 @@ pub enum FieldWant {
     Contains(Box<[Name]>),
 }
 
-/// How far a claim is, by its own status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ClaimPhase {
-    /// Waiting; also where no phase is written.
-    #[default]
-    Pending,
-    /// Both sides agree.
-    Bound,
-    /// Its resource was deleted or is held by another. It ends only when the same resource holds the claim again.
-    Lost,
-}
-
-impl ClaimPhase {
-    /// The word in the status.
-    pub fn name(self) -> &'static str {
-        match self {
-            ClaimPhase::Pending => "Pending",
-            ClaimPhase::Bound => "Bound",
-            ClaimPhase::Lost => "Lost",
-        }
-    }
-}
-
 /// A claim's status as last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimStatus {
-    /// Whether a phase is written at all.
+    /// Whether the status has a phase.
     pub written: bool,
-    /// How far it is.
+    /// Its phase; Pending if the status has none.
     pub phase: ClaimPhase,
     /// The resource that it was bound to.
     pub resource: Option<Name>,
     /// The namespace of that resource.
     pub resource_namespace: Option<Name>,
-    /// Which life of that name it was bound to.
+    /// The UID of that resource.
     pub resource_uid: Option<Uid>,
     /// The published Secret's name.
     pub binding: Option<Name>,
-    /// The generation that the status speaks of.
+    /// The generation that the status describes.
     pub observed_generation: i64,
-    /// What its spec said when it was bound, where that is known.
+    /// Digests of its spec at the time of binding, if recorded.
     pub bound_spec: Option<SpecRecord>,
-    /// Classes that were tried and will not do.
+    /// Classes that failed for it.
     pub refused_by: Vec<ClassRefusal>,
-    /// Conditions, ours and others'.
+    /// All conditions, including those of other controllers.
     pub conditions: Vec<ConditionView>,
 }
 
-/// A class that was tried for a claim and will not do, as both were then. It stands in the claim's status, so that
-/// a controller that starts anew does not try what has failed for good.
+/// A class that failed for a claim, with the generations of both. The claim's status has it, so that a controller does not
+/// try the class again after a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassRefusal {
-    /// The class.
+    /// The name of the class.
     pub class: Name,
-    /// Which life of that name.
+    /// The UID of the class.
     pub class_uid: Uid,
-    /// The generation that was tried.
+    /// The generation of the class.
     pub class_generation: i64,
-    /// The generation of the claim that it was tried for.
+    /// The generation of the claim.
     pub generation: i64,
-    /// The resource that it made and that failed, where it came so far.
+    /// The UID of the resource that was provisioned and failed, if any.
     pub resource_uid: Option<Uid>,
-    /// Why not.
+    /// Why the class failed.
     pub message: Name,
 }
 
 impl Claim {
-    /// Reads a claim of type `ty`. Never fails: what cannot be read is kept as the claim's error.
+    /// Parses a claim of type `ty`. Never fails: the claim keeps the error.
     pub fn read(ty: TypeId, object: &Object) -> Claim {
         let spec = Field::root(&object.body).at("spec");
         let annotations = object.metadata.annotations.as_ref();
@@ -173,12 +150,12 @@ impl Claim {
         }
     }
 
-    /// Whether it tolerates nobody else on its resource.
+    /// Whether it requires a resource without other claims.
     pub fn is_exclusive(&self) -> bool {
         self.wants.as_ref().is_ok_and(|wants| wants.exclusive)
     }
 
-    /// Why a class is not tried for it: it was, and neither has changed since.
+    /// The refusal of a class, if neither the class nor the claim changed since.
     pub fn refusal_by(&self, class: &Meta) -> Option<&ClassRefusal> {
         let is_current = |refusal: &&ClassRefusal| {
             (&refusal.class, &refusal.class_uid, refusal.class_generation, refusal.generation)
@@ -187,12 +164,12 @@ impl Claim {
         self.status.refused_by.iter().find(is_current)
     }
 
-    /// Whether a resource that failed is on record, so that it may be let go of.
+    /// Whether the failure of a resource is recorded, so that the resource can be released.
     pub fn has_given_up(&self, resource: &Uid) -> bool {
         self.status.refused_by.iter().any(|refusal| refusal.resource_uid.as_ref() == Some(resource))
     }
 
-    /// Its refusals with one more. Those of another generation of the claim, and an older one of this class, go.
+    /// Its refusals with a new one. Drops those of other generations of the claim and an earlier one of the class.
     pub fn refusals_with(&self, class: &Meta, resource: Option<&Uid>, message: &str) -> Vec<ClassRefusal> {
         let kept = self.status.refused_by.iter();
         let kept = kept.filter(|r| r.generation == self.meta.generation && r.class != class.key.name);
@@ -207,12 +184,12 @@ impl Claim {
         kept.cloned().chain([new]).collect()
     }
 
-    /// What the Secret with its connection is to be called.
+    /// The name of the Secret with its connection.
     pub fn wanted_secret(&self) -> &Name {
         self.secret_name.as_ref().unwrap_or(&self.meta.key.name)
     }
 
-    /// Whether it was bound once, by its own record: then there is data that is its own.
+    /// Whether its status says that it was bound once: then it has data.
     pub fn was_bound(&self) -> bool {
         self.status.phase == ClaimPhase::Bound || self.status.resource.is_some()
     }
@@ -226,11 +203,11 @@ fn read_group(ty: TypeId, spec: &Field<'_>) -> Option<Name> {
     }
 }
 
-/// How much of a refusal is kept in a status.
+/// Characters of a refusal that the status keeps.
 const REFUSAL_CHARS_MAX: usize = 1_024;
 
 impl ClassRefusal {
-    /// Reads one. It is ours to write, so what cannot be read counts as not written.
+    /// Parses a refusal. Only Conductor writes it, so an invalid one counts as absent.
     fn read(field: &Field<'_>) -> Option<ClassRefusal> {
         let name = |at: &'static str| field.at(at).name().ok().flatten();
         let number = |at: &'static str| field.at(at).integer().ok().flatten();
@@ -245,7 +222,7 @@ impl ClassRefusal {
     }
 }
 
-/// The parts of a spec that steer the claim rather than the match.
+/// The fields of a spec that matching does not depend on.
 #[derive(Default)]
 struct Header {
     priority: i32,
@@ -267,7 +244,7 @@ impl Header {
 }
 
 impl Wants {
-    /// Wants that come before all others in order, to start a range with.
+    /// The smallest wants in order, as the start of a range.
     pub(crate) fn least() -> Wants {
         Wants {
             class: ClassWant::Absent,
@@ -283,26 +260,13 @@ impl Wants {
         let fields = rules.fields.iter().map(|rule| FieldWant::read(rule, spec)).collect::<Result<_, _>>()?;
         let resources = spec.at("resources");
         resources.require_map()?;
-        let requests = resources.at("requests");
-        let selector = spec.at("selector");
         Ok(Wants {
             class: ClassWant::read(spec)?,
             fields,
-            selector: match selector.value() {
-                Some(value) => Selector::from_json(value).map_err(|e| selector.place(e))?,
-                None => Selector::default(),
-            },
-            requests: read_capacity(rules.primary_capacity, &requests)?,
+            selector: Selector::read(&spec.at("selector"))?,
+            requests: Capacity::read(rules.primary_capacity, &resources.at("requests"))?,
             exclusive: spec.at("exclusive").flag()?.unwrap_or(false),
         })
-    }
-}
-
-/// Reads a map of named quantities; an absent one is empty.
-pub(crate) fn read_capacity(primary: &str, field: &Field<'_>) -> Result<Capacity, FieldError> {
-    match field.value() {
-        Some(value) => Capacity::parse(primary, value).map_err(|e| field.place(e)),
-        None => Ok(Capacity::default()),
     }
 }
 
@@ -317,7 +281,7 @@ impl ClassWant {
             }
         }
         match (class.name()?, listed.is_empty()) {
-            (Some(_), false) => Err(class.error("stands beside spec.classes", "keep one of the two")),
+            (Some(_), false) => Err(class.error("is set together with spec.classes", "keep one of the two")),
             (Some(name), true) if name.is_empty() => Ok(ClassWant::Classless),
             (Some(name), true) => Ok(ClassWant::Named(Box::new([name]))),
             (None, false) => Ok(ClassWant::Named(listed.into())),
@@ -350,7 +314,7 @@ impl FieldWant {
     }
 }
 
-/// The one spelling under which names of a field are compared.
+/// The canonical spelling of a name: lower case, aliases resolved.
 pub(crate) fn canonical_name(text: &str, aliases: &[(&str, &str)]) -> Name {
     let lower = text.trim().to_lowercase();
     let alias = aliases.iter().find(|(spelling, _)| *spelling == lower);
@@ -358,7 +322,7 @@ pub(crate) fn canonical_name(text: &str, aliases: &[(&str, &str)]) -> Name {
 }
 
 impl ClaimStatus {
-    /// Reads a status. It is ours to write, so what cannot be read counts as not written.
+    /// Parses a status. Only Conductor writes it, so invalid fields count as absent.
     fn read(status: &Field<'_>) -> ClaimStatus {
         let phase = status.at("phase").text().ok().flatten();
         ClaimStatus {
@@ -386,7 +350,7 @@ impl ClaimStatus {
     }
 }
 
-/// The conditions of a status, as far as they can be read.
+/// The valid conditions of a status.
 pub(crate) fn read_conditions(status: &Field<'_>) -> Vec<ConditionView> {
     let text = |v: &Value, name: &str| Name::from(v.get(name).and_then(Value::as_str).unwrap_or_default());
     let items = status.at("conditions").items().unwrap_or_default();

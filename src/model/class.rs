@@ -1,4 +1,4 @@
-//! A class, validated: what a resource made from it would offer. Making one is the lifecycle's business.
+//! A class, validated: what a resource provisioned from it would offer. The lifecycle provisions.
 
 use super::capacity::Capacity;
 use super::claim::{FieldWant, Wants, canonical_name};
@@ -14,98 +14,98 @@ use super::part::{AllowedKinds, PartKind};
 use super::quantity::Quantity;
 use super::range::VersionRange;
 use super::resource::ReclaimPolicy;
-use super::taken::{Amounts, Taken};
 use super::types::{FieldRule, Rule, TypeId};
+use super::used_fields::{Amounts, UsedFields};
 use super::version::Version;
 use crate::api::names::IS_DEFAULT_CLASS;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A class as the engine knows it.
+/// A parsed class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// Its abstract type.
     pub ty: TypeId,
     /// Identity.
     pub meta: Meta,
-    /// Whether claims that name no class are of this one.
+    /// Whether it is a default class, for claims without a class.
     pub is_default: bool,
-    /// What it can make; an unreadable class makes nothing, and is told so.
+    /// What it can provision. An invalid class provisions nothing; an Event reports the error.
     pub recipe: Result<Arc<Recipe>, FieldError>,
 }
 
-/// What a class makes.
+/// What a class provisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// What becomes of the resources it made.
+    /// The reclaim policy of its resources.
     pub reclaim: ReclaimPolicy,
-    /// What it offers in each field of its type.
+    /// What it offers for each field of its type.
     pub fields: Box<[FieldOffer]>,
-    /// Sizes that it offers, by capacity.
+    /// The sizes that it offers, by capacity name.
     pub sizes: Box<[(Name, Size)]>,
-    /// What its templates take from a claim: offered though it is not declared.
-    pub taken: Taken,
-    /// Whether it declares nothing at all of what it makes. Then nobody knows how large that is: sizes are not held
-    /// against it, and none is recorded that its templates do not take.
-    pub is_silent: bool,
-    /// The implementation objects: `template` or `templates` as written. A class with
-    /// neither groups resources that exist and makes none.
+    /// The fields of the claim that its templates use: offered even if not declared.
+    pub used: UsedFields,
+    /// Whether it declares neither fields nor sizes. Then its sizes are unknown: requests are not checked against them, and
+    /// only sizes that its templates use are recorded.
+    pub declares_nothing: bool,
+    /// The implementation objects: `template` or `templates` as written. A class with neither groups existing resources
+    /// and provisions none.
     pub template: Option<(&'static str, Value)>,
-    /// The kinds that the template makes.
+    /// The kinds of the objects in the templates.
     pub kinds: Box<[PartKind]>,
     /// The `sharing` of its resources, as written.
     pub sharing: Option<Value>,
-    /// The class as its templates' expressions see it; absent where there are none to see it.
+    /// The class as the expressions of its templates see it; None without expressions.
     pub inputs: Option<Value>,
     /// Labels of its resources.
     pub labels: Labels,
-    /// Whether resources that were made from it follow it when it changes.
+    /// Whether changes of the class apply to its existing resources.
     pub follows: bool,
 }
 
-/// What a class offers in one field.
+/// What a class offers for one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldOffer {
-    /// Whatever the claim asks: its templates take it from there, or, of a name, it says none.
-    Unspoken,
-    /// Not declared: none.
-    Undeclared,
-    /// Not known: accepted, and not recorded.
+    /// The value that the claim requests: the templates use it, or the class declares no name.
+    AsRequested,
+    /// Not declared: the resource has no value.
+    Absent,
+    /// Unknown until the implementation reports it: any requirement is accepted, no value is recorded.
     Unknown,
-    /// One of these names, the first where the claim asks for none.
+    /// One of these names; the first if the claim requests none.
     Names(Box<[Name]>),
     /// Versions in any of these ranges.
     Versions(Box<[VersionRange]>),
     /// True or false.
     Flag(bool),
-    /// These.
+    /// These capabilities.
     Set(Box<[Name]>),
 }
 
 /// The sizes a class offers of one capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The smallest it makes.
+    /// The minimum.
     pub min: Quantity,
-    /// The largest it makes, where bounded.
+    /// The maximum, if bounded.
     pub max: Option<Quantity>,
-    /// Sizes come in multiples of this above the smallest; zero means any.
+    /// Sizes are `min` plus a multiple of this; zero allows any.
     pub step: Quantity,
 }
 
 impl Class {
-    /// Whether what it makes can be had by several claims.
+    /// Whether several claims can share a resource of the class.
     pub fn makes_shared(&self) -> bool {
         let slots = |recipe: &Arc<Recipe>| recipe.sharing.as_ref()?.get("maxClaims")?.as_i64();
         self.recipe.as_ref().ok().and_then(slots).is_some_and(|slots| slots > 1)
     }
 
-    /// What quotas count of a resource made for a claim: what it requests, and of everything else, where it has the
-    /// resource alone, all there is.
+    /// What quotas count for a claim that the class provisions for: its requests, and for capacities that it does not
+    /// request, all of the resource if it has it alone.
     ///
     /// # Errors
-    /// The first capacity that the class does not make.
+    /// The first capacity that the class does not provision.
     pub fn counted_for(&self, recipe: &Recipe, wants: &Wants) -> Result<Capacity, SizeRefusal> {
         let made = recipe.size_for(self.ty.rules().primary_capacity, &wants.requests)?;
         if self.makes_shared() && !wants.exclusive {
@@ -118,7 +118,7 @@ impl Class {
         Ok(counted)
     }
 
-    /// Reads a class of type `ty`, in either form: its fields at the top level, or under `spec`.
+    /// Parses a class of type `ty` in either form: its fields at the top level, or under `spec`.
     pub fn read(ty: TypeId, object: &Object) -> Class {
         let annotations = object.metadata.annotations.as_ref();
         let default = annotations.and_then(|a| a.get(IS_DEFAULT_CLASS));
@@ -132,7 +132,7 @@ impl Class {
     }
 }
 
-/// The two forms of a class as one: a field is looked for at the top, then under `spec`.
+/// Both forms of a class as one: a field at the top level, or else under `spec`.
 struct Form<'a> {
     top: Field<'a>,
 }
@@ -154,20 +154,20 @@ impl Recipe {
         let rules = ty.rules();
         form.at("deadline").read(duration::from_json)?;
         let (template, kinds) = read_template(form)?;
-        let taken = template.as_ref().map(|(_, template)| Taken::read(template)).unwrap_or_default();
+        let used = template.as_ref().map(|(_, template)| UsedFields::read(template)).unwrap_or_default();
         let declared: Vec<Option<FieldOffer>> =
             rules.fields.iter().map(|rule| FieldOffer::read(rule, form)).collect::<Result<_, _>>()?;
         let sizes = read_sizes(&form.at("capacity"))?;
-        let is_silent = sizes.is_empty() && declared.iter().all(Option::is_none);
+        let declares_nothing = sizes.is_empty() && declared.iter().all(Option::is_none);
         let offer = |(rule, declared): (&FieldRule, Option<FieldOffer>)| {
-            declared.unwrap_or_else(|| FieldOffer::undeclared(rule, &taken))
+            declared.unwrap_or_else(|| FieldOffer::undeclared(rule, &used))
         };
         Ok(Recipe {
             reclaim: ReclaimPolicy::read(form.at("reclaimPolicy").text()?),
             fields: rules.fields.iter().zip(declared).map(offer).collect(),
             sizes,
-            taken,
-            is_silent,
+            used,
+            declares_nothing,
             template,
             kinds,
             sharing: form.at("sharing").value().cloned(),
@@ -186,27 +186,27 @@ impl Recipe {
         Recipe { inputs: needed.then_some(class), ..self }
     }
 
-    /// The amounts that are declared as a range and that parameters may decide: how much of them is made is not known before,
-    /// whatever the claim requests.
+    /// The capacities with a range whose size parameters may determine: their size is unknown before provisioning, whatever
+    /// the claim requests.
     pub fn sized_by_parameters(&self) -> impl Iterator<Item = &Name> {
         let is_range = |size: &Size| size.max != Some(size.min);
         let sizes = self
             .sizes
             .iter()
-            .filter(move |(name, size)| is_range(size) && self.taken.may_size_by_parameters(name));
+            .filter(move |(name, size)| is_range(size) && self.used.may_size_by_parameters(name));
         sizes.map(|(name, _)| name)
     }
 
-    /// Whether nothing is known of what it makes: it declares nothing, and its templates take no amount from the claim.
+    /// Whether requests are not checked at all: the class declares nothing, and its templates use no requested quantity.
     pub fn checks_no_sizes(&self) -> bool {
-        let takes_none = matches!(self.taken.amounts(), Amounts::Named(names) if names.is_empty());
-        self.template.is_some() && self.is_silent && takes_none
+        let takes_none = matches!(self.used.amounts(), Amounts::Named(names) if names.is_empty());
+        self.template.is_some() && self.declares_nothing && takes_none
     }
 
-    /// The capacity of a resource made for `requests`: what is declared, and what its templates take from the claim.
+    /// The capacity of a resource for `requests`: the declared sizes, and requested quantities that the templates use.
     ///
     /// # Errors
-    /// The first capacity that cannot be had.
+    /// The first capacity that the class does not provision.
     pub fn size_for(&self, primary: &str, requests: &Capacity) -> Result<Capacity, SizeRefusal> {
         let mut made = Capacity::default();
         for (name, size) in &self.sizes {
@@ -217,9 +217,9 @@ impl Recipe {
         }
         let declared = |name: &str| self.sizes.iter().any(|(declared, _)| &**declared == name);
         for (dim, asked) in requests.iter().filter(|(dim, _)| !declared(dim.name())) {
-            match self.taken.has_amount(dim.name()) {
+            match self.used.has_amount(dim.name()) {
                 true => made.set(primary, dim.name(), asked),
-                false if self.is_silent || asked.is_zero() => {}
+                false if self.declares_nothing || asked.is_zero() => {}
                 false => return Err(SizeRefusal { name: Name::from(dim.name()), asked, most: None }),
             }
         }
@@ -227,14 +227,14 @@ impl Recipe {
     }
 }
 
-/// A capacity that a class does not make.
+/// A capacity that a class does not provision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeRefusal {
-    /// Which.
+    /// The name of the capacity.
     pub name: Name,
-    /// What is asked.
+    /// The requested quantity.
     pub asked: Quantity,
-    /// The most that it makes; nothing where it declares none.
+    /// The maximum of the class; None if it does not offer the capacity.
     pub most: Option<Quantity>,
 }
 
@@ -249,9 +249,9 @@ impl Size {
             self.min.saturating_add(beyond.round_up_to(self.step))
         };
         let fits = self.max.is_none_or(|max| given <= max);
-        // The last step may overshoot a maximum that is not on the grid.
-        let asked_fits = self.max.filter(|max| asked <= *max);
-        if fits { Some(given) } else { asked_fits }
+        // The last step may exceed a maximum that is not a multiple of it.
+        let request_fits = self.max.filter(|max| asked <= *max);
+        if fits { Some(given) } else { request_fits }
     }
 }
 
@@ -285,10 +285,10 @@ fn read_labels(field: &Field<'_>) -> Result<Labels, FieldError> {
     let labels: Result<BTreeMap<String, String>, _> = serde_json::from_value(value.clone());
     labels
         .map(|labels| Labels::read(Some(&labels)))
-        .map_err(|_| field.error("is no map of texts", "write `tier: gold`"))
+        .map_err(|_| field.error("is not a map of strings", "write `tier: gold`"))
 }
 
-/// A class may make fewer kinds than the installation allows.
+/// Checks the kinds of the templates against `allowedKinds`, which restricts those of the installation.
 fn check_kinds(form: &Form<'_>, kinds: &[PartKind]) -> Result<(), FieldError> {
     let field = form.at("allowedKinds");
     if field.value().is_none() {
@@ -297,20 +297,22 @@ fn check_kinds(form: &Form<'_>, kinds: &[PartKind]) -> Result<(), FieldError> {
     let allowed = AllowedKinds::new(field.names()?.iter().map(ToString::to_string));
     match kinds.iter().find(|kind| !allowed.allows(kind)) {
         Some(kind) => Err(field.error(
-            &format!("does not have {kind}, which a template makes"),
+            &format!("does not have {kind}, which a template creates"),
             "add it, or change the template",
         )),
         None => Ok(()),
     }
 }
 
-/// What a class makes: the field as written, and the kinds in it.
+/// The templates of a class: the field as written, and the kinds in it.
 type Made = (Option<(&'static str, Value)>, Box<[PartKind]>);
 
 fn read_template(form: &Form<'_>) -> Result<Made, FieldError> {
     let (one, many) = (form.at("template"), form.at("templates"));
     let (field, value, kinds) = match (one.value(), many.value()) {
-        (Some(_), Some(_)) => return Err(many.error("stands beside `template`", "keep one of the two")),
+        (Some(_), Some(_)) => {
+            return Err(many.error("is set together with `template`", "keep one of the two"));
+        }
         (Some(template), None) => ("template", template, vec![read_kind(&one)?]),
         (None, Some(templates)) => {
             let kinds =
@@ -324,19 +326,18 @@ fn read_template(form: &Form<'_>) -> Result<Made, FieldError> {
 }
 
 impl FieldOffer {
-    /// What a class offers of a field that it does not declare. A name that is not declared is the claim's own, as it
-    /// always was; what its templates take is what the claim asks; which version comes of it, the implementation will
-    /// report; anything else would be a promise that nobody made.
-    fn undeclared(rule: &FieldRule, taken: &Taken) -> FieldOffer {
+    /// What a class offers for a field that it does not declare: for a name, and for a field that its templates use, the
+    /// value that the claim requests; for a version, whatever the implementation will report; otherwise nothing.
+    fn undeclared(rule: &FieldRule, used: &UsedFields) -> FieldOffer {
         match rule.rule {
-            Rule::Name { .. } => FieldOffer::Unspoken,
-            _ if taken.has_field(rule) => FieldOffer::Unspoken,
+            Rule::Name { .. } => FieldOffer::AsRequested,
+            _ if used.has_field(rule) => FieldOffer::AsRequested,
             Rule::VersionRange => FieldOffer::Unknown,
-            Rule::Flag | Rule::Contains => FieldOffer::Undeclared,
+            Rule::Flag | Rule::Contains => FieldOffer::Absent,
         }
     }
 
-    /// What is declared of a field; nothing where it is not.
+    /// What a class declares for a field; None if nothing.
     fn read(rule: &FieldRule, form: &Form<'_>) -> Result<Option<FieldOffer>, FieldError> {
         let field = form.at(rule.resource);
         Ok(match rule.rule {
@@ -345,7 +346,7 @@ impl FieldOffer {
                 for item in form.at_plural(rule.resource).items()? {
                     texts.extend(item.text()?);
                 }
-                // In the order in which they are written: the first is made where none is asked for.
+                // As written: the first is the default of claims that request none.
                 let mut names: Vec<Name> = Vec::new();
                 for text in texts.into_iter().filter(|text| !text.trim().is_empty()) {
                     let name = canonical_name(text, aliases);
@@ -371,13 +372,13 @@ impl FieldOffer {
         })
     }
 
-    /// Whether a resource made from the class can satisfy `want` in this field.
+    /// Whether a resource of the class can satisfy `want` in this field.
     pub fn satisfies(&self, want: &FieldWant) -> bool {
         match (self, want) {
-            (FieldOffer::Unspoken | FieldOffer::Unknown, _) | (_, FieldWant::Any) => true,
-            // A claim that lists no capability asks for none.
-            (FieldOffer::Undeclared, FieldWant::Contains(want)) => want.is_empty(),
-            (FieldOffer::Undeclared, _) => false,
+            (FieldOffer::AsRequested | FieldOffer::Unknown, _) | (_, FieldWant::Any) => true,
+            // A claim without capabilities requires none.
+            (FieldOffer::Absent, FieldWant::Contains(want)) => want.is_empty(),
+            (FieldOffer::Absent, _) => false,
             (FieldOffer::Names(have), FieldWant::Name(want)) => have.contains(want),
             (FieldOffer::Versions(have), FieldWant::Range(want)) => have.iter().any(|h| h.overlaps(want)),
             (FieldOffer::Flag(have), FieldWant::Flag) => *have,
@@ -395,10 +396,10 @@ impl FieldOffer {
         Some((have.iter().map(|name| &**name).collect::<Vec<_>>().join(" or "), want.clone()))
     }
 
-    /// The value that a resource made for `want` carries in this field, as JSON.
+    /// The value of this field in a resource provisioned for `want`, as JSON.
     pub fn value_for(&self, want: &FieldWant) -> Option<Value> {
         match (self, want) {
-            (FieldOffer::Undeclared | FieldOffer::Unknown, _) => None,
+            (FieldOffer::Absent | FieldOffer::Unknown, _) => None,
             (FieldOffer::Versions(offered), FieldWant::Range(want)) => {
                 version_for(offered, want).map(Value::from)
             }
@@ -406,7 +407,7 @@ impl FieldOffer {
                 offered.iter().find_map(VersionRange::lowest_text).map(Value::from)
             }
             (_, FieldWant::Range(want)) => want.lowest_text().map(Value::from),
-            // Where the claim asks for a name, it is one of those offered: that was asked first.
+            // A name that the claim requests is among those offered: matching checked that.
             (_, FieldWant::Name(name)) => Some(Value::from(&**name)),
             (FieldOffer::Names(names), _) => names.first().map(|name| Value::from(&**name)),
             (FieldOffer::Flag(flag), _) => Some(Value::from(*flag)),
@@ -414,13 +415,13 @@ impl FieldOffer {
             (FieldOffer::Set(names), _) | (_, FieldWant::Contains(names)) => {
                 Some(names.iter().map(|n| Value::from(&**n)).collect())
             }
-            (FieldOffer::Unspoken, FieldWant::Any) => None,
+            (FieldOffer::AsRequested, FieldWant::Any) => None,
         }
     }
 }
 
-/// The version a class gives to a claim: the first offered one that the claim accepts as it is written, else the lowest
-/// that the claim names and the class offers, else the lowest that lies in both.
+/// The version that a class provisions for a claim: the first offered one that the claim accepts as written, else the
+/// lowest that the claim names and the class offers, else the lowest in both ranges.
 fn version_for(offered: &[VersionRange], want: &VersionRange) -> Option<String> {
     let accepted = |text: &String| Version::parse(text).is_ok_and(|v| want.matches(&v));
     let is_offered =

@@ -3,13 +3,13 @@
 use super::error::ValueError;
 use serde_json::Value;
 
-/// Longest duration: a year, more than anybody waits for a database.
+/// Maximum duration: a year.
 const MS_MAX: u64 = 366 * 24 * 3_600_000;
 
 /// The milliseconds of a duration.
 ///
 /// # Errors
-/// What is wrong with it, and how it is written.
+/// The text is not a duration.
 pub fn parse_ms(text: &str) -> Result<i64, ValueError> {
     let wrong =
         |problem: &str| ValueError::new(text, problem.to_owned(), "write it as 90s, 30m or 1h30m".to_owned());
@@ -30,7 +30,7 @@ pub fn parse_ms(text: &str) -> Result<i64, ValueError> {
             "d" => 24 * 3_600_000,
             _ => return Err(wrong("has a unit that is not known")),
         };
-        let number: u64 = number.parse().map_err(|_| wrong("is no duration"))?;
+        let number: u64 = number.parse().map_err(|_| wrong("is not a duration"))?;
         sum = number
             .checked_mul(each)
             .and_then(|ms| sum.checked_add(ms))
@@ -38,16 +38,16 @@ pub fn parse_ms(text: &str) -> Result<i64, ValueError> {
         rest = next;
     }
     match sum {
-        0 => Err(wrong("is no time at all")),
+        0 => Err(wrong("is zero")),
         sum if sum > MS_MAX => Err(wrong("is longer than a year")),
         sum => i64::try_from(sum).map_err(|_| wrong("is too long")),
     }
 }
 
-/// The same of a field.
+/// Reads the milliseconds of a duration from JSON.
 ///
 /// # Errors
-/// As [`parse_ms`]; a value that is no text is no duration.
+/// As [`parse_ms`]; the value is not a string.
 pub fn from_json(value: &Value) -> Result<i64, ValueError> {
     match value {
         Value::String(text) => parse_ms(text),
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_and_nonsense_is_told() {
+    fn durations_are_parsed_and_nonsense_is_refused() {
         for (text, ms) in
             [("90s", 90_000), ("30m", 1_800_000), ("1h30m", 5_400_000), ("250ms", 250), ("2d", 172_800_000)]
         {

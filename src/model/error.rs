@@ -1,12 +1,12 @@
-//! What a user is told about a value that cannot be read: the value, what is wrong, what to write instead.
-//! Refusals ("nothing fits") are not errors and live with the framework.
+//! Errors about values that cannot be parsed: the value, what is wrong, and what to write instead. Refusals ("no resource
+//! fits") are not errors; the scheduler has them.
 
 use std::fmt;
 
-/// A text that is not the value it should be. The caller knows which field it stood in.
+/// A value that cannot be parsed. The caller knows its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
-    /// The text as written, shortened when it is very long.
+    /// The value as written, truncated if it is very long.
     pub value: String,
     /// What is wrong with it.
     pub problem: String,
@@ -14,7 +14,7 @@ pub struct ValueError {
     pub fix: String,
 }
 
-/// A [`ValueError`] with the path of the field it was found in.
+/// A [`ValueError`] with the path of its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The path as in the manifest, `spec.version`.
@@ -23,16 +23,16 @@ pub struct FieldError {
     pub error: ValueError,
 }
 
-/// How much of an offending value is repeated to its author.
+/// Characters of an invalid value that the message quotes.
 const SHOWN_CHARS_MAX: usize = 80;
 
 impl ValueError {
-    /// An error about `value`, saying what is wrong and how to mend it.
+    /// An error about `value`: what is wrong with it, and how to fix it.
     pub fn new(value: &str, problem: impl Into<String>, fix: impl Into<String>) -> Self {
         ValueError { value: shorten(value), problem: problem.into(), fix: fix.into() }
     }
 
-    /// The same error, placed in a field.
+    /// The same error with the path of its field.
     pub fn in_field(self, field: impl Into<String>) -> FieldError {
         FieldError { field: field.into(), error: self }
     }
@@ -47,7 +47,7 @@ fn shorten(value: &str) -> String {
 
 impl fmt::Display for ValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Quotes need no escape between backticks; what would break the line does.
+        // Between backticks quotes need no escape; characters that break the line do.
         let shown = self.value.chars().flat_map(|c| match c {
             '\'' | '"' => c.to_string().chars().collect::<Vec<_>>(),
             _ => c.escape_debug().collect(),

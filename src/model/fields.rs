@@ -1,53 +1,54 @@
-//! Reading untyped JSON field by field, with errors that name the path. No meaning is given to a value here.
+//! Reads untyped JSON field by field, with errors that name the path.
 
 use super::error::{FieldError, ValueError};
 use super::key::Name;
+use super::quantity::Quantity;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-/// One place in an object's body: the value there, if any, and the way that leads to it.
+/// A field of an object's body: its path and its value, if present.
 #[derive(Clone, Debug)]
 pub(crate) struct Field<'a> {
-    /// Put into words only for an error: most fields are read without one.
-    way: SmallVec<[Step<'a>; 4]>,
+    /// Formatted only for an error.
+    path: SmallVec<[Step<'a>; 4]>,
     value: Option<&'a Value>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Field(&'a str),
-    /// The field whose name is this with an `s`.
+    /// The field of this name with an `s` appended.
     Plural(&'a str),
     Item(usize),
 }
 
 impl<'a> Field<'a> {
     pub fn root(body: &'a Value) -> Self {
-        Field { way: SmallVec::new(), value: Some(body) }
+        Field { path: SmallVec::new(), value: Some(body) }
     }
 
-    /// The field `name` below this one. An explicit null counts as absent, as it does to the API server.
+    /// The field `name` below this one. An explicit null counts as absent, as for the API server.
     pub fn at(&self, name: &'a str) -> Field<'a> {
         let value = self.value.and_then(|v| v.get(name)).filter(|v| !v.is_null());
         self.step(Step::Field(name), value)
     }
 
-    /// The field `name` with an `s`: several where the other holds one.
+    /// The field `name` with an `s` appended, which has a list of values of the field `name`.
     pub fn at_plural(&self, name: &'a str) -> Field<'a> {
         let value = self.value.and_then(|v| v.get(format!("{name}s"))).filter(|v| !v.is_null());
         self.step(Step::Plural(name), value)
     }
 
     fn step(&self, step: Step<'a>, value: Option<&'a Value>) -> Field<'a> {
-        let mut way = self.way.clone();
-        way.push(step);
-        Field { way, value }
+        let mut path = self.path.clone();
+        path.push(step);
+        Field { path, value }
     }
 
     /// The path as in the manifest, `spec.claimRefs[0].name`.
-    fn path(&self) -> String {
+    fn path_text(&self) -> String {
         let mut path = String::new();
-        for step in &self.way {
+        for step in &self.path {
             match step {
                 Step::Item(at) => path.push_str(&format!("[{at}]")),
                 Step::Field(name) | Step::Plural(name) => {
@@ -64,12 +65,12 @@ impl<'a> Field<'a> {
         self.value
     }
 
-    /// Reads the field with `read`, where it is there, and places an error in it.
+    /// Parses the value with `read`, if present, and adds the path to an error.
     pub fn read<T>(
         &self,
         read: impl FnOnce(&'a Value) -> Result<T, ValueError>,
     ) -> Result<Option<T>, FieldError> {
-        self.value.map(|v| read(v).map_err(|e| e.in_field(self.path()))).transpose()
+        self.value.map(|v| read(v).map_err(|e| e.in_field(self.path_text()))).transpose()
     }
 
     pub fn text(&self) -> Result<Option<&'a str>, FieldError> {
@@ -92,10 +93,12 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Insists that the field is a map, where it is there: what was meant by anything else would be passed over.
+    /// Requires the field to be a map, if present: otherwise the fields below would silently count as absent.
     pub fn require_map(&self) -> Result<(), FieldError> {
         match self.value {
-            Some(value) if !value.is_object() => Err(self.error("is not a map", "write its fields below it")),
+            Some(value) if !value.is_object() && !value.is_null() => {
+                Err(self.error("is not a map", "write its fields below it"))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -105,12 +108,32 @@ impl<'a> Field<'a> {
         let Some(value) = self.value else { return Ok(Vec::new()) };
         let items = value
             .as_array()
-            .ok_or_else(|| unexpected(value, "is not a list", "write a list").in_field(self.path()))?;
+            .ok_or_else(|| unexpected(value, "is not a list", "write a list").in_field(self.path_text()))?;
         let place = |(at, item)| self.step(Step::Item(at), Some(item));
         Ok(items.iter().enumerate().map(place).collect())
     }
 
-    /// A list of texts, sorted and without repetition.
+    /// The fields of a map with their names, also those that are null; none if the value is not a map.
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
+        let entries = self.value.and_then(Value::as_object).into_iter().flatten();
+        entries.map(|(name, value)| (name.as_str(), self.step(Step::Field(name), Some(value))))
+    }
+
+    /// A map of names to quantities that are not negative, in the order of the names; an absent field is an empty map.
+    pub fn quantities(&self) -> Result<Vec<(&'a str, Quantity)>, FieldError> {
+        if self.value.is_some_and(|value| !value.is_object() && !value.is_null()) {
+            return Err(self.error("is not a map of names to quantities", "write it like {storage: 25Gi}"));
+        }
+        let read = |(name, field): (&'a str, Field<'a>)| match field.read(Quantity::from_json)? {
+            Some(quantity) if quantity.is_negative() => {
+                Err(field.error("is negative", "write zero or more, like 25Gi, 500m or 100"))
+            }
+            quantity => Ok((name, quantity.unwrap_or_default())),
+        };
+        self.entries().map(read).collect()
+    }
+
+    /// A list of strings, sorted and without duplicates.
     pub fn names(&self) -> Result<Vec<Name>, FieldError> {
         let mut names = Vec::new();
         for item in self.items()? {
@@ -121,19 +144,10 @@ impl<'a> Field<'a> {
         Ok(names)
     }
 
-    /// An error at this place.
+    /// An error about this field.
     pub fn error(&self, problem: &str, fix: &str) -> FieldError {
         let shown = self.value.map(shown).unwrap_or_default();
-        ValueError::new(&shown, problem, fix).in_field(self.path())
-    }
-
-    /// Puts an error that names a path below this field into its place.
-    pub fn place(&self, error: FieldError) -> FieldError {
-        let field = match error.field.as_str() {
-            "" => self.path(),
-            below => format!("{}.{below}", self.path()),
-        };
-        FieldError { field, error: error.error }
+        ValueError::new(&shown, problem, fix).in_field(self.path_text())
     }
 }
 

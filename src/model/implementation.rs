@@ -1,5 +1,5 @@
-//! What implements a resource: the template it is made from, the record of what was made, and what the made
-//! object says of itself. Making, judging and removing one is the lifecycle's business.
+//! The implementation of a resource: its templates, the recorded references to its objects, and the readiness that each
+//! object reports. The lifecycle creates, checks and deletes the objects.
 
 use super::error::FieldError;
 use super::fields::Field;
@@ -13,39 +13,39 @@ use crate::api::names::{RENDERED, RESOURCE_UID};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What is to implement a resource.
+/// The templates of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Template {
-    /// Nothing: it stands for something that exists.
+    /// None: the resource represents something that exists.
     Absent,
-    /// These objects, in the order in which they are written.
+    /// These objects, in the order as written.
     Objects(Box<[PartTemplate]>),
-    /// Something that cannot be made, and why.
+    /// Invalid templates, and why.
     Unreadable(FieldError),
 }
 
-/// An object before it is made.
+/// An object of the implementation before it is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartTemplate {
-    /// What it is called among the objects of its resource.
+    /// Its id among the objects of its resource.
     pub id: Name,
-    /// Where it will be. The template has no say in that: its own name and namespace are not honoured.
+    /// Its key. The name and namespace in the template are ignored.
     pub key: PartKey,
 }
 
-/// What is computed for a resource: its templates, when their objects are ready, how it is reached.
+/// The source of everything that expressions compute for a resource: its objects, their readiness, the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// `template` or `templates`, `ready` and `connection` as written.
     pub source: Value,
-    /// The same as text: resources of one class share what is compiled from it.
+    /// The same as text, the key under which resources of one class share the compiled form.
     pub text: String,
-    /// What expressions see: resource, claim, class, parameters.
+    /// The variables of expressions: resource, claim, class, parameters.
     pub inputs: Value,
 }
 
 impl Script {
-    /// Reads what is computed for a resource; nothing where nothing is.
+    /// Parses the source; None if the resource has neither templates nor a connection.
     pub(super) fn read(spec: &Field<'_>, object: &Object) -> Option<Script> {
         let own = |name| spec.at(name).value();
         let mut inputs = own("inputs").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -69,12 +69,12 @@ impl Script {
 }
 
 impl Template {
-    /// Reads what is to implement a resource from its spec.
+    /// Parses the templates in the spec of a resource.
     pub(super) fn read(ty: TypeId, meta: &Meta, spec: &Field<'_>) -> Template {
         let (one, many) = (spec.at("template"), spec.at("templates"));
         let objects = match (one.value(), many.value()) {
             (None, None) => return Template::Absent,
-            (Some(_), Some(_)) => Err(many.error("stands beside `template`", "keep one of the two")),
+            (Some(_), Some(_)) => Err(many.error("is set together with `template`", "keep one of the two")),
             (Some(_), None) => PartTemplate::read(ty, meta, Name::from(MAIN), &one).map(|part| vec![part]),
             (None, Some(_)) => read_several(ty, meta, &many),
         };
@@ -84,7 +84,7 @@ impl Template {
         }
     }
 
-    /// The objects that are to be made.
+    /// The objects to create.
     pub fn objects(&self) -> &[PartTemplate] {
         match self {
             Template::Objects(objects) => objects,
@@ -116,31 +116,31 @@ impl PartTemplate {
     }
 }
 
-/// The kind that a template makes.
+/// The kind of the object in a template.
 ///
 /// # Errors
-/// The field that is missing, or a kind of which no part is ever made.
+/// A missing field, or a kind that is never created.
 pub(super) fn read_kind(template: &Field<'_>) -> Result<PartKind, FieldError> {
     let require = |name: &'static str| {
         let field = template.at(name);
         let text = field.text()?.filter(|text| !text.is_empty());
-        text.ok_or_else(|| field.error("is missing", "say what the template makes"))
+        text.ok_or_else(|| field.error("is missing", "write the kind that the template creates"))
     };
     let kind = PartKind::new(require("apiVersion")?, require("kind")?);
     if kind.is_denied() {
-        let fix = "implement the resource by a kind that hands out no rights and is not Conductor's own";
-        return Err(template.at("kind").error("is a kind of which no part is ever made", fix));
+        let fix = "use a kind that grants no rights and is not Conductor's own";
+        return Err(template.at("kind").error("is a kind that Conductor never creates", fix));
     }
     Ok(kind)
 }
 
-/// How long a part's name may be before the digest: operators add to the names of what they make.
+/// Characters of a part's name before the digest. It is short because operators append to it.
 const NAME_CHARS_MAX: usize = 40;
-/// How much of that its id may take, where there are several.
+/// Characters of it for the id, if there are several parts.
 const ID_CHARS_MAX: usize = 12;
 
-/// Where a resource's part is. The name derives from the resource's name, for people, and from its UID,
-/// so that a create that is tried again meets itself, and a successor of the resource's name does not.
+/// The key of a resource's part. The name derives from the resource's name, for readability, and from its UID, so that a
+/// retried create finds its own object, and a resource that is recreated with the same name does not.
 fn part_key(ty: TypeId, meta: &Meta, id: &str, kind: PartKind) -> PartKey {
     let plain = |text: &str, most: usize| {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -149,7 +149,7 @@ fn part_key(ty: TypeId, meta: &Meta, id: &str, kind: PartKind) -> PartKey {
     };
     let called = if id == MAIN { String::new() } else { plain(id, ID_CHARS_MAX) };
     let name = plain(&meta.key.name, NAME_CHARS_MAX - called.len());
-    // Some kinds want a name that begins with a letter.
+    // Some kinds require a name that begins with a letter.
     let prefix = if name.starts_with(|c: char| c.is_ascii_alphabetic()) { "" } else { ty.rules().short };
     let digest = digest(&format!("{}/{id}", meta.uid));
     let words = [prefix, &name, &called, &digest].into_iter().filter(|word| !word.is_empty());
@@ -157,39 +157,39 @@ fn part_key(ty: TypeId, meta: &Meta, id: &str, kind: PartKind) -> PartKey {
     PartKey { kind, namespace: meta.key.namespace.clone(), name: Name::from(name) }
 }
 
-/// Twelve characters that stand for a text: FNV-1a, because names must be the same in every version of ours.
+/// A digest of a text in 12 characters: FNV-1a, because names must be the same in every version of Conductor.
 pub fn digest(text: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, step);
     format!("{:012x}", (hash ^ (hash >> 48)) & 0xffff_ffff_ffff)
 }
 
-/// What a resource's status records of its implementation.
+/// The `implementationRef` of a resource's status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Record {
-    /// Nothing yet.
+    /// Not recorded yet.
     #[default]
     Absent,
-    /// Parts that we make or have made, in the order in which they are made.
+    /// Parts that Conductor creates or created, in the order of creation.
     Ours(Vec<PartRef>),
-    /// Something that somebody else made: it is theirs to look after.
+    /// An object that Conductor did not create and does not manage.
     Foreign,
 }
 
-/// A reference to a part. It is written before the part is made, without a UID: whatever becomes of us
-/// afterwards, what may exist is known. The UID follows once the part has been seen.
+/// A reference to a part. It is written before the part is created, without a UID, so that the part is known even if the
+/// controller crashes afterwards. The UID follows when the part is observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRef {
-    /// Which of the resource's parts.
+    /// The id of the part in its resource.
     pub id: Name,
-    /// Where it is.
+    /// Its key.
     pub key: PartKey,
-    /// Which life of that name.
+    /// Its UID; None until it is observed.
     pub uid: Option<Uid>,
 }
 
 impl Record {
-    /// Reads a status. A reference is ours where it leads to the name that we would give.
+    /// Parses a status. A reference is Conductor's if it has the name that Conductor would choose.
     pub(super) fn read(ty: TypeId, meta: &Meta, status: &Field<'_>) -> Record {
         let field = status.at("implementationRef");
         let parts = match field.value() {
@@ -203,7 +203,7 @@ impl Record {
         parts.map_or(Record::Foreign, Record::Ours)
     }
 
-    /// The parts that are ours.
+    /// The parts that Conductor manages.
     pub fn parts(&self) -> &[PartRef] {
         match self {
             Record::Ours(parts) => parts,
@@ -221,7 +221,7 @@ impl PartRef {
         is_ours.then(|| PartRef { id, key, uid: text("uid") })
     }
 
-    /// The reference as it stands in a status.
+    /// The reference as in a status.
     fn to_json(&self) -> Value {
         let PartRef { id, key: PartKey { kind, namespace, name }, uid } = self;
         let mut json = json!({
@@ -235,8 +235,7 @@ impl PartRef {
     }
 }
 
-/// What a status says of these parts: one reference, or a list. An unknown UID is taken out of what was
-/// written before.
+/// The `implementationRef` for these parts: one reference, or a list. An unknown UID is null, which removes an earlier one.
 pub fn record_json(parts: &[PartRef]) -> Value {
     match parts {
         [main] if &*main.id == MAIN => main.to_json(),
@@ -244,7 +243,7 @@ pub fn record_json(parts: &[PartRef]) -> Value {
     }
 }
 
-/// A list is replaced whole by a merge patch, so that nothing in it has to be taken out.
+/// Removes nulls from an entry of a list, because a merge patch replaces the whole list.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -254,38 +253,38 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// A part as the engine knows it.
+/// A parsed part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartView {
-    /// Where it is.
+    /// Its key.
     pub key: PartKey,
-    /// Which life of that name.
+    /// Its UID.
     pub uid: Uid,
-    /// How far it has come.
+    /// Its resourceVersion.
     pub revision: Revision,
-    /// Whether its deletion has been asked for.
+    /// Whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// The UID of the resource that it belongs to, where it says so.
+    /// The UID of its resource, by its annotation.
     pub owner: Option<Uid>,
-    /// A digest of what it was last made from, where we wrote one.
+    /// A digest of the manifest that it was last written from, by its annotation.
     pub rendered: Option<Name>,
-    /// All of it as JSON: what expressions ask of it is read when they ask.
+    /// The object as JSON text, parsed when expressions need it.
     pub text: Arc<str>,
 }
 
-/// Whether a part can be used, by its own word.
+/// The readiness that a part reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It can.
+    /// The part is ready.
     Ready,
-    /// Not yet; what it says instead.
+    /// Not ready yet; what it reports.
     NotReady(Name),
-    /// It has failed, and waiting does not help; what it says.
+    /// Failed for good; what it reports.
     Failed(Name),
 }
 
 impl PartView {
-    /// Reads a part.
+    /// Parses a part.
     pub fn read(part: &Part) -> PartView {
         let meta = Meta::read(&part.metadata);
         let annotation = |name| part.metadata.annotations.as_ref().and_then(|a| a.get(name));
@@ -301,22 +300,22 @@ impl PartView {
         }
     }
 
-    /// All of it, as expressions see it.
+    /// The object, as expressions see it.
     pub fn object(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
-/// Words of a `phase` or `state` that mean ready, in lower case.
+/// Values of `phase` or `state` that mean ready, in lower case.
 const READY_PHASES: &[&str] = &["ready", "available", "running", "bound"];
 
 impl Readiness {
-    /// What a part says of itself, where neither its class nor an adapter says better:
+    /// The readiness of a part whose class and adapter do not define it:
     ///
-    /// 1. a condition `Ready` decides, where its status has one;
-    /// 2. else its `status.phase`, else its `status.state`: Ready, Available, Running or Bound, in any case;
-    /// 3. else a core kind is ready once it exists: most have nothing to become;
-    /// 4. else it is not ready: its controller has not spoken yet, and silence is no consent.
+    /// 1. the condition `Ready`, if its status has one;
+    /// 2. else `status.phase`, else `status.state`: Ready, Available, Running or Bound, in any case;
+    /// 3. else a kind of the core group is ready once it exists, because most have no status;
+    /// 4. else it is not ready: its controller has not reported yet.
     pub fn read(kind: &PartKind, body: &Value) -> Readiness {
         let status = body.get("status");
         let text = |name: &str| status.and_then(|s| s.get(name)).and_then(Value::as_str);
@@ -336,7 +335,7 @@ impl Readiness {
     }
 }
 
-/// How much of what a part says is repeated on its resource.
+/// Characters of a part's message that its resource repeats.
 const SAYS_CHARS_MAX: usize = 256;
 
 fn ready_condition(status: Option<&Value>) -> Option<Readiness> {

@@ -1,14 +1,14 @@
-//! What templates are given: the class and the claim as they were when a resource was made from them, and the
-//! resource itself. Kept as JSON, because only expressions read it; reading those is `template`'s business.
+//! The inputs of templates: the class and the claim at the time of provisioning, and the resource itself. Kept as JSON,
+//! because only the expressions of `template` read them.
 
 use super::object::Object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-/// Where kubectl keeps a copy of the whole manifest: what it says is said already.
+/// The annotation in which kubectl keeps a copy of the manifest. Expressions can read the object itself.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether any text in a value may hold an expression.
+/// Whether any string in a value contains an expression.
 pub fn has_expressions(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -20,12 +20,12 @@ pub fn has_expressions(value: &Value) -> bool {
     }
 }
 
-/// A claim as templates see it: who it is and what it asks, not what became of it.
+/// A claim as templates see it: metadata and spec, without its status.
 pub fn of_claim(claim: &Object) -> Value {
     json!({"metadata": metadata(&claim.metadata), "spec": claim.body.get("spec").unwrap_or(&Value::Null)})
 }
 
-/// A class as templates see it: its fields in the first form, whichever it was written in, without the templates.
+/// A class as templates see it: its fields at the top level, in whichever form they are written, without the templates.
 pub fn of_class(class: &Object) -> Value {
     let mut fields = Map::from_iter([("metadata".to_owned(), metadata(&class.metadata))]);
     let top = class.body.as_object().into_iter().flatten().filter(|(name, _)| *name != "spec");
@@ -35,7 +35,7 @@ pub fn of_class(class: &Object) -> Value {
     Value::Object(fields)
 }
 
-/// A resource as templates see it, without the templates themselves and without who holds it.
+/// A resource as templates see it, without its templates and its claims.
 pub(super) fn of_resource(resource: &Object) -> Value {
     let spec = resource.body.get("spec").and_then(Value::as_object).into_iter().flatten();
     let own =

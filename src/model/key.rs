@@ -1,4 +1,4 @@
-//! Names, keys and revisions: how objects are told apart. A name can be reused; a UID never is.
+//! Names, keys and revisions: how objects are identified. A name can be reused; a UID never is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ pub type Name = Arc<str>;
 /// The API server's identity of one object's life.
 pub type Uid = Arc<str>;
 
-/// A point in time, in milliseconds since the Unix epoch. Always an argument, never asked for.
+/// A point in time, in milliseconds since the Unix epoch. Always an argument: nothing here reads a clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
 
 impl Time {
-    /// This time, so many milliseconds later.
+    /// This time plus `ms` milliseconds.
     pub fn plus_ms(self, ms: i64) -> Time {
         Time(self.0.saturating_add(ms))
     }
@@ -26,17 +26,17 @@ impl Time {
     }
 }
 
-/// How far an object has come, by the API server's count. Zero where it is unknown.
+/// The `resourceVersion` of an object as a number; zero if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// Reads a `resourceVersion`; one that is no number is unknown.
+    /// Parses a `resourceVersion`; one that is not a number is unknown.
     pub fn read(text: Option<&str>) -> Revision {
         Revision(text.and_then(|t| t.parse().ok()).unwrap_or(0))
     }
 
-    /// Whether this revision is strictly older than `other`, as far as both are known.
+    /// Whether both revisions are known and this one is older than `other`.
     pub fn is_older_than(self, other: Revision) -> bool {
         self.0 != 0 && other.0 != 0 && self.0 < other.0
     }
@@ -48,11 +48,11 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Tells writes and their answers apart.
+/// Identifies a write, to match it with its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriteId(pub u64);
 
-/// Where an object is found. Says nothing about which life of that name is meant.
+/// Namespace and name of an object. Objects that are recreated with the same name have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// Empty for cluster-scoped objects.

@@ -1,12 +1,12 @@
-//! A map for looking things up by key, many times a decision. It has no order, so it cannot be walked;
-//! who wants all of it gets it sorted.
+//! A hash map for look-ups by key. It has no order, so it cannot be iterated, except sorted: decisions must not depend on
+//! hash order.
 
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-/// A map that is looked into, not walked.
+/// A hash map without iteration.
 #[derive(Clone, Debug)]
 pub struct Lookup<K, V> {
     map: FxHashMap<K, V>,
@@ -19,7 +19,7 @@ impl<K, V> Default for Lookup<K, V> {
 }
 
 impl<K: Hash + Ord, V> Lookup<K, V> {
-    /// What is under `key`.
+    /// The value under `key`.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -27,7 +27,7 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         self.map.get(key)
     }
 
-    /// What is under `key`, to be changed.
+    /// The value under `key`, mutable.
     pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -35,7 +35,7 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         self.map.get_mut(key)
     }
 
-    /// Whether anything is under `key`.
+    /// Whether `key` has a value.
     pub fn contains<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -43,12 +43,12 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         self.map.contains_key(key)
     }
 
-    /// Puts `value` under `key`; returns what was there.
+    /// Inserts `value` under `key` and returns the previous value.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.map.insert(key, value)
     }
 
-    /// Takes out what is under `key`.
+    /// Removes and returns the value under `key`.
     pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -56,7 +56,7 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         self.map.remove(key)
     }
 
-    /// What is under `key`; where there is nothing, the default is put there first.
+    /// The value under `key`, inserting the default if there is none.
     pub fn or_default(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -64,36 +64,36 @@ impl<K: Hash + Ord, V> Lookup<K, V> {
         self.map.entry(key).or_default()
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// How many there are of each sort. That is all that can be told of everything without an order.
+    /// The number of values of each sort, which does not depend on the order.
     pub fn count_by<S: Ord>(&self, sort: impl Fn(&V) -> S) -> BTreeMap<S, usize> {
         let mut counts = BTreeMap::new();
         self.map.values().for_each(|value| *counts.entry(sort(value)).or_default() += 1);
         counts
     }
 
-    /// Does the same to each: what order that is in cannot matter.
+    /// Applies the same change to each value; the order must not matter.
     pub fn each_mut(&mut self, change: impl FnMut(&mut V)) {
         self.map.values_mut().for_each(change);
     }
 
-    /// All of it, in the order of its keys, when it is needed no more.
+    /// The entries sorted by key, consuming the map.
     pub fn into_sorted(self) -> Vec<(K, V)> {
         let mut all: Vec<_> = self.map.into_iter().collect();
         all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         all
     }
 
-    /// All of it, in the order of its keys. Takes a sort: not for decisions.
+    /// The entries sorted by key. Sorts on each call: not for decisions.
     pub fn sorted(&self) -> Vec<(&K, &V)> {
         let mut all: Vec<_> = self.map.iter().collect();
         all.sort_unstable_by_key(|(key, _)| *key);

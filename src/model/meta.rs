@@ -1,36 +1,36 @@
-//! What every object has: identity, age, finalizers, labels. Read leniently: metadata comes from the API server.
+//! Metadata of an object: identity, age, finalizers, labels. Parsed leniently, because it comes from the API server.
 
 use super::key::{Name, ObjectKey, Revision, Time, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self, ObjectMeta};
 use std::collections::BTreeMap;
 
-/// Identity and bookkeeping of one object.
+/// Identity and lifecycle of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Where it is.
+    /// Namespace and name.
     pub key: ObjectKey,
-    /// Which life of that name it is.
+    /// The UID, which differs for an object that is recreated with the same name.
     pub uid: Uid,
-    /// How far it has come.
+    /// The resourceVersion.
     pub revision: Revision,
     /// The generation of its spec.
     pub generation: i64,
-    /// When it was created, where known.
+    /// The time of creation, if known.
     pub created: Option<Time>,
-    /// Whether its deletion has been asked for.
+    /// Whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// Who must agree before it goes.
+    /// Its finalizers.
     pub finalizers: Box<[Name]>,
 }
 
 impl Meta {
-    /// Reads the metadata. An object that was never sent to an API server has no UID:
-    /// its key stands in, so that a plan over hand-written manifests can still tell objects apart.
+    /// Parses the metadata. An object that was never sent to an API server has no UID: its key replaces it, so that a plan
+    /// over hand-written manifests can distinguish objects.
     pub fn read(metadata: &ObjectMeta) -> Meta {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let name = metadata.name.as_deref().unwrap_or_default();
         let key = ObjectKey::new(namespace, name);
-        let uid = metadata.uid.as_deref().map_or_else(|| stand_in_uid(&key), Uid::from);
+        let uid = metadata.uid.as_deref().map_or_else(|| uid_from_key(&key), Uid::from);
         Meta {
             key,
             uid,
@@ -48,7 +48,7 @@ impl Meta {
     }
 }
 
-fn stand_in_uid(key: &ObjectKey) -> Uid {
+fn uid_from_key(key: &ObjectKey) -> Uid {
     Uid::from(format!("unassigned:{key}"))
 }
 
@@ -67,7 +67,7 @@ impl Labels {
         Labels(labels.into_iter().flatten().map(pair).collect())
     }
 
-    /// The labels as metadata has them; nothing where there are none.
+    /// The labels as in metadata; None if there are none.
     pub fn to_map(&self) -> Option<BTreeMap<String, String>> {
         let pairs = self.0.iter().map(|(k, v)| (k.to_string(), v.to_string()));
         (!self.0.is_empty()).then(|| pairs.collect())
@@ -90,16 +90,16 @@ impl Labels {
     }
 }
 
-/// A condition as read from a status, kept so that unchanged ones are not written again.
+/// A condition of a status, to write only what changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionView {
-    /// `Bound`, `Ready`, or another controller's.
+    /// The condition type: `Bound`, `Ready`, or one of another controller.
     pub kind: Name,
     /// True, False or Unknown.
     pub status: Name,
-    /// One word for machines.
+    /// The machine-readable reason.
     pub reason: Name,
-    /// A sentence for people.
+    /// The message for people.
     pub message: Name,
     /// When `status` last changed, as written.
     pub since: Name,

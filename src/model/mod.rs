@@ -1,5 +1,5 @@
-//! Validated values: what the scheduler reasons about, parsed once from the wire and never in doubt again.
-//! Nothing here knows about caches, queues or decisions.
+//! Validated values: objects of the API parsed once, for all decisions. Nothing here depends on caches, queues or
+//! decisions.
 
 pub mod capacity;
 pub mod claim;
@@ -11,6 +11,7 @@ pub mod implementation;
 pub mod inputs;
 pub mod key;
 pub mod lookup;
+mod merge_patch;
 pub mod meta;
 pub mod object;
 pub mod part;
@@ -22,8 +23,9 @@ pub mod range;
 pub mod resource;
 pub mod selector;
 mod spec_record;
-pub mod taken;
+pub(crate) mod template_text;
 pub mod types;
+pub mod used_fields;
 pub mod version;
 
 pub use capacity::{Capacity, Dim};
@@ -33,6 +35,7 @@ pub use error::{FieldError, ValueError};
 pub use implementation::{PartRef, PartTemplate, PartView, Readiness, Record, Script, Template, record_json};
 pub use key::{Name, ObjectKey, Revision, Time, Uid, WriteId};
 pub use lookup::Lookup;
+pub use merge_patch::merge_patch;
 pub use meta::{Labels, Meta};
 pub use object::{Kind, Object};
 pub use part::{AllowedKinds, Part, PartId, PartKey, PartKind};

@@ -1,5 +1,5 @@
-//! An object as the API serves it: metadata read, the rest still untyped.
-//! Reading a body into a view is the view's business, so that one broken object hurts only itself.
+//! An object as the API serves it: typed metadata, untyped body. Each view parses the body itself, so that an invalid
+//! object affects only itself.
 
 use super::types::{TYPES, TypeId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -26,11 +26,11 @@ pub enum Kind {
     Namespace,
 }
 
-/// Group of the kinds that are ours and belong to no abstract type.
+/// Group of Conductor's kinds that belong to no abstract type.
 pub const CONDUCTOR_GROUP: &str = "conductor.io";
 
 impl Kind {
-    /// The kind of an `apiVersion` and `kind`, where the engine reads it.
+    /// The kind of an `apiVersion` and `kind`; None if the engine does not read it.
     pub fn find(api_version: &str, kind: &str) -> Option<Kind> {
         let (group, _version) = api_version.split_once('/').unwrap_or(("", api_version));
         match (group, kind) {
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// Whether objects of this kind live in no namespace.
+    /// Whether the kind is cluster-scoped.
     pub fn is_cluster_scoped(self) -> bool {
         matches!(self, Kind::ClusterQuota | Kind::Profile | Kind::Namespace)
     }
@@ -89,7 +89,7 @@ impl Kind {
 /// One object: its kind, its metadata, and the rest of its JSON as it came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its metadata.
     pub metadata: ObjectMeta,
@@ -98,13 +98,13 @@ pub struct Object {
 }
 
 impl Object {
-    /// The object as the API has it.
+    /// The object as the API serves it.
     pub fn to_json(&self) -> Value {
         whole(&self.kind.api_version(), self.kind.name(), &self.metadata, &self.body)
     }
 }
 
-/// An object as the API has it: what it is, the metadata, and everything beside it.
+/// An object as the API serves it.
 pub(super) fn whole(api_version: &str, kind: &str, metadata: &ObjectMeta, body: &Value) -> Value {
     let mut whole = body.as_object().cloned().unwrap_or_default();
     whole.insert("apiVersion".to_owned(), Value::from(api_version));

@@ -1,5 +1,5 @@
-//! Parts: the objects of other kinds that implement a resource, as the API serves them.
-//! What makes a part ready, and whose it is, is read in `implementation`; nothing here decides about one.
+//! Parts: the objects of other kinds that implement a resource, as the API serves them. `implementation` reads their
+//! readiness and owner.
 
 use super::key::Name;
 use super::object::{CONDUCTOR_GROUP, whole};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A kind of parts. Not one of ours: whatever is installed and allowed.
+/// The kind of a part: any kind that is installed and allowed, never one of Conductor's own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartKind {
     /// Group and version, `v1` for the core group.
@@ -18,21 +18,21 @@ pub struct PartKind {
     pub kind: Name,
 }
 
-/// Where a part is. Says nothing about which life of that name is meant.
+/// Kind, namespace and name of a part. Objects that are recreated with the same name have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartKey {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
-    /// Always the system namespace: a part of a kind that lives in no namespace is never made.
+    /// Always the system namespace: Conductor never creates cluster-scoped parts.
     pub namespace: Name,
     /// Its name, derived from its resource.
     pub name: Name,
 }
 
-/// A part is one object of a resource's implementation.
+/// One object of a resource's implementation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
     /// Its metadata.
     pub metadata: ObjectMeta,
@@ -40,31 +40,31 @@ pub struct Part {
     pub body: Value,
 }
 
-/// Why a kind of parts cannot be had.
+/// Why parts of a kind cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyMissing {
-    /// The cluster does not serve it.
+    /// The cluster does not serve the kind.
     NotInstalled,
-    /// Its objects live in no namespace, and parts never do.
+    /// The kind is cluster-scoped.
     NotNamespaced,
-    /// We may not list, watch, create or delete it; in the API's words.
+    /// RBAC forbids to list, watch, create or delete it; the message of the API.
     NotAllowed(String),
-    /// It is not on the installation's list of kinds.
+    /// `--allow-kinds` does not list it.
     NotListed,
 }
 
-/// Which part of which resource.
+/// Identifies a part by its resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartId {
     /// The resource's type.
     pub ty: TypeId,
     /// The resource's name.
     pub resource: Name,
-    /// Which of its parts.
+    /// The id of the part in its resource.
     pub part: Name,
 }
 
-/// The part of a resource that has a single `template`.
+/// The id of the part of a resource with a single `template`.
 pub const MAIN: &str = "main";
 
 impl PartId {
@@ -74,8 +74,8 @@ impl PartId {
     }
 }
 
-/// Groups of which no part is ever made, whatever rights we were given: they hand out rights, change what the
-/// API accepts or serves, or speak for us. Leases are among them because ours is one.
+/// Groups whose kinds are never created, whatever rights the controller has: they grant rights, or change what the API
+/// accepts or serves. Leases are among them because leader election uses one.
 const DENIED_GROUPS: &[&str] = &[
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -87,9 +87,8 @@ const DENIED_GROUPS: &[&str] = &[
     "rbac.authorization.k8s.io",
 ];
 
-/// Core kinds of which no part is ever made. A Secret of the right type is a service account's token; a Pod
-/// picks the account that it runs as. Workloads do too, but through controllers: whoever installs us grants
-/// them or does not.
+/// Core kinds that are never created. A Secret of the right type is a service account's token; a Pod chooses the account
+/// that it runs as. Workloads do too, through their controllers: the ClusterRole of the installation decides about them.
 const DENIED_CORE_KINDS: &[&str] = &["Namespace", "Node", "Pod", "Secret", "ServiceAccount"];
 
 impl PartKind {
@@ -103,8 +102,8 @@ impl PartKind {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// Whether no part of this kind is ever made. Our own groups are among them, by their exact names:
-    /// an implementation may well live in a group below ours.
+    /// Whether parts of this kind are never created. That includes Conductor's own groups by their exact names; an
+    /// implementation can be in a subgroup, such as database.aws.conductor.io.
     pub fn is_denied(&self) -> bool {
         let group = self.group();
         let ours = group == CONDUCTOR_GROUP || TYPES.iter().any(|ty| ty.group == group);
@@ -113,17 +112,17 @@ impl PartKind {
     }
 }
 
-/// Which kinds may be made. What is denied is denied whatever stands here.
+/// The kinds that the installation allows. Denied kinds stay denied even if listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedKinds(Option<BTreeSet<String>>);
 
 impl AllowedKinds {
-    /// These kinds and no others, each as `Kind.group`; `*.group` is every kind of a group.
+    /// Only these kinds, each as `Kind.group`; `*.group` is every kind of a group.
     pub fn new(kinds: impl IntoIterator<Item = String>) -> AllowedKinds {
         AllowedKinds(Some(kinds.into_iter().map(|kind| kind.to_lowercase()).collect()))
     }
 
-    /// Whether a kind is among them.
+    /// Whether the kind is allowed.
     pub fn allows(&self, kind: &PartKind) -> bool {
         let Some(list) = &self.0 else { return true };
         let any = format!("*.{}", kind.group()).to_lowercase();
@@ -132,7 +131,7 @@ impl AllowedKinds {
 }
 
 impl Part {
-    /// Where it is.
+    /// Its key.
     pub fn key(&self) -> PartKey {
         let text = |t: &Option<String>| Name::from(t.as_deref().unwrap_or_default());
         PartKey {
@@ -142,7 +141,7 @@ impl Part {
         }
     }
 
-    /// The part as the API has it.
+    /// The object as the API serves it.
     pub fn to_json(&self) -> Value {
         whole(&self.kind.api_version, &self.kind.kind, &self.metadata, &self.body)
     }

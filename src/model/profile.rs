@@ -1,10 +1,11 @@
-//! A scheduling profile, validated: which plugins run, what counts as best, and in what order means are tried.
+//! A scheduling profile, validated: disabled predicates, scores, and the order of the ways to satisfy a claim.
 
 use super::error::FieldError;
 use super::fields::Field;
 use super::key::Name;
 use super::meta::Meta;
 use super::object::Object;
+pub use crate::api::profile::{BatchMode, Way};
 use crate::predicates::Predicate; // tidy-allow: a profile switches predicates off by name
 use std::sync::Arc;
 
@@ -13,59 +14,38 @@ use std::sync::Arc;
 pub struct ProfileObject {
     /// Identity.
     pub meta: Meta,
-    /// What it says; an unreadable profile is told so, and its claims wait.
+    /// The profile. If it is invalid, an Event reports the error and its claims stay Pending.
     pub profile: Result<Arc<Profile>, FieldError>,
 }
 
 /// How claims are matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Predicates that are not asked.
+    /// Disabled predicates.
     pub disabled: Vec<Predicate>,
-    /// Scores that are summed; without any, best fit decides alone.
+    /// Scores to sum; without any, best fit decides.
     pub scores: Vec<ScoreWeight>,
-    /// Among equally tight fits, the newest version rather than the oldest.
+    /// Whether the newest version wins among equal fits instead of the lowest.
     pub prefer_newest: bool,
-    /// The means in the order they are tried; empty is the default order.
-    pub order: Vec<Means>,
-    /// Whether claims that wait together are placed together.
-    pub batch: Batch,
+    /// The ways in the order to try them; empty means the default order.
+    pub order: Vec<Way>,
+    /// How claims that are pending together are decided.
+    pub batch: BatchMode,
 }
 
-/// One way to serve a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Means {
-    /// A resource that nobody holds.
-    Existing,
-    /// A resource that others hold too.
-    Share,
-    /// A new resource from a class.
-    Provision,
-}
-
-/// How claims that wait together are placed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Batch {
-    /// One after the other.
-    #[default]
-    Greedy,
-    /// Together, so that the most are served.
-    Optimal,
-}
-
-/// A score and how much it counts.
+/// A score and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScoreWeight {
-    /// Which score.
+    /// The score.
     pub score: Score,
-    /// How much it counts; may be negative.
+    /// Its weight; may be negative.
     pub weight: i32,
 }
 
-/// What can be scored. Each gives 0 to 100 over the candidates of one decision.
+/// A score of candidates. Each is scaled to 0 to 100 over the candidates of one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Score {
-    /// The tighter, the better.
+    /// The less capacity left over, the better.
     BestFit,
     /// The newer, the better.
     NewestVersion,
@@ -75,23 +55,23 @@ pub enum Score {
     Spread,
     /// The more claims on it, the better.
     Pack,
-    /// The heavier its listed labels, the better.
+    /// The higher the weight of its labels, the better.
     LabelPreference(Vec<LabelWeight>),
 }
 
-/// A label that is liked, or not.
+/// A label with its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelWeight {
     /// The label's key.
     pub key: Name,
     /// The label's value; absent means any.
     pub value: Option<Name>,
-    /// How much it counts.
+    /// Its weight.
     pub weight: i32,
 }
 
 impl ProfileObject {
-    /// Reads a profile.
+    /// Parses a profile.
     pub fn read(object: &Object) -> ProfileObject {
         let spec = Field::root(&object.body).at("spec");
         ProfileObject { meta: Meta::read(&object.metadata), profile: Profile::read(&spec).map(Arc::new) }
@@ -101,11 +81,9 @@ impl ProfileObject {
 impl Profile {
     fn read(spec: &Field<'_>) -> Result<Profile, FieldError> {
         let disabled = spec.at("plugins").at("disabled").items()?;
-        let order = spec.at("order").items()?.iter().map(Means::read).collect::<Result<Vec<_>, _>>()?;
-        if let Some(twice) = order.iter().enumerate().find(|(at, means)| order[..*at].contains(means)) {
-            return Err(spec
-                .at("order")
-                .error(&format!("lists {:?} twice", twice.1), "list each means once"));
+        let order = spec.at("order").items()?.iter().map(read_way).collect::<Result<Vec<_>, _>>()?;
+        if let Some(twice) = order.iter().enumerate().find(|(at, way)| order[..*at].contains(way)) {
+            return Err(spec.at("order").error(&format!("lists {:?} twice", twice.1), "list each way once"));
         }
         let batch = spec.at("batch");
         Ok(Profile {
@@ -114,14 +92,14 @@ impl Profile {
             prefer_newest: spec.at("preferNewest").flag()?.unwrap_or(false),
             order,
             batch: match batch.text()?.map(str::to_lowercase).as_deref() {
-                None | Some("greedy") => Batch::Greedy,
-                Some("optimal") => Batch::Optimal,
-                Some(_) => return Err(batch.error("is no batch mode", "write greedy or optimal")),
+                None | Some("greedy") => BatchMode::Greedy,
+                Some("optimal") => BatchMode::Optimal,
+                Some(_) => return Err(batch.error("is not a batch mode", "write greedy or optimal")),
             },
         })
     }
 
-    /// Whether `predicate` is asked.
+    /// Whether `predicate` is enabled.
     pub fn asks(&self, predicate: Predicate) -> bool {
         !self.disabled.contains(&predicate)
     }
@@ -131,18 +109,16 @@ fn read_predicate(field: &Field<'_>) -> Result<Predicate, FieldError> {
     let text = field.text()?.unwrap_or_default();
     Predicate::optional().find(|p| p.name() == text).ok_or_else(|| {
         let known: Vec<_> = Predicate::optional().map(Predicate::name).collect();
-        field.error("cannot be switched off", &format!("choose among {}", known.join(", ")))
+        field.error("cannot be disabled", &format!("choose among {}", known.join(", ")))
     })
 }
 
-impl Means {
-    fn read(field: &Field<'_>) -> Result<Means, FieldError> {
-        match field.text()?.unwrap_or_default().to_lowercase().as_str() {
-            "existing" => Ok(Means::Existing),
-            "share" => Ok(Means::Share),
-            "provision" => Ok(Means::Provision),
-            _ => Err(field.error("is no way to serve a claim", "choose among existing, share, provision")),
-        }
+fn read_way(field: &Field<'_>) -> Result<Way, FieldError> {
+    match field.text()?.unwrap_or_default().to_lowercase().as_str() {
+        "existing" => Ok(Way::Existing),
+        "share" => Ok(Way::Share),
+        "provision" => Ok(Way::Provision),
+        _ => Err(field.error("is not a way to satisfy a claim", "choose among existing, share, provision")),
     }
 }
 
@@ -166,7 +142,7 @@ impl ScoreWeight {
             ),
             _ => {
                 let known = "BestFit, NewestVersion, OldestVersion, Spread, Pack, LabelPreference";
-                return Err(name.error("is no score", &format!("choose among {known}")));
+                return Err(name.error("is not a score", &format!("choose among {known}")));
             }
         };
         Ok(ScoreWeight { score, weight: read_weight(&field.at("weight"))? })

@@ -1,5 +1,5 @@
-//! What is published for a claim, and what it is published from, as far as the engine knows it: names, revisions and
-//! digests. Nothing here ever holds the content of a Secret.
+//! Objects that are published for a claim, and the Secrets that connections come from: names, revisions and digests.
+//! Nothing here contains the data of a Secret.
 
 use super::key::{Name, ObjectKey, Revision, Uid};
 use super::meta::Meta;
@@ -11,22 +11,23 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The kinds of object that are published for a claim, in the order in which they are written: an application that
-/// finds the Secret finds everything.
+/// The kinds of object that are published for a claim, in the order of writing: an application that finds the Secret
+/// finds all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// A Service: a name that stays.
+    /// A Service: a stable DNS name.
     Service,
-    /// An EndpointSlice: where the Service leads, where that is an address and not a name.
+    /// An EndpointSlice: the addresses of the Service, if the host is an IP address.
     Endpoints,
-    /// A ConfigMap: what is not secret.
+    /// A ConfigMap: the keys that are not secret.
     Config,
-    /// The Secret.
+    /// The Secret with the whole connection.
     Secret,
 }
 
 impl Slot {
-    /// Those that are listed and watched in every namespace. Secrets are not: whoever may list them may read all.
+    /// The kinds that Conductor lists and watches in all namespaces. Not Secrets: the right to list them is the right to read
+    /// them all.
     pub const LISTED: [Slot; 3] = [Slot::Service, Slot::Endpoints, Slot::Config];
 
     /// The kind's name.
@@ -48,32 +49,32 @@ impl Slot {
     }
 }
 
-/// Something that is published for a claim.
+/// An object that is published for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedView {
-    /// What it is.
+    /// Its kind.
     pub slot: Slot,
-    /// Where it is.
+    /// Its namespace and name.
     pub key: ObjectKey,
-    /// Which life of that name.
+    /// Its UID.
     pub uid: Uid,
-    /// How far it has come.
+    /// Its resourceVersion.
     pub revision: Revision,
-    /// The claim that it is for.
+    /// The UID of its claim.
     pub claim: Uid,
-    /// A digest of what it was made from; nothing where somebody has changed it since.
+    /// A digest of what it was written from; None if another client changed it since.
     pub made_from: Option<Name>,
-    /// How many objects were published together.
+    /// The number of objects that were published together.
     pub together: usize,
     /// On a ConfigMap: the names under which a Secret may be published for the claim.
     pub secrets: Vec<Name>,
 }
 
-/// How many names of Secrets are believed of one record. We keep one, two while it changes; who writes more into it
-/// gets no more reads for it.
+/// The maximum number of recorded Secret names that are read. Conductor records one, or two during a change; a user who
+/// adds more causes no more reads.
 const RECORDED_MAX: usize = 16;
 
-/// The names of Secrets that are on record in an object.
+/// The names of Secrets that an object records.
 pub fn recorded_secrets(object: &Value) -> Vec<Name> {
     let record = object.pointer("/metadata/annotations").and_then(|a| a.get(PUBLISHED_SECRETS));
     let names = record.and_then(Value::as_str).unwrap_or_default().split(',').map(str::trim);
@@ -81,7 +82,7 @@ pub fn recorded_secrets(object: &Value) -> Vec<Name> {
 }
 
 impl PublishedView {
-    /// Reads an object that carries our label; nothing where it does not say whose it is.
+    /// Parses an object with Conductor's label; None if it does not name its claim.
     pub fn read(slot: Slot, object: &Value) -> Option<PublishedView> {
         let metadata: ObjectMeta = serde_json::from_value(object.get("metadata")?.clone()).ok()?;
         let annotation = |name| metadata.annotations.as_ref().and_then(|a| a.get(name)).cloned();
@@ -100,7 +101,7 @@ impl PublishedView {
     }
 }
 
-/// A hash of what an object holds: its `data`, and of a Service or its endpoints what leads to the database.
+/// A hash of the content of an object: its `data`, or the target of a Service or EndpointSlice.
 pub fn content_hash(object: &Value) -> String {
     let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     let ports = |pointer| at(pointer).as_array().into_iter().flatten().map(port).collect::<Vec<Value>>();
@@ -117,20 +118,20 @@ pub fn content_hash(object: &Value) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The fields of a port that we write; the API adds others.
+/// The fields of a port that Conductor writes; the API server adds others.
 fn port(port: &Value) -> Value {
     let fields = ["name", "port"].map(|name| (name.to_owned(), port.get(name).cloned().unwrap_or_default()));
     Value::Object(Map::from_iter(fields))
 }
 
-/// A Secret in the system namespace that a connection may come from.
+/// A Secret in the system namespace that a connection can come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceView {
     /// Its name.
     pub name: Name,
-    /// Which life of that name.
+    /// Its UID.
     pub uid: Uid,
-    /// How far it has come.
+    /// Its resourceVersion.
     pub revision: Revision,
     /// Its `type`.
     pub kind: Name,
@@ -138,18 +139,18 @@ pub struct SourceView {
     pub owners: Vec<Uid>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Why it has nothing to give, where whoever writes it says so.
+    /// Why it has no connection, if its writer reports that.
     pub trouble: Option<Name>,
-    /// Whether what it gave before does not work any more.
+    /// Whether all its earlier logins were revoked.
     pub is_revoked: bool,
 }
 
-/// Types of Secret that connections are made of. Tokens, certificates, registries' passwords and packages are not.
+/// Types of Secret that connections can come from: not tokens, certificates, registry credentials or packages.
 const SOURCE_KINDS: [&str; 4] =
     ["", "Opaque", "kubernetes.io/basic-auth", "connection.crossplane.io/v1alpha1"];
 
 impl SourceView {
-    /// Reads a Secret, and nothing of what it holds.
+    /// Parses the metadata of a Secret, not its data.
     pub fn read(secret: &Value) -> Option<SourceView> {
         let metadata: ObjectMeta = serde_json::from_value(secret.get("metadata")?.clone()).ok()?;
         let meta = Meta::read(&metadata);
@@ -167,40 +168,40 @@ impl SourceView {
         })
     }
 
-    /// Whether its type is one that a connection may be made of.
+    /// Whether a connection can come from a Secret of its type.
     pub fn is_of_right_kind(&self) -> bool {
         SOURCE_KINDS.contains(&&*self.kind) || self.kind.starts_with("servicebinding.io/")
     }
 
-    /// Whether an administrator has said that it may be published.
+    /// Whether an administrator labelled it as publishable.
     pub fn is_publishable(&self) -> bool {
         self.labels.get(PUBLISHABLE).is_some_and(|value| value == "true")
     }
 }
 
-/// Everything that is needed to publish a connection but the content of the Secret that it comes from.
+/// Everything for publishing a connection, except the data of the Secret that it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publication {
     /// The claim's kind.
     pub kind: Kind,
-    /// The claim that it is for.
+    /// Namespace and name of the claim.
     pub claim: ObjectKey,
-    /// Which life of that name.
+    /// The UID of the claim.
     pub uid: Uid,
-    /// What the Secret is called.
+    /// The name of the Secret.
     pub secret_name: Name,
-    /// Other names under which a Secret of the claim may still be: they stay on record.
+    /// Earlier names under which a Secret of the claim may still exist; they stay recorded.
     pub former: Vec<Name>,
-    /// Names under which there is none any more: they go from the record.
+    /// Earlier names under which no Secret exists any more; they are removed from the record.
     pub gone: Vec<Name>,
     /// Keys that are known.
     pub values: BTreeMap<String, Value>,
-    /// Keys that are computed with the source's content, as written.
+    /// Keys that are computed from the data of the source, as written.
     pub later: Map<String, Value>,
-    /// What that needs beside the source.
+    /// Further inputs of that computation.
     pub inputs: Value,
-    /// The Secret that the rest comes from: where it is, which life, as last seen.
+    /// The Secret that the other keys come from: its key, UID and last known resourceVersion.
     pub source: Option<(ObjectKey, Uid, Revision)>,
-    /// A digest of what is published: the names of former Secrets are not part of that.
+    /// A digest of what is published, without the earlier names.
     pub digest: Name,
 }

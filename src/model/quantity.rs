@@ -1,11 +1,11 @@
-//! An amount as Kubernetes writes it, `25Gi` or `500m`, held as an exact integer of nano-units.
-//! No floats anywhere: two texts of one amount are equal, and a sum never drifts.
+//! A quantity as Kubernetes writes it, `25Gi` or `500m`, stored as an exact integer of nano-units. Without floats, two
+//! spellings of one quantity are equal and sums are exact.
 
 use super::ValueError;
 use serde_json::Value;
 use std::fmt;
 
-/// An exact amount, to the nano-unit.
+/// An exact quantity, in nano-units.
 ///
 /// # Guarantees
 /// `Quantity::parse(&q.to_string()) == Ok(q)` for every `q`; arithmetic never wraps.
@@ -23,14 +23,14 @@ const DECIMAL: [(&str, i32); 10] =
 const BINARY: [(&str, u32); 6] = [("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
 
 impl Quantity {
-    /// None of it.
+    /// Zero.
     pub const ZERO: Quantity = Quantity(0);
 
-    /// Reads every form that Kubernetes accepts. What is finer than a nano-unit rounds away from
-    /// zero, as there: a request is never rounded down to less than was asked.
+    /// Parses every form that Kubernetes accepts. Fractions of a nano-unit round away from zero, as in Kubernetes, so that a
+    /// request is never rounded down.
     ///
     /// # Errors
-    /// When the text is not a quantity, or is too large to be held.
+    /// The text is not a quantity, or is too large.
     pub fn parse(text: &str) -> Result<Quantity, ValueError> {
         let refuse = |problem: &str| ValueError::new(text, problem, FIX);
         let parts = Parts::split(text).ok_or_else(|| refuse("is not a quantity"))?;
@@ -45,13 +45,13 @@ impl Quantity {
                 false => 0i128.checked_add_unsigned(nanos),
             })
             .map(Quantity)
-            .ok_or_else(|| refuse("is larger than any quantity can be"))
+            .ok_or_else(|| refuse("is too large"))
     }
 
-    /// Reads a JSON string, or a number by its decimal text.
+    /// Parses a JSON string, or a number by its decimal text.
     ///
     /// # Errors
-    /// When the value is neither, or its text is not a quantity.
+    /// The value is neither, or its text is not a quantity.
     pub fn from_json(value: &Value) -> Result<Quantity, ValueError> {
         match value {
             Value::String(text) => Quantity::parse(text),
@@ -60,33 +60,33 @@ impl Quantity {
         }
     }
 
-    /// So many whole units.
+    /// A quantity of whole units.
     pub const fn from_units(units: i64) -> Quantity {
         // Cannot overflow: 2^63 * 10^9 < 2^127.
         Quantity(units as i128 * NANOS_PER_UNIT)
     }
 
-    /// So many nano-units.
+    /// A quantity of nano-units.
     pub const fn from_nanos(nanos: i128) -> Quantity {
         Quantity(nanos)
     }
 
-    /// The amount in nano-units.
+    /// The quantity in nano-units.
     pub const fn nanos(self) -> i128 {
         self.0
     }
 
-    /// The sum, where it can be held.
+    /// The sum; None on overflow.
     pub fn checked_add(self, other: Quantity) -> Option<Quantity> {
         self.0.checked_add(other.0).map(Quantity)
     }
 
-    /// The difference, where it can be held.
+    /// The difference; None on overflow.
     pub fn checked_sub(self, other: Quantity) -> Option<Quantity> {
         self.0.checked_sub(other.0).map(Quantity)
     }
 
-    /// The smallest multiple of `step` that is not below this amount. A step of zero changes nothing.
+    /// The smallest multiple of `step` that is not below this quantity. A step of zero changes nothing.
     pub fn round_up_to(self, step: Quantity) -> Quantity {
         match self.0.checked_rem_euclid(step.0) {
             None | Some(0) => self,
@@ -94,29 +94,29 @@ impl Quantity {
         }
     }
 
-    /// The sum, or the largest quantity there is.
+    /// The sum, saturating.
     pub fn saturating_add(self, other: Quantity) -> Quantity {
         Quantity(self.0.saturating_add(other.0))
     }
 
-    /// The difference, which may be negative, or the farthest quantity there is.
+    /// The difference, which may be negative, saturating.
     pub fn saturating_sub(self, other: Quantity) -> Quantity {
         Quantity(self.0.saturating_sub(other.0))
     }
 
-    /// Whether it is less than nothing.
+    /// Whether it is below zero.
     pub fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// Whether it is nothing.
+    /// Whether it is zero.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
 
-/// Of the binary and the decimal spelling, the one with fewer significant digits: 20Gi stays
-/// 20Gi although it is a whole number of bytes, and 10G stays 10G although it is 9765625Ki.
+/// Chooses the spelling with fewer significant digits, binary or decimal: 20Gi stays 20Gi although it is a whole number of
+/// bytes, and 10G stays 10G although it is 9765625Ki.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.unsigned_abs();
@@ -158,7 +158,7 @@ fn find_binary_spelling(nanos: u128) -> Option<Spelling> {
     Some((units >> power, suffix))
 }
 
-/// A quantity's text, taken apart but not yet understood.
+/// The parts of the text of a quantity.
 struct Parts<'a> {
     negative: bool,
     whole: &'a str,
@@ -184,13 +184,13 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// What a suffix multiplies by: a power of ten, or one of two.
+/// The factor of a suffix: a power of ten or of two.
 struct Scale {
     ten: i64,
     two: u32,
 }
 
-/// Beyond this many digits on either side of the point nothing changes any more.
+/// Digits beyond this number on either side of the point do not matter.
 const SHIFT_MAX: i64 = 64;
 
 impl Scale {
@@ -204,7 +204,7 @@ impl Scale {
         }
     }
 
-    /// `whole.fraction` times this, in nano-units, rounded up; None where it does not fit.
+    /// `whole.fraction` times this factor in nano-units, rounded up; None on overflow.
     fn nanos(&self, whole: &str, fraction: &str) -> Option<u128> {
         let unit = NANOS_PER_UNIT.unsigned_abs() << self.two;
         let (before, after) = move_point(whole, fraction, self.ten)?;
@@ -217,8 +217,7 @@ impl Scale {
     }
 }
 
-/// The digits before and after the point, once it has moved by a power of ten; None where there
-/// would be too many before it.
+/// The digits before and after the point after moving it by a power of ten; None if there are too many before it.
 fn move_point(whole: &str, fraction: &str, power: i64) -> Option<(Vec<u128>, Vec<u128>)> {
     let digits = whole.bytes().chain(fraction.bytes()).map(|b| u128::from(b.saturating_sub(b'0')));
     let mut digits: Vec<u128> = digits.skip_while(|digit| *digit == 0).collect();
@@ -238,7 +237,7 @@ fn move_point(whole: &str, fraction: &str, power: i64) -> Option<(Vec<u128>, Vec
     Some((digits, after))
 }
 
-/// The power in `e3`, `E-3`, `e+3`; a power too large to count is as good as a very large one.
+/// The exponent in `e3`, `E-3`, `e+3`. One that overflows counts as very large.
 fn find_exponent(suffix: &str) -> Option<i64> {
     let power = suffix.strip_prefix(['e', 'E'])?;
     let digits = power.strip_prefix(['-', '+']).unwrap_or(power);
@@ -332,14 +331,11 @@ mod tests {
 
     #[test]
     fn says_what_to_write_instead() {
-        let told = |text: &str| Quantity::parse(text).expect_err(text).to_string();
-        assert_eq!(told("lots"), "`lots` is not a quantity: write it like 25Gi, 500m or 100");
-        assert_eq!(told("5GB"), "`5GB` has the unknown suffix `GB`: write it like 25Gi, 500m or 100");
-        assert_eq!(told("5K"), "`5K` has the unknown suffix `K`: write k (1000) or Ki (1024)");
-        assert_eq!(
-            told("1e40"),
-            "`1e40` is larger than any quantity can be: write it like 25Gi, 500m or 100"
-        );
+        let message = |text: &str| Quantity::parse(text).expect_err(text).to_string();
+        assert_eq!(message("lots"), "`lots` is not a quantity: write it like 25Gi, 500m or 100");
+        assert_eq!(message("5GB"), "`5GB` has the unknown suffix `GB`: write it like 25Gi, 500m or 100");
+        assert_eq!(message("5K"), "`5K` has the unknown suffix `K`: write k (1000) or Ki (1024)");
+        assert_eq!(message("1e40"), "`1e40` is too large: write it like 25Gi, 500m or 100");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Quotas and limits, validated: how much a namespace, or a set of them, may claim. Counting is the cache's work.
+//! Quotas and limits, validated. The cache counts the usage.
 
 use super::claim::canonical_name;
 use super::error::FieldError;
@@ -16,9 +16,9 @@ use serde_json::Value;
 pub struct Quota {
     /// Identity.
     pub meta: Meta,
-    /// The namespaces counted together; absent for a quota of its own namespace.
+    /// The namespaces counted together; None for a quota of its own namespace.
     pub namespaces: Option<Selector>,
-    /// What it limits; unreadable limits limit nothing, and are told on the quota.
+    /// Its limits. Invalid ones are not in force; an Event reports the error.
     pub limits: Result<Vec<QuotaLimit>, FieldError>,
     /// `status.used` as written.
     pub used: Option<Value>,
@@ -33,13 +33,13 @@ pub struct QuotaLimit {
     pub class: Option<Name>,
     /// Counts only claims of this engine, and claims that name none.
     pub engine: Option<Name>,
-    /// At most so many claims.
+    /// The maximum number of claims.
     pub claims: Option<u64>,
-    /// At most so much in sum, by capacity.
+    /// The maximum sum of requests, by capacity name.
     pub requests: Named,
 }
 
-/// Quantities by name, sorted. Unlike a capacity it keeps zeros: a limit of zero is a limit.
+/// Quantities by name, sorted. Unlike a Capacity it keeps zeros: zero is a limit.
 pub type Named = Vec<(Name, Quantity)>;
 
 /// A `ClaimLimits`: bounds and defaults for single claims of its namespace.
@@ -47,18 +47,18 @@ pub type Named = Vec<(Name, Quantity)>;
 pub struct Limits {
     /// Identity.
     pub meta: Meta,
-    /// The bounds; unreadable ones bind nobody, and are told on the object.
+    /// The bounds. Invalid ones are not in force; an Event reports the error.
     pub bounds: Result<Bounds, FieldError>,
 }
 
-/// What a `ClaimLimits` says.
+/// The bounds of a `ClaimLimits`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The least that a claim may ask.
+    /// The minimum requests of a claim.
     pub min: Named,
-    /// The most that a claim may ask.
+    /// The maximum requests of a claim.
     pub max: Named,
-    /// What a claim asks where it says nothing.
+    /// The requests of a claim that sets none.
     pub default: Named,
 }
 
@@ -83,9 +83,8 @@ impl Quota {
 fn read_quota(kind: Kind, spec: &Field<'_>) -> Result<(Option<Selector>, Vec<QuotaLimit>), FieldError> {
     spec.require_map()?;
     let selector = spec.at("namespaceSelector");
-    let namespaces = match (kind, selector.value()) {
-        (Kind::ClusterQuota, Some(value)) => Some(Selector::from_json(value).map_err(|e| selector.place(e))?),
-        (Kind::ClusterQuota, None) => Some(Selector::default()),
+    let namespaces = match kind {
+        Kind::ClusterQuota => Some(Selector::read(&selector)?),
         _ => None,
     };
     let limits = spec.at("limits");
@@ -112,7 +111,7 @@ impl QuotaLimit {
     }
 }
 
-/// Engines of every type share one spelling table, so a quota need not say which type it means.
+/// Engines of all types share one table of aliases, so that a quota applies to all types.
 fn canonical_engine(text: &str) -> Name {
     let aliases = TYPES.iter().flat_map(|ty| &ty.fields).find_map(|field| match field.rule {
         Rule::Name { aliases } => Some(aliases),
@@ -135,19 +134,8 @@ impl Limits {
 }
 
 fn read_named(field: &Field<'_>) -> Result<Named, FieldError> {
-    let Some(value) = field.value() else { return Ok(Named::new()) };
-    let map = value.as_object().ok_or_else(|| field.error("is not a map", "write `storage: 100Gi`"))?;
-    let mut named = Named::new();
-    for name in map.keys() {
-        let entry = field.at(name);
-        match entry.read(Quantity::from_json)? {
-            Some(quantity) if quantity.is_negative() => {
-                return Err(entry.error("is negative", "write zero or more"));
-            }
-            Some(quantity) => named.push((Name::from(name.as_str()), quantity)),
-            None => {}
-        }
-    }
+    let mut named: Named =
+        field.quantities()?.into_iter().map(|(name, amount)| (Name::from(name), amount)).collect();
     named.sort();
     Ok(named)
 }

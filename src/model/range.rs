@@ -1,6 +1,5 @@
-//! What version a claim may get: `5.6`, `>= 13, < 15`, `5.7 || >= 8.0`. A bare version is its release line.
-//! Our own front end: semver reads a bare 5.6 as "5.6 or later" and every vendor's suffix as a pre-release,
-//! both wrong for databases.
+//! Ranges of database versions: `5.6`, `>= 13, < 15`, `5.7 || >= 8.0`. A bare version is its release line. Not semver, which
+//! reads 5.6 as "5.6 or later" and vendor suffixes as pre-releases.
 
 mod comparator;
 mod hint;
@@ -19,14 +18,13 @@ use std::hash::{Hash, Hasher};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Alternatives, each a list of comparisons that must all hold.
+/// Alternatives, each a list of comparisons combined with AND.
 ///
 /// # Guarantees
-/// Every alternative leaves room for a version: one that contradicts itself is refused when it
-/// is read. A pre-release matches only where a comparison of the same alternative names a
-/// pre-release of the same numbers: `>= 17rc1` takes 17rc2 and 18, not 18beta1.
+/// Every alternative can match a version: parsing refuses contradictions. A pre-release matches only if a comparison of the
+/// same alternative names a pre-release of the same numbers: `>= 17rc1` matches 17rc2 and 18, not 18beta1.
 ///
-/// Ranges are equal when they are written alike, spaces, commas and wildcards aside.
+/// Ranges are equal if they are spelled alike, apart from spaces, commas and wildcards.
 #[derive(Clone, Debug)]
 pub struct VersionRange {
     text: Arc<str>,
@@ -44,10 +42,10 @@ struct Alternative {
 const FIX: &str = "write a release line like 15 or 5.6, or a range like `>= 13, < 15`";
 
 impl VersionRange {
-    /// Reads a range.
+    /// Parses a range.
     ///
     /// # Errors
-    /// When the text is no range, or no version could ever be in it.
+    /// The text is not a range, or no version can match it.
     pub fn parse(text: &str) -> Result<VersionRange, ValueError> {
         let refuse = |(problem, fix): Problem| ValueError::new(text, problem, fix.unwrap_or(FIX.to_owned()));
         let clean = tidy(text).map_err(|problem| refuse((problem, None)))?;
@@ -63,10 +61,10 @@ impl VersionRange {
         })
     }
 
-    /// Reads a JSON string or number: `version: 5.6` in YAML is a number.
+    /// Parses a JSON string or number: `version: 5.6` in YAML is a number.
     ///
     /// # Errors
-    /// When the value is neither, or its text is no range.
+    /// The value is neither, or its text is not a range.
     pub fn from_json(value: &Value) -> Result<VersionRange, ValueError> {
         VersionRange::parse(&require_text(value, "a version or a range", FIX)?)
     }
@@ -76,16 +74,16 @@ impl VersionRange {
         &self.text
     }
 
-    /// Whether the version is one that the range asks for.
+    /// Whether the range matches the version.
     pub fn matches(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|alternative| alternative.matches(version))
     }
 
-    /// Where in the order of versions to look.
+    /// The intervals in the order of versions that an index scans.
     ///
     /// # Guarantees
-    /// Every version that matches lies in one of them; they are sorted and disjoint. Not all that
-    /// lies in one matches: [`VersionRange::matches`] has the last word.
+    /// Every matching version is in one of them; they are sorted and disjoint. Not every version in them matches:
+    /// [`VersionRange::matches`] decides.
     pub fn intervals(&self) -> &[Interval] {
         &self.intervals
     }
@@ -98,27 +96,27 @@ impl VersionRange {
         })
     }
 
-    /// Whether it takes every release (and, as ever, no pre-release that it does not name).
+    /// Whether it matches every release.
     pub fn is_any(&self) -> bool {
         self.intervals.iter().any(Interval::is_everything)
     }
 
-    /// The version that a new resource for this range should carry: the lowest that the range
-    /// names as part of itself, as written. None for `< 8`, `> 5.6` or `*`, which name none.
+    /// The version of a new resource for this range: the lowest that the range names and includes, as written. None for
+    /// `< 8`, `> 5.6` or `*`, which name none.
     ///
     /// # Guarantees
-    /// It reads as a version that matches.
+    /// It is a version that matches.
     pub fn lowest_text(&self) -> Option<String> {
         let comparators = self.alternatives.iter().flat_map(|alternative| &alternative.comparators);
         let starts = comparators.filter_map(Comparator::find_inclusive_start);
         starts.filter(|start| self.matches(start)).min().map(Version::to_string)
     }
 
-    /// The lowest release that both let in: where a stretch that they share begins. None where it begins nowhere, as
-    /// that of `< 8` and `< 9` does.
+    /// The lowest release in both ranges: the start of an interval that they share. None if it has no start, as for `< 8`
+    /// and `< 9`.
     ///
     /// # Guarantees
-    /// It reads as a version that matches both.
+    /// It is a version that matches both.
     pub fn lowest_common(&self, other: &VersionRange) -> Option<String> {
         let starts = interval::intersect(&self.intervals, &other.intervals).into_iter();
         let starts = starts.filter_map(|shared| match shared.lower {
@@ -133,17 +131,15 @@ impl VersionRange {
         starts.iter().map(Version::release_text).find(matches)
     }
 
-    /// Whether a version could match both: a release that lies in both, or a pre-release that both name.
+    /// Whether a version can match both: a release in both, or a pre-release that both name.
     pub fn overlaps(&self, other: &VersionRange) -> bool {
         self.alternatives.iter().any(|one| other.alternatives.iter().any(|another| one.overlaps(another)))
     }
 
-    /// The smallest change of this range, as text, that would let `version` in; the range itself
-    /// where it does already.
+    /// The smallest change of this range, as text, that matches `version`; the range itself if it does already.
     ///
     /// # Guarantees
-    /// The text reads as a range that matches `version` and all that this one matches (unless
-    /// this one is so long already that nothing can be added).
+    /// The text is a range that matches `version` and all that this one matches, unless this one has the maximum length.
     pub fn widen_hint(&self, version: &Version) -> String {
         hint::widen(self, version)
     }
@@ -163,7 +159,7 @@ impl Alternative {
         };
         if intervals.is_empty() {
             let fix = "write || between alternatives, like `5.6 || 5.7`".to_owned();
-            return Err((format!("asks for `{text}`, which no version can be"), Some(fix)));
+            return Err((format!("has `{text}`, which no version matches"), Some(fix)));
         }
         Ok(Alternative { comparators, intervals })
     }
@@ -179,7 +175,7 @@ impl Alternative {
         let by_both = named.filter(|named| other.comparators.iter().any(|c| c.names_prerelease_of(named)));
         let prereleases: Vec<Interval> = by_both.filter_map(Interval::find_prereleases).collect();
         let common = interval::intersect(&self.intervals, &other.intervals);
-        common.iter().any(|stretch| stretch.find_without_prereleases().is_some())
+        common.iter().any(|shared| shared.find_without_prereleases().is_some())
             || !interval::intersect(&common, &prereleases).is_empty()
     }
 }

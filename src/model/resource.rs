@@ -1,7 +1,7 @@
-//! A resource, validated: what it offers, who holds it, and what is to become of it afterwards.
+//! A resource, validated: what it offers, which claims hold it, and what happens to it afterwards.
 
 use super::capacity::Capacity;
-use super::claim::{canonical_name, read_capacity, read_conditions};
+use super::claim::{canonical_name, read_conditions};
 use super::duration;
 use super::error::FieldError;
 use super::fields::Field;
@@ -16,35 +16,36 @@ use super::version::Version;
 use crate::api::database;
 use crate::api::names::{PROVISIONED_BY, PROVISIONED_FOR};
 use crate::api::reasons;
+pub use crate::api::relational_database::ResourcePhase;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A resource as the engine knows it.
+/// A parsed resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
     /// Its abstract type.
     pub ty: TypeId,
     /// Identity.
     pub meta: Meta,
-    /// What it offers; one that cannot be read is offered to nobody, and told on the resource.
+    /// What it offers. An invalid resource matches no claim; its status reports the error.
     pub offer: Result<Arc<Offer>, FieldError>,
-    /// Who holds it or is to have it, as far as that can be read.
+    /// The claims that hold it or that it is reserved for, as far as they can be parsed.
     pub claim_refs: Vec<ClaimRef>,
-    /// Whether there is more in its references than can be read: then nobody knows that it is free.
+    /// Whether some references cannot be parsed: then it may not count as free.
     pub has_unreadable_refs: bool,
-    /// What becomes of it when its last claim goes.
+    /// What happens to it when its last claim is deleted.
     pub reclaim: ReclaimPolicy,
-    /// What is to implement it.
+    /// The objects that implement it.
     pub template: Template,
-    /// What is computed for it; absent where nothing is.
+    /// Its templates and their inputs; None without templates.
     pub script: Option<Arc<Script>>,
-    /// The UID of the claim it was made for, where it was made for one.
+    /// The UID of the claim that it was provisioned for, if any.
     pub provisioned_for: Option<Uid>,
-    /// The class it was made from, where it was made from one.
+    /// The class that it was provisioned from, if any.
     pub provisioned_by: Option<Name>,
-    /// Whether it is a server of ours on which each claim has a database: those follow their claims by themselves.
+    /// Whether it is a server on which each claim has its own database, which the SQL provider creates and drops.
     pub is_server: bool,
-    /// What its status says.
+    /// Its status.
     pub status: ResourceStatus,
 }
 
@@ -57,13 +58,13 @@ pub struct Offer {
     pub fields: Box<[FieldValue]>,
     /// Its labels.
     pub labels: Labels,
-    /// Everything it has, held or not.
+    /// Its total capacity.
     pub capacity: Capacity,
     /// How many claims may hold it at once.
     pub max_claims: u32,
-    /// The namespaces that may claim it; empty means all.
+    /// The namespaces whose claims can bind to it; empty means all.
     pub allowed_namespaces: Box<[Name]>,
-    /// Whether an administrator has taken it off the market.
+    /// Whether an administrator cordoned it.
     pub cordoned: bool,
 }
 
@@ -79,31 +80,31 @@ pub enum FieldValue {
     Version(Arc<Version>),
     /// True or false.
     Flag(bool),
-    /// What it can do, sorted.
+    /// Capabilities, sorted.
     Set(Box<[Name]>),
 }
 
 /// A resource's reference to one of its claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRef {
-    /// Which claim.
+    /// Namespace and name of the claim.
     pub claim: ObjectKey,
-    /// Which life of that claim; absent while it is only reserved.
+    /// The UID of the claim; None for a reservation.
     pub uid: Option<Uid>,
-    /// What the claim takes of the capacity.
+    /// The capacity that the claim uses.
     pub requests: Capacity,
-    /// Whether an administrator wrote this reference before we filled in the UID.
+    /// Whether an administrator made the reservation, before Conductor added the UID.
     pub reserved: bool,
 }
 
-/// What becomes of a resource when its last claim goes.
+/// What happens to a resource when its last claim is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReclaimPolicy {
-    /// It stays, with its data, and is offered to nobody.
+    /// Keep it with its data; no claim binds to it.
     Retain,
-    /// It is destroyed.
+    /// Delete it and its data.
     Delete,
-    /// Not a policy that we know: nothing is destroyed.
+    /// An unknown policy: nothing is deleted.
     Unknown(Name),
 }
 
@@ -117,65 +118,12 @@ impl ReclaimPolicy {
         }
     }
 
-    /// The word in the spec.
+    /// The policy as in the spec.
     pub fn name(&self) -> &str {
         match self {
             ReclaimPolicy::Retain => "Retain",
             ReclaimPolicy::Delete => "Delete",
-            ReclaimPolicy::Unknown(word) => word,
-        }
-    }
-}
-
-/// How far a resource is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResourcePhase {
-    /// Seen by nobody yet.
-    Pending,
-    /// Its implementation is being made.
-    Creating,
-    /// Ready, held by nobody.
-    Available,
-    /// Held by at least one claim.
-    Bound,
-    /// Its last claim is gone; it is offered to nobody.
-    Released,
-    /// Something went wrong that time alone does not mend.
-    Failed,
-    /// Being destroyed.
-    Deleting,
-}
-
-impl ResourcePhase {
-    /// Every phase, in the order of a resource's life.
-    pub const ALL: [ResourcePhase; 7] = [
-        ResourcePhase::Pending,
-        ResourcePhase::Creating,
-        ResourcePhase::Available,
-        ResourcePhase::Bound,
-        ResourcePhase::Released,
-        ResourcePhase::Failed,
-        ResourcePhase::Deleting,
-    ];
-
-    /// The word in the status.
-    pub fn name(self) -> &'static str {
-        match self {
-            ResourcePhase::Pending => "Pending",
-            ResourcePhase::Creating => "Creating",
-            ResourcePhase::Available => "Available",
-            ResourcePhase::Bound => "Bound",
-            ResourcePhase::Released => "Released",
-            ResourcePhase::Failed => "Failed",
-            ResourcePhase::Deleting => "Deleting",
-        }
-    }
-
-    /// The phase of a word. `Created` is the first proposal's word for Available.
-    pub fn find(word: &str) -> Option<ResourcePhase> {
-        match word {
-            "Created" => Some(ResourcePhase::Available),
-            word => ResourcePhase::ALL.into_iter().find(|p| p.name() == word),
+            ReclaimPolicy::Unknown(name) => name,
         }
     }
 }
@@ -183,22 +131,22 @@ impl ResourcePhase {
 /// A resource's status as last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceStatus {
-    /// How far it is; absent while nobody wrote it.
+    /// Its phase; None until the controller writes one.
     pub phase: Option<ResourcePhase>,
-    /// What its claims take, as written.
+    /// The capacity that its claims use, as written.
     pub allocated: Capacity,
-    /// The generation that the status speaks of.
+    /// The generation that the status describes.
     pub observed_generation: i64,
-    /// Conditions, ours and others'.
+    /// All conditions, including those of other controllers.
     pub conditions: Vec<ConditionView>,
-    /// What implements it, as recorded.
+    /// The recorded references to its implementation.
     pub implementation: Record,
-    /// The version that its implementation reports: it wins over the one in the spec.
+    /// The version that its implementation reports. It takes precedence over the spec.
     pub version: Option<Name>,
 }
 
 impl Resource {
-    /// Reads a resource of type `ty`. Never fails: what cannot be read is kept as the resource's error.
+    /// Parses a resource of type `ty`. Never fails: the resource keeps the error.
     pub fn read(ty: TypeId, object: &Object) -> Resource {
         let root = Field::root(&object.body);
         let (spec, status) = (root.at("spec"), root.at("status"));
@@ -241,12 +189,12 @@ impl Resource {
         }
     }
 
-    /// Whether somebody has to implement it.
+    /// Whether it has templates to create.
     pub fn has_template(&self) -> bool {
         self.template != Template::Absent
     }
 
-    /// Its parts, made or to be made, and where each is. What was recorded counts: a template may be edited later.
+    /// The ids and keys of its parts. Recorded ones take precedence, because a template can be edited later.
     pub fn parts(&self) -> impl Iterator<Item = (&Name, &PartKey)> {
         let recorded = self.status.implementation.parts();
         let unrecorded = |part: &&PartTemplate| !recorded.iter().any(|r| r.id == part.id);
@@ -258,7 +206,7 @@ impl Resource {
         recorded.iter().map(|part| (&part.id, &part.key)).chain(planned)
     }
 
-    /// Whether its status says that its last claim is gone: it is Released, or Failed at its reclaim.
+    /// Whether its status says that its last claim was deleted: phase Released, or Failed while reclaiming.
     pub fn says_released(&self) -> bool {
         let ready = self.status.conditions.iter().find(|condition| &*condition.kind == reasons::READY);
         match self.status.phase {
@@ -270,14 +218,14 @@ impl Resource {
         }
     }
 
-    /// When it must have become ready, where its class says so.
+    /// When it must be ready, if its class has a deadline.
     pub fn deadline(&self) -> Option<Time> {
         let text = self.script.as_ref()?.inputs.pointer("/class/deadline")?.as_str()?;
         Some(self.meta.created?.plus_ms(duration::parse_ms(text).ok()?))
     }
 
-    /// Whether it was let go of for good. One whose references somebody cleared has its last claim's data still: whoever
-    /// wants it used again keeps it for a claim by name, or makes another resource for what it stands for.
+    /// Whether it is released for good. A resource whose claimRefs a user cleared still has its last claim's data: to use
+    /// it again, the administrator reserves it for a claim by name, or creates another resource for the same database.
     pub fn is_withdrawn(&self) -> bool {
         match self.status.phase {
             Some(ResourcePhase::Released | ResourcePhase::Failed) => {
@@ -294,32 +242,32 @@ impl Resource {
         }
     }
 
-    /// Whether its phase is one in which claims can have it.
+    /// Whether claims can bind to it in its phase.
     pub fn is_offered(&self) -> bool {
         matches!(self.status.phase, Some(ResourcePhase::Available | ResourcePhase::Bound))
     }
 
-    /// The references that hold the resource: those with a UID.
+    /// The references of bound claims: those with a UID.
     pub fn holders(&self) -> impl Iterator<Item = &ClaimRef> {
         self.claim_refs.iter().filter(|r| r.uid.is_some())
     }
 
-    /// The sum of what its holders take.
+    /// The sum of the capacity that its claims use.
     pub fn held_capacity(&self) -> Capacity {
         self.holders().fold(Capacity::default(), |sum, r| sum.saturating_add(&r.requests))
     }
 }
 
-/// What a status says is taken. What cannot be read of it counts as more than anybody takes, so that it is written anew.
+/// The allocated capacity of a status. If it cannot be parsed, the maximum, so that the status is written again.
 fn read_allocated(primary: &str, field: &Field<'_>) -> Capacity {
-    read_capacity(primary, field).unwrap_or_else(|_| {
+    Capacity::read(primary, field).unwrap_or_else(|_| {
         let names = field.value().and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
         Capacity::from_entries(primary, names.map(|name| (name.as_str(), Quantity::from_nanos(i128::MAX))))
     })
 }
 
-/// Reads who holds the resource. References that can be read are kept even where a
-/// neighbour cannot: a holder must never be forgotten because of a typing mistake beside it.
+/// Parses the claimRefs. Keeps the valid ones even if another is invalid: an error in one reference must not drop a
+/// holder.
 fn read_claim_refs(primary: &str, spec: &Field<'_>) -> (Vec<ClaimRef>, Option<FieldError>) {
     let (mut refs, mut first_error) = (Vec::new(), None);
     match spec.at("claimRefs").items() {
@@ -345,20 +293,20 @@ impl ClaimRef {
         Ok(ClaimRef {
             claim: ObjectKey::new(require("namespace")?, require("name")?),
             uid: field.at("uid").name()?.filter(|uid| !uid.is_empty()),
-            requests: read_capacity(primary, &field.at("requests"))?,
+            requests: Capacity::read(primary, &field.at("requests"))?,
             reserved: field.at("reserved").flag()?.unwrap_or(false),
         })
     }
 }
 
 impl Offer {
-    /// Whether a claim has it alone: it takes one claim only, or the claim is exclusive.
+    /// Whether a claim has the resource alone: it is for one claim only, or the claim is exclusive.
     pub fn is_held_alone(&self, is_exclusive: bool) -> bool {
         self.max_claims <= 1 || is_exclusive
     }
 
-    /// What quotas count of it for a claim with these requests: what it requests, and of everything else, where it has
-    /// the resource alone, all there is.
+    /// What quotas count for a claim with these requests: the requests, and for capacities that it does not request, all of
+    /// the resource if it has it alone.
     pub fn counted_for(&self, requests: &Capacity, is_exclusive: bool) -> Capacity {
         match self.is_held_alone(is_exclusive) {
             true => requests.or_else(&self.capacity),
@@ -383,14 +331,14 @@ impl Offer {
             class: spec.at("class").name()?.filter(|c| !c.is_empty()),
             fields: rules.fields.iter().map(|rule| FieldValue::read(rule, spec)).collect::<Result<_, _>>()?,
             labels,
-            capacity: read_capacity(rules.primary_capacity, &spec.at("capacity"))?,
+            capacity: Capacity::read(rules.primary_capacity, &spec.at("capacity"))?,
             max_claims,
             allowed_namespaces: sharing.at("allowedNamespaces").names()?.into(),
             cordoned: spec.at("unschedulable").flag()?.unwrap_or(false),
         })
     }
 
-    /// What runs wins over what was to run: the version that the implementation reports, where it can be read.
+    /// Replaces the version of the spec by the one that the implementation reports, if it is valid.
     fn with_reported(mut self, ty: TypeId, status: &Field<'_>) -> Offer {
         let reported = status.at("version").text().ok().flatten();
         let version = reported.and_then(|text| Version::parse(text).ok());
@@ -400,7 +348,7 @@ impl Offer {
         self
     }
 
-    /// Whether claims of `namespace` may have it.
+    /// Whether claims of `namespace` can bind to it.
     pub fn is_open_to(&self, namespace: &str) -> bool {
         self.allowed_namespaces.is_empty() || self.allowed_namespaces.iter().any(|n| &**n == namespace)
     }
@@ -425,7 +373,7 @@ impl FieldValue {
 }
 
 impl ResourceStatus {
-    /// Reads a status. It is ours to write, so what cannot be read counts as not written.
+    /// Parses a status. Only Conductor writes it, so invalid fields count as absent.
     fn read(primary: &str, status: &Field<'_>) -> ResourceStatus {
         ResourceStatus {
             phase: status.at("phase").text().ok().flatten().and_then(ResourcePhase::find),

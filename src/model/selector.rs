@@ -1,12 +1,13 @@
-//! A label selector with Kubernetes' meaning, in a canonical form: two ways to write one choice are equal.
-//! Where the labels come from is the caller's business.
+//! Label selectors with the semantics of Kubernetes, in a canonical form: two spellings of one selector are equal.
 
-use super::{FieldError, ValueError};
-use serde_json::{Map, Value};
+use super::FieldError;
+use super::fields::Field;
+pub use crate::api::selector::Operator;
+use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// Requirements on labels, all of which must hold; without any it matches everything.
+/// Requirements on labels, combined with AND; without any it matches every object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selector {
     requirements: Vec<Requirement>,
@@ -17,42 +18,42 @@ pub struct Selector {
 pub struct Requirement {
     /// The label's key.
     pub key: Arc<str>,
-    /// How its value is judged.
+    /// How to compare its value.
     pub operator: Operator,
-    /// The values it is held against: sorted, each once; empty for the two that ask only for the key.
+    /// The values to compare with: sorted, without duplicates; empty for Exists and DoesNotExist.
     pub values: Vec<Arc<str>>,
 }
 
-/// How a requirement judges a label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operator {
-    /// The label is there, with one of the values.
-    In,
-    /// The label is absent, or has none of the values.
-    NotIn,
-    /// The label is there.
-    Exists,
-    /// The label is absent.
-    DoesNotExist,
-}
-
 impl Selector {
-    /// Reads `{matchLabels: {}, matchExpressions: []}`; `null` is the empty selector.
+    /// Parses `{matchLabels: {}, matchExpressions: []}`; `null` is the empty selector.
     ///
     /// # Errors
-    /// The first thing that is not as Kubernetes has it, with its path inside the selector
-    /// (`matchExpressions[0].operator`; empty when the value is no map at all).
+    /// The first invalid field, with its path in the selector (`matchExpressions[0].operator`; empty if the value is not a
+    /// map).
     pub fn from_json(value: &Value) -> Result<Selector, FieldError> {
-        let Some(map) = optional_map(value, "")? else { return Ok(Selector::default()) };
-        refuse_unknown(map, &["matchLabels", "matchExpressions"], "", "matchLabels and matchExpressions")?;
-        let mut requirements = read_labels(map.get("matchLabels").unwrap_or(&Value::Null))?;
-        requirements.extend(read_expressions(map.get("matchExpressions").unwrap_or(&Value::Null))?);
+        Selector::read(&Field::root(value))
+    }
+
+    /// Parses the selector in a field; an absent one is empty.
+    pub(crate) fn read(field: &Field<'_>) -> Result<Selector, FieldError> {
+        field.require_map()?;
+        refuse_unknown(field, &["matchLabels", "matchExpressions"])?;
+        let labels = field.at("matchLabels");
+        labels.require_map()?;
+        let mut requirements = Vec::new();
+        for (key, label) in labels.entries() {
+            let values = vec![require_text(&label)?.into()];
+            requirements.push(Requirement::new(check_key(key, &label)?, Operator::In, values));
+        }
+        for expression in field.at("matchExpressions").items()? {
+            requirements.push(read_expression(&expression)?);
+        }
         requirements.sort();
         requirements.dedup();
         Ok(Selector { requirements })
     }
 
-    /// Whether labels, looked up by key, meet every requirement.
+    /// Whether labels, looked up by key, satisfy all requirements.
     pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(get(&requirement.key)))
     }
@@ -62,24 +63,24 @@ impl Selector {
         &self.requirements
     }
 
-    /// The requirements that pass `keep`, as a selector of their own.
+    /// A selector of the requirements that pass `keep`.
     pub fn kept(&self, keep: impl Fn(&Requirement) -> bool) -> Selector {
         Selector { requirements: self.requirements.iter().filter(|r| keep(r)).cloned().collect() }
     }
 
-    /// Whether it matches everything because it asks for nothing.
+    /// Whether it has no requirements, and matches everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 }
 
 impl Requirement {
-    /// Whether it lists the values that pass, so that they can be looked up.
+    /// Whether it lists the matching values, so that an index can look them up.
     pub fn lists_values(&self) -> bool {
         self.operator == Operator::In
     }
 
-    /// Whether a label's value, None where the label is absent, meets this requirement.
+    /// Whether a label's value, None if the label is absent, satisfies the requirement.
     pub fn matches(&self, value: Option<&str>) -> bool {
         match (self.operator, value) {
             (Operator::In, Some(value)) => self.lists(value),
@@ -95,144 +96,60 @@ impl Requirement {
         self.values.binary_search_by(|listed| (**listed).cmp(value)).is_ok()
     }
 
-    fn new(key: &str, operator: Operator, mut values: Vec<Arc<str>>) -> Requirement {
+    /// A requirement; sorts the values.
+    pub fn new(key: &str, operator: Operator, mut values: Vec<Arc<str>>) -> Requirement {
         values.sort();
         values.dedup();
         Requirement { key: key.into(), operator, values }
     }
 }
 
-impl Operator {
-    const ALL: [Operator; 4] = [Operator::In, Operator::NotIn, Operator::Exists, Operator::DoesNotExist];
-
-    /// The name as in a manifest.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operator::In => "In",
-            Operator::NotIn => "NotIn",
-            Operator::Exists => "Exists",
-            Operator::DoesNotExist => "DoesNotExist",
-        }
-    }
-
-    /// Whether the operator holds the label against values.
-    pub fn takes_values(self) -> bool {
-        match self {
-            Operator::In | Operator::NotIn => true,
-            Operator::Exists | Operator::DoesNotExist => false,
-        }
-    }
-}
-
-fn read_labels(value: &Value) -> Result<Vec<Requirement>, FieldError> {
-    let Some(labels) = optional_map(value, "matchLabels")? else { return Ok(Vec::new()) };
-    let read = labels.iter().map(|(key, value)| {
-        let field = || format!("matchLabels.{key}");
-        require_key(key, field)?;
-        Ok(Requirement::new(key, Operator::In, vec![require_text(value, field)?.into()]))
-    });
-    read.collect()
-}
-
-fn read_expressions(value: &Value) -> Result<Vec<Requirement>, FieldError> {
-    let expressions =
-        optional_list(value, "matchExpressions", "[{key: tier, operator: In, values: [gold]}]")?;
-    let read = expressions.iter().enumerate();
-    read.map(|(at, value)| read_expression(value, &format!("matchExpressions[{at}]"))).collect()
-}
-
-fn read_expression(value: &Value, path: &str) -> Result<Requirement, FieldError> {
-    let empty = Map::new();
-    let map = optional_map(value, path)?.unwrap_or(&empty);
-    refuse_unknown(map, &["key", "operator", "values"], path, "key, operator and values")?;
-    let text = |name: &str| require_text(map.get(name).unwrap_or(&Value::Null), || format!("{path}.{name}"));
-
-    let key = text("key")?;
-    require_key(key, || format!("{path}.key"))?;
-    let operator = require_operator(text("operator")?, || format!("{path}.operator"))?;
-    let values = read_values(map.get("values").unwrap_or(&Value::Null), &format!("{path}.values"))?;
-    require_arity(operator, &values).map_err(|error| error.in_field(format!("{path}.values")))?;
-    Ok(Requirement::new(key, operator, values))
-}
-
-fn read_values(value: &Value, path: &str) -> Result<Vec<Arc<str>>, FieldError> {
-    let read = optional_list(value, path, "[gold, silver]")?.iter().enumerate();
-    read.map(|(at, value)| Ok(require_text(value, || format!("{path}[{at}]"))?.into())).collect()
-}
-
-fn require_operator(text: &str, field: impl Fn() -> String) -> Result<Operator, FieldError> {
-    let found = Operator::ALL.into_iter().find(|operator| operator.name() == text);
-    found.ok_or_else(|| {
-        let fix = "write In, NotIn, Exists or DoesNotExist";
-        ValueError::new(text, "is not an operator", fix).in_field(field())
-    })
-}
-
-fn require_arity(operator: Operator, values: &[Arc<str>]) -> Result<(), ValueError> {
-    let name = operator.name();
-    match (operator.takes_values(), values.is_empty()) {
+fn read_expression(field: &Field<'_>) -> Result<Requirement, FieldError> {
+    field.require_map()?;
+    refuse_unknown(field, &["key", "operator", "values"])?;
+    let (key, operator, values) = (field.at("key"), field.at("operator"), field.at("values"));
+    let key = check_key(require_text(&key)?, &key)?;
+    let name = require_text(&operator)?;
+    let operator = Operator::ALL
+        .into_iter()
+        .find(|operator| operator.name() == name)
+        .ok_or_else(|| operator.error("is not an operator", "write In, NotIn, Exists or DoesNotExist"))?;
+    let texts = values
+        .items()?
+        .iter()
+        .map(|value| require_text(value).map(Arc::from))
+        .collect::<Result<Vec<_>, _>>()?;
+    match (operator.takes_values(), texts.is_empty()) {
         (true, true) => {
             let problem = format!("lists no value, and {name} needs one");
-            Err(ValueError::new("[]", problem, "list the values, or write Exists or DoesNotExist"))
+            Err(values.error(&problem, "list the values, or write Exists or DoesNotExist"))
         }
         (false, false) => {
             let problem = format!("are values, and {name} takes none");
-            Err(ValueError::new(&values.join(", "), problem, "leave `values` out, or write In or NotIn"))
+            Err(values.error(&problem, "leave `values` out, or write In or NotIn"))
         }
-        (true, false) | (false, true) => Ok(()),
+        (true, false) | (false, true) => Ok(Requirement::new(key, operator, texts)),
     }
 }
 
-fn require_key(key: &str, field: impl Fn() -> String) -> Result<(), FieldError> {
+fn check_key<'a>(key: &'a str, field: &Field<'_>) -> Result<&'a str, FieldError> {
     match key {
-        "" => {
-            Err(ValueError::new(key, "is not a label's key", "write a key like environment")
-                .in_field(field()))
-        }
-        _ => Ok(()),
+        "" => Err(field.error("is not a label's key", "write a key like environment")),
+        key => Ok(key),
     }
 }
 
-fn require_text(value: &Value, field: impl Fn() -> String) -> Result<&str, FieldError> {
-    let fix = match value {
-        Value::Null => "write it, like environment",
-        _ => "put it in quotes: labels are text",
-    };
-    let refuse = || ValueError::new(&value.to_string(), "is not text", fix).in_field(field());
-    value.as_str().ok_or_else(refuse)
+fn require_text<'a>(field: &Field<'a>) -> Result<&'a str, FieldError> {
+    field.text()?.ok_or_else(|| field.error("is missing", "write it, like environment"))
 }
 
-fn optional_map<'v>(value: &'v Value, field: &str) -> Result<Option<&'v Map<String, Value>>, FieldError> {
-    match value {
-        Value::Null => Ok(None),
-        Value::Object(map) => Ok(Some(map)),
-        other => {
-            let fix = "write it like matchLabels: {environment: dev}";
-            Err(ValueError::new(&other.to_string(), "is not a map", fix).in_field(field))
+fn refuse_unknown(field: &Field<'_>, known: &[&str]) -> Result<(), FieldError> {
+    match field.entries().find(|(name, _)| !known.contains(name)) {
+        Some((_, unknown)) => {
+            Err(unknown.error("is not a field here", &format!("the fields are {}", known.join(", "))))
         }
+        None => Ok(()),
     }
-}
-
-fn optional_list<'v>(value: &'v Value, field: &str, example: &str) -> Result<&'v [Value], FieldError> {
-    match value {
-        Value::Null => Ok(&[]),
-        Value::Array(list) => Ok(list),
-        other => {
-            let fix = format!("write it like {example}");
-            Err(ValueError::new(&other.to_string(), "is not a list", fix).in_field(field))
-        }
-    }
-}
-
-fn refuse_unknown(
-    map: &Map<String, Value>,
-    known: &[&str],
-    path: &str,
-    fields: &str,
-) -> Result<(), FieldError> {
-    let Some(name) = map.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
-    let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-    Err(ValueError::new(name, "is not a field here", format!("the fields are {fields}")).in_field(field))
 }
 
 impl fmt::Display for Selector {
@@ -255,12 +172,6 @@ impl fmt::Display for Requirement {
             (Operator::Exists, _) => write!(f, "{key}"),
             (Operator::DoesNotExist, _) => write!(f, "!{key}"),
         }
-    }
-}
-
-impl fmt::Display for Operator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -300,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_every_requirement() {
+    fn all_requirements_must_hold() {
         let selector = selector(json!({
             "matchLabels": {"environment": "dev"},
             "matchExpressions": [{"key": "gone", "operator": "DoesNotExist"}],
@@ -368,14 +279,14 @@ mod tests {
             (json!({"matchLabels": {"a": 1}}), "matchLabels.a", "`1` is not text"),
             (json!({"matchLabels": {"": "x"}}), "matchLabels.", "is not a label's key"),
             (json!({"matchExpressions": {}}), "matchExpressions", "is not a list"),
-            (json!({"matchExpressions": [null]}), "matchExpressions[0].key", "`null` is not text"),
+            (json!({"matchExpressions": [null]}), "matchExpressions[0].key", "is missing"),
             (json!({"matchExpressions": ["a"]}), "matchExpressions[0]", "is not a map"),
             (
                 json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "in"}]}),
                 "matchExpressions[1].operator",
                 "`in` is not an operator: write In, NotIn, Exists or DoesNotExist",
             ),
-            (json!({"matchExpressions": [{"key": "a"}]}), "matchExpressions[0].operator", "is not text"),
+            (json!({"matchExpressions": [{"key": "a"}]}), "matchExpressions[0].operator", "is missing"),
             (
                 json!({"matchExpressions": [{"key": "a", "operator": "Exists", "value": 1}]}),
                 "matchExpressions[0].value",
@@ -396,10 +307,10 @@ mod tests {
                 "`5` is not text",
             ),
         ];
-        for (value, field, told) in cases {
+        for (value, field, message) in cases {
             let error = Selector::from_json(&value).expect_err(&value.to_string());
             assert_eq!(error.field, field, "{value}");
-            assert!(error.to_string().contains(told), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 

@@ -1,28 +1,27 @@
-//! A record of what a claim's spec said, field by field, in digests. The status of a bound claim keeps the one of the
-//! moment of binding, so that an edit that has no effect can be reported, whichever field it is of. Every field is in it,
-//! also one that this version does not know; what an edit of a field means is decided elsewhere.
+//! Digests of the fields of a claim's spec. The status of a bound claim keeps those of the time of binding, so that edits
+//! without effect can be reported, also of fields that this version does not know.
 
 use super::key::Name;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maps whose fields are recorded one by one: in what, by which name, and both together.
+/// Maps whose fields are recorded one by one: the path of the parent, the name, and both joined.
 const OPEN: [(&str, &str, &str); 3] = [
     ("", "resources", "resources"),
     ("resources", "requests", "resources.requests"),
     ("", PARAMETERS, PARAMETERS),
 ];
-/// The field of what a claim hands to templates and to databases on servers.
+/// The field with values for templates and for databases on servers.
 const PARAMETERS: &str = "parameters";
-/// How a record begins that has no digests.
+/// The prefix of a record without digests.
 const EDITED: &str = "edited: ";
-/// The controller's own record of the resource, which follows the binding.
+/// The field with the name of the resource, which Conductor sets itself.
 const RESOURCE_NAME: &str = "resourceName";
-/// More fields than this are recorded together, under the map that they are in.
+/// Fields beyond this number are recorded together, under their map.
 const FIELDS_MAX: usize = 64;
-/// So long are most records.
+/// The usual length of a record.
 const LENGTH_USUAL: usize = 192;
-/// The longest name of a field that is recorded by itself.
+/// The maximum length of a field name that is recorded by itself.
 const NAME_MAX: usize = 63;
 
 /// Digests of the fields of a spec, in one line: `class=1b2c3d4e resources.requests.storage=5f607182`.
@@ -39,17 +38,17 @@ impl SpecRecord {
         writer.finish()
     }
 
-    /// A record as it was written.
+    /// Parses a record.
     pub fn read(text: &str) -> SpecRecord {
         SpecRecord(Name::from(text))
     }
 
-    /// As it is written.
+    /// The record as text.
     pub fn text(&self) -> &Name {
         &self.0
     }
 
-    /// A record that says of a spec only which of its fields were edited since: recordings keep no digests.
+    /// A record of only the names of edited fields, for recordings, which keep no digests.
     pub fn edited(fields: &[String]) -> SpecRecord {
         SpecRecord(Name::from(format!("{EDITED}{}", fields.join(" "))))
     }
@@ -77,7 +76,7 @@ impl SpecRecord {
         fields.filter_map(|field| field.split('.').next()).collect()
     }
 
-    /// Whether a field is in it.
+    /// Whether the record has a field.
     pub fn has(&self, field: &str) -> bool {
         self.fields().contains_key(field)
     }
@@ -100,12 +99,12 @@ impl SpecRecord {
     }
 }
 
-/// Writes a record. Every claim that is read has one, so that this is done in one go.
+/// Writes a record in one pass, because every parsed claim has one.
 #[derive(Default)]
 struct Writer {
     text: String,
     count: usize,
-    /// What has no words of its own, by the map that it is in.
+    /// Digests of the fields without an entry of their own, by their map.
     together: BTreeMap<&'static str, u32>,
 }
 
@@ -116,7 +115,7 @@ impl Writer {
             let open = OPEN.iter().find(|(within, open, _)| *within == path && open == name);
             match (value, open) {
                 (Value::Object(map), Some((.., inner))) => self.record(inner, map),
-                // A list of names is recorded name by name: one may be added where another cannot be taken off.
+                // A list of names is recorded name by name, because names can be added but not removed.
                 (Value::Array(items), _) if self.takes_names(path, name, items) => {
                     for item in items.iter().filter_map(Value::as_str) {
                         self.add((path, name, item), fold(SEED, item.as_bytes()));
@@ -163,7 +162,7 @@ impl Writer {
     }
 }
 
-/// A field that says nothing is as one that does not exist. What a parameter's `false` means is its template's business.
+/// Whether a field counts as absent: an empty or default value does, except for parameters, whose templates may read it.
 fn is_absent(path: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -181,14 +180,14 @@ fn is_plain(path: &str, name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_MAX && name.bytes().all(is_plain)
 }
 
-/// FNV-1a: it tells an edit from none, and hides nothing.
+/// FNV-1a: it detects edits and hides nothing.
 const SEED: u32 = 0x811c_9dc5;
 
 fn fold(digest: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(digest, |digest, byte| (digest ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Each kind of value begins and ends in its own way, so that no two are the same bytes.
+/// Each kind of value has its own prefix and suffix, so that different values never give the same bytes.
 fn fold_value(digest: u32, value: &Value) -> u32 {
     match value {
         Value::Null => fold(digest, b"n"),

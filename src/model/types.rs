@@ -9,16 +9,16 @@ use std::sync::LazyLock;
 /// What the values of a field are, on either side.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
-    /// Equal without case; each pair lists a spelling and the name it stands for.
+    /// Equal names, ignoring case and aliases.
     Name {
-        /// Other spellings: (spelling, canonical name), both in lower case.
+        /// Pairs of (alias, canonical name), both in lower case.
         aliases: &'static [(&'static str, &'static str)],
     },
-    /// The resource's version lies in the claim's range.
+    /// The claim's range matches the resource's version.
     VersionRange,
-    /// A claim that says true needs a resource that says true.
+    /// A claim with true requires a resource with true.
     Flag,
-    /// Every string that the claim lists is among the resource's.
+    /// The resource has all strings that the claim lists.
     Contains,
 }
 
@@ -52,7 +52,7 @@ pub struct TypeRules {
     pub class: &'static str,
     /// Prefix of the names of provisioned resources; also the resource's short name.
     pub short: &'static str,
-    /// The capacity that fit is judged by first.
+    /// The capacity that best fit compares first.
     pub primary_capacity: &'static str,
     /// The fields that predicates decide on, in the order of the registry.
     pub fields: Vec<FieldRule>,
@@ -69,7 +69,7 @@ impl TypeRules {
         self.fields.iter().position(|f| matches!(f.rule, Rule::Name { .. }))
     }
 
-    /// The field that is a version, where the type has one.
+    /// The index of the version field, if the type has one.
     pub fn version_field(&self) -> Option<usize> {
         self.fields.iter().position(|f| matches!(f.rule, Rule::VersionRange))
     }

@@ -1,5 +1,5 @@
-//! The version of a resource as vendors write it: `8.0.36-28`, `17rc1`, `15.4 (Debian 15.4-1.pgdg120+1)`.
-//! What a claim may ask for is next door, in `range`.
+//! The version of a database as vendors write it: `8.0.36-28`, `17rc1`, `15.4 (Debian 15.4-1.pgdg120+1)`. `range` has the
+//! ranges of claims. Not semver: vendor suffixes are not pre-releases, and versions have one to many numbers.
 
 use super::ValueError;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A version: numbers, perhaps a pre-release, perhaps a vendor's suffix.
+/// A version: numbers, optionally a pre-release, optionally a vendor's suffix.
 ///
 /// ```text
 /// 8.0.36-28          numbers 8.0.36, vendor -28
@@ -18,10 +18,9 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Guarantees
-/// The order is total and agrees with equality: numbers first, where what is not written is zero
-/// (`15` and `15.0` are equal); then a pre-release before its release; then the vendor's suffix,
-/// its numbers as numbers. How it was written (`v15`, `15.0`) takes no part, so equal versions
-/// are in the same ranges.
+/// The order is total and agrees with equality: first the numbers, where absent ones are zero (`15` and `15.0` are equal);
+/// then a pre-release before its release; then the vendor's suffix, its numbers as numbers. The spelling (`v15`, `15.0`)
+/// does not matter, so equal versions are in the same ranges.
 #[derive(Clone, Debug)]
 pub struct Version {
     numbers: Numbers,
@@ -33,8 +32,7 @@ pub struct Version {
 
 type Numbers = SmallVec<[u64; 4]>;
 
-/// How far along a release is. `Floor` is below everything of the same numbers and is only ever
-/// the end of an interval.
+/// Pre-release or release. `Floor` is below all versions of the same numbers; only ends of intervals have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Floor,
@@ -42,22 +40,22 @@ enum Stage {
     Release,
 }
 
-/// What vendors call a pre-release, in the order in which they come.
+/// Names of pre-releases, in order.
 const PRE_WORDS: [&str; 11] =
     ["dev", "devel", "snapshot", "nightly", "m", "dmr", "alpha", "beta", "pre", "preview", "rc"];
 /// MySQL's milestones, `5.7.5-m15`. Without its number an `m` is just a letter.
 const MILESTONE: &str = "m";
 
-/// How long a version or a range may be. The longest we know of, with its compiler, is about half.
+/// The maximum length of a version or range. The longest known one, with its compiler, has about half.
 pub(super) const CHARS_MAX: usize = 256;
 
 const FIX: &str = "write it like 15, 5.6 or 8.0.36";
 
 impl Version {
-    /// Reads a version. Words before it, other than a leading `v`, are refused.
+    /// Parses a version, with or without a leading `v`.
     ///
     /// # Errors
-    /// When the text does not begin with numbers, or goes on as no version does.
+    /// The text does not begin with a number, or has an invalid suffix.
     pub fn parse(text: &str) -> Result<Version, ValueError> {
         let refuse = |problem: String| ValueError::new(text, problem, FIX);
         let clean = tidy(text).map_err(refuse)?;
@@ -74,33 +72,31 @@ impl Version {
         })
     }
 
-    /// Reads a JSON string or number: `version: 5.6` in YAML is a number. (So is `5.10`, which
-    /// YAML hands over as 5.1; only quotes help there.)
+    /// Parses a JSON string or number: `version: 5.6` in YAML is a number. (So is `5.10`, which YAML reads as 5.1: quote it.)
     ///
     /// # Errors
-    /// When the value is neither, or its text is no version.
+    /// The value is neither, or its text is not a version.
     pub fn from_json(value: &Value) -> Result<Version, ValueError> {
         Version::parse(&require_text(value, "a version", FIX)?)
     }
 
-    /// The numbers it begins with, as many as were written.
+    /// Its numbers, as many as written.
     pub fn numbers(&self) -> &[u64] {
         &self.numbers
     }
 
-    /// Whether it comes before a release: `17rc1`, `8.4.0-alpha`. A vendor's suffix does not make it one.
+    /// Whether it is a pre-release: `17rc1`, `8.4.0-alpha`. A vendor's suffix is not a pre-release.
     pub fn is_prerelease(&self) -> bool {
         matches!(self.stage, Stage::Pre { .. })
     }
 
-    /// Whether both have the same numbers, whatever follows them.
+    /// Whether both have the same numbers, with any suffix.
     pub(super) fn same_numbers(&self, other: &Version) -> bool {
         cmp_numbers(&self.numbers, &other.numbers).is_eq()
     }
 
-    /// Where the versions end that this one stands for as a release line: `5.6` for every 5.6.x,
-    /// `18beta` for its betas, `8.0.36-28` for that suffix and what is built on it. None where
-    /// nothing comes after them.
+    /// The end of the release line that this version represents: `5.6` for every 5.6.x, `18beta` for its betas, `8.0.36-28`
+    /// for that suffix and those that extend it. None if no version follows.
     pub(super) fn line_end(&self) -> Option<Version> {
         let stage = match (self.vendor.is_empty(), self.stage) {
             (true, Stage::Release | Stage::Floor) => return Version::floor_after(&self.numbers),
@@ -111,14 +107,12 @@ impl Version {
         Some(Version { stage, ceiling: true, text, ..self.clone() })
     }
 
-    /// Below everything that comes after the line of `numbers`: for 5.6, just below the first
-    /// pre-release of 5.7. None where no number comes after.
+    /// The end of the release line of `numbers`: for 5.6, just below the first pre-release of 5.7. None if no number follows.
     pub(super) fn floor_after(numbers: &[u64]) -> Option<Version> {
         successor(numbers).map(Version::floor_of)
     }
 
-    /// The same end of an interval where pre-releases do not count: a start below the pre-releases
-    /// of 5.7 moves up to 5.7 itself.
+    /// This start of an interval without pre-releases: a start below the pre-releases of 5.7 moves up to 5.7.
     pub(super) fn above_prereleases(self) -> Version {
         match self.stage {
             Stage::Floor | Stage::Pre { .. } => {
@@ -129,7 +123,7 @@ impl Version {
         }
     }
 
-    /// The other way round: an end at 5.7 itself moves down below its pre-releases.
+    /// This end of an interval without pre-releases: an end at 5.7 moves down below its pre-releases.
     pub(super) fn below_prereleases(self) -> Version {
         match self.stage {
             Stage::Release if self.vendor.is_empty() && !self.ceiling => Version::floor_of(self.numbers),
@@ -172,7 +166,7 @@ impl Version {
     }
 }
 
-/// Trims, makes every gap one space, and refuses what no version has.
+/// Trims, collapses white space, and refuses characters that no version has.
 pub(super) fn tidy(text: &str) -> Result<String, String> {
     if text.chars().nth(CHARS_MAX).is_some() {
         return Err(format!("is longer than {CHARS_MAX} characters"));
@@ -185,7 +179,7 @@ pub(super) fn tidy(text: &str) -> Result<String, String> {
     }
 }
 
-/// The text of a JSON string, or of a number that is written with digits and a point.
+/// The text of a JSON string, or of a number of digits and a point.
 pub(super) fn require_text(value: &Value, what: &str, fix: &str) -> Result<String, ValueError> {
     let refuse = |text: &str| ValueError::new(text, format!("is not {what}"), fix);
     match value {
@@ -206,7 +200,7 @@ pub(super) fn strip_v(text: &str) -> &str {
     }
 }
 
-/// The numbers at the start, and what follows them.
+/// The numbers at the start, and the rest.
 fn read_numbers(text: &str) -> Result<(Numbers, &str), String> {
     let mut numbers = Numbers::new();
     let mut rest = text;
@@ -228,8 +222,8 @@ fn require_number(digits: &str) -> Result<u64, String> {
     digits.parse().map_err(|_| format!("has the number {digits}, which is too large"))
 }
 
-/// Refuses what can follow no numbers. A suffix is what a vendor puts there: `-28`, `.mysql_aurora.2`,
-/// ` (Debian ...)`; operators, wildcards and a second version belong in a range.
+/// Checks a suffix: vendors write `-28`, `.mysql_aurora.2`, ` (Debian ...)`; operators, wildcards and a second version
+/// belong in a range.
 fn check_suffix(suffix: &str) -> Result<(), String> {
     if let Some(operator) = suffix.chars().find(|c| "<>=!^*|".contains(*c)) {
         return Err(format!("has `{operator}`, which belongs in a range, not in a version"));
@@ -255,7 +249,7 @@ fn check_suffix(suffix: &str) -> Result<(), String> {
     }
 }
 
-/// Splits a suffix into the pre-release, if it names one first, and the vendor's part.
+/// Splits a suffix into the pre-release, if it begins with one, and the vendor's suffix.
 fn read_stage(suffix: &str) -> Result<(Stage, &str), String> {
     // A `+` starts build metadata in semver, so `15.2+dev` is a build, not a pre-release.
     let start = suffix.strip_prefix(['-', '.', '_', '~', ' ']).unwrap_or(suffix);
@@ -278,7 +272,7 @@ fn split_while(text: &str, belongs: fn(char) -> bool) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// The numbers that come right after everything that begins with these.
+/// The numbers that follow all versions that begin with these.
 fn successor(numbers: &[u64]) -> Option<Numbers> {
     let (last, front) = numbers.split_last()?;
     match last.checked_add(1) {
@@ -292,15 +286,14 @@ fn join(numbers: &[u64]) -> String {
     texts.join(".")
 }
 
-/// What is not written is zero.
+/// Absent numbers are zero.
 fn cmp_numbers(left: &[u64], right: &[u64]) -> Ordering {
     let at = |numbers: &[u64], at: usize| numbers.get(at).copied().unwrap_or(0);
     let mut orders = (0..left.len().max(right.len())).map(|i| at(left, i).cmp(&at(right, i)));
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// A piece of a vendor's suffix. Numbers compare as numbers, by length and then by digits,
-/// so that a build stamp of thirty digits is no trouble.
+/// A token of a vendor's suffix. Numbers compare by length and then by digits, so that they cannot overflow.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Token<'a> {
     Mark(&'a str),
@@ -331,8 +324,7 @@ fn number_token(digits: &str) -> Token<'_> {
     Token::Number(significant.len(), significant)
 }
 
-/// The suffix as it is compared: lower case, numbers without leading zeros, so that equal
-/// suffixes are equal texts.
+/// The suffix for comparisons: lower case, numbers without leading zeros, so that equal suffixes are equal texts.
 fn vendor_key(suffix: &str) -> Box<str> {
     let lower = suffix.to_ascii_lowercase();
     let pieces = tokens(&lower).map(|token| match token {

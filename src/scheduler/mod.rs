@@ -17,7 +17,7 @@ pub use explain::{Explanation, NearMiss, Nearest, explain, lacks};
 pub use request::{Request, prepare};
 
 use crate::cache::{Fit, Preference, ResourceId, State};
-use crate::model::profile::Means;
+use crate::model::profile::Way;
 use crate::model::{Class, ClassWant, Name, Offer, Profile, TypeId};
 use crate::predicates::{
     Charge, ClassQuery, Holding, Predicate, Query, Refusal, missing, outside_limits,
@@ -285,17 +285,17 @@ fn steps(profile: &Profile) -> Vec<Step> {
     if profile.order.is_empty() {
         return vec![Step::Find { vacant: true, shared: true }, Step::Provision];
     }
-    let step = |means: &Means| match means {
-        Means::Existing => Step::Find { vacant: true, shared: false },
-        Means::Share => Step::Find { vacant: false, shared: true },
-        Means::Provision => Step::Provision,
+    let step = |means: &Way| match means {
+        Way::Existing => Step::Find { vacant: true, shared: false },
+        Way::Share => Step::Find { vacant: false, shared: true },
+        Way::Provision => Step::Provision,
     };
     profile.order.iter().map(step).collect()
 }
 
 /// Whether a profile lets claims share at all.
 fn shares(profile: &Profile) -> bool {
-    profile.order.is_empty() || profile.order.contains(&Means::Share)
+    profile.order.is_empty() || profile.order.contains(&Way::Share)
 }
 
 fn find(

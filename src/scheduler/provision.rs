@@ -75,7 +75,7 @@ fn refusal(state: &State, request: &Request<'_>, name: &Name) -> Option<(Predica
         ty.rules().fields.iter().zip(recipe.fields.iter().zip(&request.wants.fields)).enumerate();
     if let Some((at, (rule, (offer, want)))) = fields.find(|(_, (_, (offer, want)))| !offer.satisfies(want)) {
         let why = match offer.names_beside(want) {
-            _ if *offer == FieldOffer::Undeclared => undeclared(name, rule.resource, rule.claim),
+            _ if *offer == FieldOffer::Absent => undeclared(name, rule.resource, rule.claim),
             Some((made, asked)) => format!("class {name} makes {made}, and {asked} is requested"),
             None => format!("class {name} does not offer the {} asked", rule.claim),
         };

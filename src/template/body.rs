@@ -1,38 +1,38 @@
-//! An object with expressions in its values: compiled into a tree, turned into JSON when its inputs are known.
-//! Only values are ever replaced: keys, and what says which object this is, stay as the class's author wrote them.
+//! An object with expressions in its values: compiled into a tree, rendered to JSON when its inputs are known. Only values
+//! are replaced: keys, apiVersion, kind and namespace are fixed.
 
 use super::expression::{Expression, Failure};
 use super::scope::Scope;
-use super::text::{Piece, split};
 use super::variables::Variables;
+use crate::model::template_text::{Piece, split};
 use crate::model::{FieldError, ValueError};
 use serde_json::{Map, Value};
 
 /// Deepest nesting of an object.
 const DEPTH_MAX: usize = 64;
-/// Largest object that may come out, and most that may go in, in bytes of texts and some for each value.
+/// Maximum size of a rendered object and of each variable: the bytes of its strings plus 8 for each value.
 pub(super) const SIZE_MAX: usize = 256 * 1024;
 
 /// A value of a template.
 pub(super) enum Node {
-    /// No expression anywhere in it.
+    /// A value without expressions.
     Plain(Value),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
-    /// One expression and nothing else: its value keeps its type.
+    /// A string that is one expression; the result keeps its type.
     Whole(Expression),
-    /// Expressions between other text.
+    /// A string with expressions and other text.
     Text(Vec<Part>),
 }
 
-/// A part of a text.
+/// A part of a string.
 pub(super) enum Part {
-    Words(String),
+    Literal(String),
     Value(Expression),
 }
 
 impl Node {
-    /// Compiles a value that stands at `at`.
+    /// Compiles a value with the path `at`.
     pub fn compile(value: &Value, at: &str, scope: &Scope) -> Result<Node, FieldError> {
         Node::compile_at(value, at, scope, 0)
     }
@@ -61,11 +61,11 @@ impl Node {
     fn compile_text(text: &str, at: &str, scope: &Scope) -> Result<Node, FieldError> {
         let mut pieces = split(text).map_err(|error| error.in_field(at))?;
         match (&mut pieces[..], text) {
-            ([Piece::Words(words)], _) => Ok(Node::Plain(Value::from(std::mem::take(words)))),
+            ([Piece::Literal(literal)], _) => Ok(Node::Plain(Value::from(std::mem::take(literal)))),
             ([Piece::Expression(inside)], _) => Ok(Node::Whole(Expression::compile(inside, at, scope)?)),
             _ => {
                 let part = |piece| match piece {
-                    Piece::Words(words) => Ok(Part::Words(words)),
+                    Piece::Literal(literal) => Ok(Part::Literal(literal)),
                     Piece::Expression(inside) => Ok(Part::Value(Expression::compile(&inside, at, scope)?)),
                 };
                 Ok(Node::Text(pieces.into_iter().map(part).collect::<Result<_, FieldError>>()?))
@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    /// A list or a map without any expression in it is a plain value.
+    /// Turns a list or map without expressions into a plain value.
     fn simplified(self) -> Node {
         let plain = |node: &Node| matches!(node, Node::Plain(_));
         let value = |node: Node| match node {
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Every expression in it.
+    /// All its expressions.
     pub fn expressions(&self) -> Vec<&Expression> {
         match self {
             Node::Plain(_) => Vec::new(),
@@ -102,7 +102,7 @@ impl Node {
                 .iter()
                 .filter_map(|part| match part {
                     Part::Value(expression) => Some(expression),
-                    Part::Words(_) => None,
+                    Part::Literal(_) => None,
                 })
                 .collect(),
         }
@@ -112,7 +112,7 @@ impl Node {
     pub fn render(&self, variables: &Variables<'_>, at: &str) -> Result<Value, Failure> {
         let value = self.fill(variables)?;
         if size_of(&value) > SIZE_MAX {
-            let error = ValueError::new("", "comes out larger than 256 KiB", "make it smaller");
+            let error = ValueError::new("", "is larger than 256 KiB when rendered", "make it smaller");
             return Err(Failure::Wrong(error.in_field(at)));
         }
         Ok(value)
@@ -133,7 +133,7 @@ impl Node {
                 let mut text = String::new();
                 for part in parts {
                     match part {
-                        Part::Words(words) => text.push_str(words),
+                        Part::Literal(literal) => text.push_str(literal),
                         Part::Value(expression) => text.push_str(&expression.text(variables)?),
                     }
                 }
@@ -143,12 +143,13 @@ impl Node {
     }
 }
 
-/// Refuses an expression where none may stand.
+/// Refuses an expression where none is allowed.
 pub(super) fn refuse_expression(text: &str, at: &str, what: &str) -> Result<(), FieldError> {
     match text.contains("${") {
         true => {
-            let problem = format!("is an expression in {what}");
-            Err(ValueError::new(text, problem, "write it out: expressions stand in values only").in_field(at))
+            let problem = format!("has an expression in {what}");
+            Err(ValueError::new(text, problem, "write a fixed value: only values can be expressions")
+                .in_field(at))
         }
         false => Ok(()),
     }
@@ -158,7 +159,7 @@ pub(super) fn join(at: &str, key: &str) -> String {
     if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") }
 }
 
-/// How large a value is.
+/// The size of a value.
 pub(super) fn size_of(value: &Value) -> usize {
     const EACH: usize = 8;
     EACH + match value {

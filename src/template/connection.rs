@@ -1,19 +1,19 @@
-//! How a resource is reached, key by key: compiled once, prepared from what is known of its objects, completed with
-//! the content of one Secret. The first step never sees a secret, the second sees nothing but what it needs.
+//! The connection of a resource, key by key: compiled once, prepared from the known state of its objects, completed with the
+//! data of one Secret. The first step never reads a Secret, the second gets only the inputs that it needs.
 //!
 //! ```text
 //! connection:
 //!   host: ${objects.main.status.endpoint}       known to the engine
 //!   secretRef: {name: "${objects.main.metadata.name}-app"}
-//!   password: ${secret.password}                known only to whoever publishes
+//!   password: ${secret.password}                known only to the publisher
 //! ```
 
-use super::blueprint::Inputs;
 use super::body::{Node, refuse_expression};
-use super::dialect::Dialect;
+use super::cel_env::CelEnv;
+use super::compiled_class::Inputs;
+use super::cost_check::Reference;
 use super::expression::Failure;
 use super::scope::{Scope, Shape};
-use super::survey::Reference;
 use super::variables::Variables;
 use crate::model::{FieldError, ValueError};
 use serde_json::{Map, Value, json};
@@ -22,30 +22,30 @@ use std::collections::BTreeMap;
 
 /// The key that names a Secret instead of a value.
 const SECRET_REF: &str = "secretRef";
-/// The variable that holds the Secret's content.
+/// The variable with the data of the Secret.
 const SECRET: &str = "secret";
-/// Most keys of a connection.
+/// Maximum number of keys of a connection.
 const KEYS_MAX: usize = 64;
 
-/// How a resource is reached, compiled.
+/// The compiled connection of a resource.
 pub struct Connection {
     keys: Vec<(String, Node, Value)>,
     secret: Option<Node>,
     labels: Vec<(String, Node)>,
 }
 
-/// A connection as far as it is known without any secret.
+/// A connection as far as it is known without any Secret.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
-    /// Keys that are known.
+    /// Known keys with their values.
     pub values: BTreeMap<String, Value>,
-    /// Keys that are not known yet, and what they wait for.
+    /// Keys without a value yet, and what they wait for.
     pub waits: BTreeMap<String, String>,
-    /// The Secret that has the rest, where there is a rest.
+    /// The Secret with the other keys, if any.
     pub secret: Option<SecretRef>,
-    /// What is to be computed with the Secret's content, as written.
+    /// The keys to compute from the data of the Secret, as written.
     pub later: Map<String, Value>,
-    /// What that needs beside the Secret.
+    /// The further inputs of that computation.
     pub inputs: Value,
 }
 
@@ -54,7 +54,7 @@ pub struct Prepared {
 pub struct SecretRef {
     /// Its name.
     pub name: String,
-    /// Labels by which it is known to belong to the implementation.
+    /// Labels that it must have to belong to the implementation.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -62,12 +62,12 @@ impl Connection {
     /// Compiles a connection over objects of these ids.
     ///
     /// # Errors
-    /// The first key that can never work.
+    /// The first invalid key.
     pub fn compile(fields: &Value, ids: &[&str]) -> Result<Connection, FieldError> {
-        let scope: Scope = Dialect::shared().scope(ids).into_iter().chain(open("object")).collect();
+        let scope: Scope = CelEnv::shared().scope(ids).into_iter().chain(open("object")).collect();
         let with_secret: Scope = scope.clone().into_iter().chain(open(SECRET)).collect();
         let Some(fields) = fields.as_object() else {
-            return Err(ValueError::new("", "is no map", "write `host: ...`").in_field("connection"));
+            return Err(ValueError::new("", "is not a map", "write `host: ...`").in_field("connection"));
         };
         if fields.len() > KEYS_MAX {
             return Err(ValueError::new("", "has more than 64 keys", "keep fewer").in_field("connection"));
@@ -87,7 +87,7 @@ impl Connection {
         if clear.is_some() {
             return Err(ValueError::new(
                 "",
-                "stands in clear",
+                "is in clear text",
                 "keep it in a Secret: secretRef and ${secret.password}",
             )
             .in_field("connection.password"));
@@ -101,14 +101,14 @@ impl Connection {
         }
     }
 
-    /// Reads `secretRef`: a name, or a map with the name.
+    /// Parses `secretRef`: a name, or a map with the name.
     fn refer(&mut self, value: &Value, scope: &Scope) -> Result<(), FieldError> {
         let at = "connection.secretRef";
         let fields = value.as_object().into_iter().flatten();
         if let Some((other, _)) =
             fields.into_iter().find(|(field, _)| !["name", "labels"].contains(&field.as_str()))
         {
-            let fix = "write name: a Secret is looked for in the system namespace and nowhere else";
+            let fix = "write name: the Secret must be in the system namespace";
             return Err(ValueError::new(other, "is not a field of secretRef", fix).in_field(at));
         }
         let name = if value.is_object() { value.get("name").unwrap_or(&Value::Null) } else { value };
@@ -123,16 +123,16 @@ impl Connection {
         Ok(())
     }
 
-    /// What is known without any secret. `object` is the object that an adapter speaks of.
+    /// Prepares the connection without any Secret. `object` is the object of an adapter.
     ///
     /// # Errors
-    /// The first key that cannot be had for good.
+    /// The first key with an error that waiting does not fix.
     pub fn prepare(&self, inputs: &Inputs<'_>, object: Option<&Value>) -> Result<Prepared, FieldError> {
         self.prepare_from(&Variables::of(inputs, object)?, inputs, object)
     }
 
-    /// The keys that speak of objects that are still to come, and what they name of them.
-    pub(super) fn speaks_of(&self, is_to_come: &impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    /// The keys that reference objects that do not exist yet, with these references.
+    pub(super) fn awaits(&self, is_to_come: &impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         let keys = self.keys.iter().map(|(key, node, _)| (key.as_str(), node));
         let secret = self.secret.iter().map(|node| (SECRET_REF, node));
         let named = keys.chain(secret).map(|(key, node)| {
@@ -160,20 +160,23 @@ impl Connection {
                 Ok(value) => drop(prepared.values.insert(key.clone(), value)),
                 Err(Failure::Waits(outputs)) => drop(prepared.waits.insert(key.clone(), outputs)),
                 Err(Failure::Unset(_)) if object.is_some() => {
-                    prepared.waits.insert(key.clone(), "what the implementation has not told yet".to_owned());
+                    prepared.waits.insert(
+                        key.clone(),
+                        "a value that the implementation does not report yet".to_owned(),
+                    );
                 }
                 Err(Failure::Unset(error) | Failure::Wrong(error)) => return Err(error),
             }
         }
         if let Some(node) = &self.secret {
-            let text = |node: &Node| match node.render(variables, "connection.secretRef") {
-                Ok(Value::String(text)) => Ok(Some(text)),
-                Ok(_) => {
-                    Err(ValueError::new("", "is no text", "write a name").in_field("connection.secretRef"))
-                }
-                Err(Failure::Waits(_) | Failure::Unset(_)) => Ok(None),
-                Err(Failure::Wrong(error)) => Err(error),
-            };
+            let text =
+                |node: &Node| match node.render(variables, "connection.secretRef") {
+                    Ok(Value::String(text)) => Ok(Some(text)),
+                    Ok(_) => Err(ValueError::new("", "is not a string", "write a name")
+                        .in_field("connection.secretRef")),
+                    Err(Failure::Waits(_) | Failure::Unset(_)) => Ok(None),
+                    Err(Failure::Wrong(error)) => Err(error),
+                };
             let mut labels = BTreeMap::new();
             for (key, node) in &self.labels {
                 labels.extend(text(node)?.map(|value| (key.clone(), value)));
@@ -185,7 +188,7 @@ impl Connection {
                 Some(_) | None => {
                     prepared
                         .waits
-                        .insert(SECRET_REF.to_owned(), "the implementation to name its Secret".to_owned());
+                        .insert(SECRET_REF.to_owned(), "the name of the implementation's Secret".to_owned());
                 }
             }
         }
@@ -193,10 +196,10 @@ impl Connection {
     }
 }
 
-/// Computes what was left for later with the content of the Secret. What it does not have is left out.
+/// Computes the remaining keys from the data of the Secret. Keys that it lacks are left out.
 ///
 /// # Errors
-/// The first key that cannot be had for good. Never says what the Secret holds.
+/// The first key with an error that waiting does not fix. Never contains data of the Secret.
 pub fn complete(
     prepared: &Prepared,
     secret: &BTreeMap<String, String>,
@@ -231,7 +234,7 @@ fn needs_secret(node: &Node) -> bool {
     node.expressions().iter().any(|expression| expression.names(SECRET))
 }
 
-/// Keys of a Secret are names of files where an application reads them.
+/// Checks a key of a Secret, which is also a file name where applications mount it.
 fn check_key(key: &str) -> Result<(), FieldError> {
     refuse_expression(key, "connection", "a key")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -247,7 +250,7 @@ fn check_key(key: &str) -> Result<(), FieldError> {
     }
 }
 
-/// Copies the one value that a reference leads to, so that nothing else travels along.
+/// Copies only the value of a reference, so that the inputs contain nothing else.
 fn copy(target: &mut Value, reference: &Reference, inputs: &Inputs<'_>, object: Option<&Value>) {
     let Reference { root, path } = reference;
     let (found, path) = match (root.as_str(), path.as_slice()) {

@@ -1,9 +1,9 @@
-//! One expression: parsed, bounded, its references known and checked. Evaluating it cannot reach anything but the
-//! variables it is given. Errors never repeat a value: it may be a password.
+//! A compiled expression: parsed, limited, its references checked. Its evaluation reads only its variables. Errors never
+//! contain a value, which may be a password.
 
 use super::body::size_of;
+use super::cost_check::{CostCheck, Reference, UNORDERED, is_too_deep};
 use super::scope::Scope;
-use super::survey::{Reference, Survey, UNORDERED, is_too_deep};
 use super::value::{to_json, to_text};
 use super::variables::Variables;
 use crate::model::{FieldError, ValueError};
@@ -13,49 +13,49 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Longest text of an expression.
+/// Maximum length of an expression.
 const CHARS_MAX: usize = 4_096;
-/// Most steps in an expression.
+/// Maximum number of nodes of an expression.
 const NODES_MAX: usize = 1_000;
-/// How deep `map`, `filter`, `all`, `exists` may stand in one another. CEL has no limit on time, each level
-/// multiplies by the length of a list, and a claim's author may write a long one.
+/// Maximum nesting of `map`, `filter`, `all` and `exists`. CEL does not limit time, each level multiplies by the length of a
+/// list, and a claim can contain a long one.
 const LOOPS_MAX: usize = 1;
-/// How many times larger than what it is given a result may be: loops after one another multiply, too.
+/// Maximum ratio of the size of a result to that of its inputs, because loops in sequence multiply too.
 const GROWTH_MAX: u64 = 4_096;
-/// Most that an expression may come to make, by the size of what it names.
+/// Maximum size that a result can have, by the size of the values that the expression names.
 const MADE_MAX: u64 = 16 * 1024 * 1024;
-/// Most that an expression with a loop may name. The evaluator copies what it has for every item that it adds.
+/// Maximum size of the values that an expression with a loop names: the evaluator copies the result for each item.
 const WALKED_MAX: usize = 8 * 1024;
 
-/// What is told by others, and may yet be told where it is not.
+/// Variables with outputs of other objects, which may appear later.
 const OUTPUTS: [&str; 3] = ["object", "objects", "secret"];
 
 /// A compiled expression.
 pub(super) struct Expression {
     text: Arc<str>,
-    /// Where it stands, for errors.
+    /// Its path, for errors.
     at: Arc<str>,
     program: Program,
     pub references: BTreeSet<Reference>,
-    /// What is walked over to make a list.
+    /// The references that it iterates over to create a list.
     walks: BTreeSet<Reference>,
     growth: u64,
     has_loop: bool,
 }
 
-/// Why there is no value.
+/// Why an evaluation has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Failure {
-    /// Something that another object tells is not known yet.
+    /// Outputs of other objects do not exist yet.
     Waits(String),
-    /// It asks for what the inputs do not have. What is made from them cannot be; what speaks of itself may yet.
+    /// An input lacks the field. That is an error when rendering, and not ready yet for `ready`.
     Unset(FieldError),
-    /// It will not get better by waiting.
+    /// An error that waiting does not fix.
     Wrong(FieldError),
 }
 
 impl Expression {
-    /// Reads an expression that stands at `at`, over the names of `scope`.
+    /// Compiles an expression with the path `at` over the names of `scope`.
     pub fn compile(text: &str, at: &str, scope: &Scope) -> Result<Expression, FieldError> {
         let wrong = |problem: &str, fix: &str| ValueError::new(text, problem, fix).in_field(at);
         if text.len() > CHARS_MAX {
@@ -64,28 +64,28 @@ impl Expression {
         if is_too_deep(text) {
             return Err(wrong("is nested too deep", "keep it under 32 levels of brackets and choices"));
         }
-        // The parser is not ours; were it to panic on a text, that text is at fault and not we.
+        // If the parser, a dependency, panics on a text, only this expression fails.
         let parsed = catch_unwind(|| Program::compile(text));
         let parsed =
-            parsed.map_err(|_| wrong("cannot be read", "write it as CEL, such as claim.spec.engine"))?;
+            parsed.map_err(|_| wrong("cannot be parsed", "write it as CEL, such as claim.spec.engine"))?;
         let program = parsed.map_err(|errors| {
             let first = errors.errors.first().map(|e| e.msg.clone()).unwrap_or_default();
-            wrong(&format!("cannot be read ({first})"), "write it as CEL, such as claim.spec.engine")
+            wrong(&format!("cannot be parsed ({first})"), "write it as CEL, such as claim.spec.engine")
         })?;
-        let survey = Survey::of(program.expression());
-        if let Some((problem, fix)) = survey.refused {
+        let check = CostCheck::of(program.expression());
+        if let Some((problem, fix)) = check.refused {
             return Err(wrong(problem, fix));
         }
-        if survey.nodes > NODES_MAX {
+        if check.nodes > NODES_MAX {
             return Err(wrong("has too many steps", "split it over several values"));
         }
-        if survey.loops > LOOPS_MAX {
-            return Err(wrong("has a loop in a loop", "let no map, filter, all or exists stand in another"));
+        if check.loops > LOOPS_MAX {
+            return Err(wrong("has nested loops", "do not nest map, filter, all and exists"));
         }
-        if survey.growth > GROWTH_MAX {
-            return Err(wrong("has too many loops after one another", "split it over several values"));
+        if check.growth > GROWTH_MAX {
+            return Err(wrong("has too many loops in sequence", "split it over several values"));
         }
-        let Survey { references, walks, growth, loops, .. } = survey;
+        let CostCheck { references, walks, growth, loops, .. } = check;
         let (text, at) = (text.into(), at.into());
         let expression = Expression { text, at, program, references, walks, growth, has_loop: loops > 0 };
         expression.check(scope)?;
@@ -122,12 +122,12 @@ impl Expression {
         self.read(variables, to_json)
     }
 
-    /// The value as text, to stand between other text.
+    /// The value as text, for strings with several expressions.
     pub fn text(&self, variables: &Variables<'_>) -> Result<String, Failure> {
         self.read(variables, to_text)
     }
 
-    /// The value as yes or no.
+    /// The value as a boolean.
     pub fn flag(&self, variables: &Variables<'_>) -> Result<bool, Failure> {
         match self.json(variables)? {
             Value::Bool(flag) => Ok(flag),
@@ -141,17 +141,16 @@ impl Expression {
         form: fn(&Cel) -> Result<T, &'static str>,
     ) -> Result<T, Failure> {
         self.check_inputs(variables)?;
-        // Nor is the evaluator ours: a slip of it must not take everybody's databases down.
+        // If the evaluator, a dependency, panics, only this expression fails.
         let evaluated = catch_unwind(AssertUnwindSafe(|| self.program.execute(&variables.context)));
         let evaluated =
             evaluated.map_err(|_| self.failed("cannot be evaluated", "write it in another way"))?;
         let value = evaluated.map_err(|error| self.explain(&error, variables))?;
-        form(&value).map_err(|problem| {
-            Failure::Wrong(self.wrong(problem, "turn it into text or a number, with string() or int()"))
-        })
+        form(&value)
+            .map_err(|problem| Failure::Wrong(self.wrong(problem, "convert it with string() or int()")))
     }
 
-    /// Whether what it is given is small enough for what it does with it, and has an order where it needs one.
+    /// Checks that the inputs are small enough for the expression, and lists where it depends on order.
     fn check_inputs(&self, variables: &Variables<'_>) -> Result<(), Failure> {
         if self.walks.iter().filter_map(|r| variables.find(r)).any(Value::is_object) {
             let (problem, fix) = UNORDERED;
@@ -167,8 +166,8 @@ impl Expression {
         let named = self.references.iter().filter_map(|r| variables.find(r)).map(size_of).sum();
         match (fits(named), self.has_loop) {
             (true, _) => Ok(()),
-            (false, true) => Err(self.failed("walks over more than 8 KiB", "let it see less")),
-            (false, false) => Err(self.failed("makes too much of what it is given", "let it see less")),
+            (false, true) => Err(self.failed("iterates over more than 8 KiB", "reduce its inputs")),
+            (false, false) => Err(self.failed("can produce a too large result", "reduce its inputs")),
         }
     }
 
@@ -176,36 +175,36 @@ impl Expression {
         Failure::Wrong(self.wrong(problem, fix))
     }
 
-    /// What it names of those objects of which `is_meant` says yes, for people.
+    /// The references to objects whose id passes `is_meant`, as text.
     pub fn outputs(&self, is_meant: &impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
         let of_objects = self.references.iter().filter(|r| r.root == "objects");
         let meant = of_objects.filter(|r| r.path.first().is_some_and(|id| is_meant(id)));
         meant.map(|r| format!("objects.{}", r.path.join(".")))
     }
 
-    /// Whether what it lacks is an object that will never be there. One of its fields may have the same name.
+    /// Whether the missing key is an object that will never exist, and not a field of the same name.
     fn lacks_for_good(&self, key: &str, variables: &Variables<'_>) -> bool {
         let is_left_out = variables.left_out.contains(key) && !variables.has_object(key);
         is_left_out && self.outputs(&|id: &str| id == key).next().is_some()
     }
 
-    /// Puts an error into words that hold no value.
+    /// Explains an error without any value.
     fn explain(&self, error: &ExecutionError, variables: &Variables<'_>) -> Failure {
         let outputs = self.references.iter().filter(|r| OUTPUTS.contains(&r.root.as_str()));
         let outputs: Vec<String> = outputs.map(|r| format!("{}.{}", r.root, r.path.join("."))).collect();
         match error {
             ExecutionError::NoSuchKey(key) if self.lacks_for_good(key, variables) => {
-                let problem = format!("asks for objects.{key}, which is left out by its `when`");
+                let problem = format!("uses objects.{key}, which its `when` leaves out");
                 self.failed(&problem, &format!("guard it with has(objects.{key}) ? ... : ..."))
             }
             ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_) if !outputs.is_empty() => {
                 Failure::Waits(outputs.join(", "))
             }
             ExecutionError::NoSuchKey(key) => {
-                let problem = format!("asks for {key}, which is not set");
+                let problem = format!("uses {key}, which is not set");
                 Failure::Unset(self.wrong(&problem, "guard it with has(...) ? ... : ..."))
             }
-            _ => Failure::Wrong(self.wrong(problem_of(error), "see what each part of it gives")),
+            _ => Failure::Wrong(self.wrong(problem_of(error), "check the value and type of each operand")),
         }
     }
 }
@@ -213,11 +212,11 @@ impl Expression {
 fn problem_of(error: &ExecutionError) -> &'static str {
     match error {
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "divides by zero",
-        ExecutionError::Overflow(..) => "gives a number that is too large",
-        ExecutionError::IndexOutOfBounds(_) => "asks for an item that is not in the list",
-        ExecutionError::UndeclaredReference(_) => "calls a function that is not known",
-        ExecutionError::InvalidArgumentCount { .. } => "gives a function too many arguments or too few",
-        ExecutionError::FunctionError { .. } => "gives a function an argument that it does not take",
-        _ => "puts values of different types together",
+        ExecutionError::Overflow(..) => "returns a number that is too large",
+        ExecutionError::IndexOutOfBounds(_) => "uses an item that is not in the list",
+        ExecutionError::UndeclaredReference(_) => "calls an unknown function",
+        ExecutionError::InvalidArgumentCount { .. } => "calls a function with the wrong number of arguments",
+        ExecutionError::FunctionError { .. } => "calls a function with an argument of the wrong type",
+        _ => "combines values of different types",
     }
 }

@@ -1,13 +1,13 @@
-//! The order of a class's objects: one after those that it speaks of. What the objects are does not matter here.
+//! Orders the objects of a class: each after those that it references.
 
 use petgraph::algo::{tarjan_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::collections::BTreeMap;
 
-/// Every object after those that it needs; of those that are free to go, the first as written.
+/// The indices, each after those that it needs; ties in the order as written.
 ///
 /// # Errors
-/// The cycle, as a way from an object back to itself.
+/// A cycle, as a path from an object back to itself.
 pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     let mut graph = DiGraph::<usize, ()>::new();
     let nodes: Vec<NodeIndex> = (0..needs.len()).map(|at| graph.add_node(at)).collect();
@@ -19,8 +19,8 @@ pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     if toposort(&graph, None).is_err() {
         return Err(find_cycle(&graph, needs));
     }
-    // Rank: the longest way from an object that needs nobody. The written order breaks ties, so that the same
-    // class always comes out in the same order.
+    // The rank is the longest path from an object without needs. The order as written breaks ties, so that the same class
+    // always has the same order.
     let mut ranks = BTreeMap::new();
     let mut all: Vec<usize> = (0..needs.len()).collect();
     all.sort_by_key(|at| (rank(*at, needs, &mut ranks), *at));
@@ -36,23 +36,32 @@ fn rank(at: usize, needs: &[Vec<usize>], ranks: &mut BTreeMap<usize, usize>) -> 
     rank
 }
 
-/// A way from an object back to itself.
+/// A path from an object back to itself.
 fn find_cycle(graph: &DiGraph<usize, ()>, needs: &[Vec<usize>]) -> Vec<usize> {
-    let knots = tarjan_scc(graph);
-    let tied = |knot: &Vec<NodeIndex>| knot.len() > 1 || knot.iter().any(|n| graph.contains_edge(*n, *n));
-    let knot: Vec<usize> =
-        knots.iter().find(|knot| tied(knot)).into_iter().flatten().map(|n| graph[*n]).collect();
-    let Some(first) = knot.iter().min().copied() else { return Vec::new() };
-    let mut way = vec![first];
+    let components = tarjan_scc(graph);
+    let is_cycle = |component: &Vec<NodeIndex>| {
+        component.len() > 1 || component.iter().any(|n| graph.contains_edge(*n, *n))
+    };
+    let component: Vec<usize> = components
+        .iter()
+        .find(|component| is_cycle(component))
+        .into_iter()
+        .flatten()
+        .map(|n| graph[*n])
+        .collect();
+    let Some(first) = component.iter().min().copied() else { return Vec::new() };
+    let mut path = vec![first];
     loop {
-        let last = way[way.len() - 1];
-        // Everybody in a knot needs somebody in it.
-        let Some(next) = needs[last].iter().copied().find(|next| knot.contains(next)) else { return way };
-        if let Some(met) = way.iter().position(|at| *at == next) {
-            way.push(next);
-            return way.split_off(met);
+        let last = path[path.len() - 1];
+        // Every object of a strongly connected component needs another one of it.
+        let Some(next) = needs[last].iter().copied().find(|next| component.contains(next)) else {
+            return path;
+        };
+        if let Some(met) = path.iter().position(|at| *at == next) {
+            path.push(next);
+            return path.split_off(met);
         }
-        way.push(next);
+        path.push(next);
     }
 }
 
@@ -62,14 +71,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn objects_come_after_what_they_speak_of() {
+    fn objects_come_after_those_they_reference() {
         assert_eq!(order(&[vec![1], vec![2], vec![]]), Ok(vec![2, 1, 0]));
         assert_eq!(order(&[vec![], vec![], vec![0, 1]]), Ok(vec![0, 1, 2]));
         assert_eq!(order(&[]), Ok(vec![]));
     }
 
     #[test]
-    fn a_cycle_is_shown_as_a_way_back_to_its_start() {
+    fn a_cycle_is_shown_as_a_path_back_to_its_start() {
         assert_eq!(order(&[vec![1], vec![0]]), Err(vec![0, 1, 0]));
         assert_eq!(order(&[vec![0]]), Err(vec![0, 0]));
         assert_eq!(order(&[vec![], vec![2], vec![3], vec![1], vec![1]]), Err(vec![1, 2, 3, 1]));
@@ -91,10 +100,10 @@ mod tests {
                         }
                     }
                 }
-                Err(way) => {
-                    prop_assert_eq!(way.first(), way.last());
-                    prop_assert!(way.len() > 1);
-                    for step in way.windows(2) {
+                Err(path) => {
+                    prop_assert_eq!(path.first(), path.last());
+                    prop_assert!(path.len() > 1);
+                    for step in path.windows(2) {
                         prop_assert!(needs[step[0]].contains(&step[1]));
                     }
                 }

@@ -1,35 +1,35 @@
-//! Parameters: what a class lets claims choose, as a JSON schema with defaults. A schema says no more than is checked:
-//! a word that is not known here is refused when the class is read, never passed over.
+//! Parameters: the values that claims can set, described by the JSON schema of a class with defaults. An unsupported keyword
+//! of a schema is an error of the class, never ignored.
 
 use crate::model::{FieldError, Quantity, ValueError, Version, VersionRange};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Deepest nesting of a schema.
+/// Maximum nesting of a schema.
 const DEPTH_MAX: usize = 16;
-/// Longest pattern, and most that it may grow to: a class's author writes it, and every claim runs it.
+/// Maximum length of a pattern and of its compiled form, because every claim is matched against it.
 const PATTERN_MAX: usize = 1_024;
 const PATTERN_SIZE_MAX: usize = 1 << 16;
 
-/// Words that say nothing to a machine.
-const SILENT: [&str; 3] = ["description", "title", "examples"];
+/// Keywords that do not validate anything.
+const ANNOTATIONS: [&str; 3] = ["description", "title", "examples"];
 
-/// Checks a class's schema, where it has one, and the class's own parameters against it: what the class itself says wrong
-/// is not told to its claims.
+/// Checks a class's schema, if it has one, and the class's own parameters against it, so that errors of the class are not
+/// reported on its claims.
 ///
 /// # Errors
-/// The first word that is not known, or does not mean anything; the first default or parameter that it does not allow.
+/// The first unknown or invalid keyword, or the first default or parameter that the schema does not allow.
 pub fn check_schema(schema: Option<&Value>, parameters: Option<&Value>) -> Result<(), FieldError> {
     let Some(schema) = schema.filter(|schema| !schema.is_null()) else { return Ok(()) };
     check_schema_at(schema, "parameterSchema", 0)?;
     let Some(given) = parameters.and_then(Value::as_object) else { return Ok(()) };
-    // The claim adds to them: only what is there is looked at.
+    // Claims add to them: only those that are set are checked.
     let mut filled = Value::Object(given.clone());
     fill(schema, &mut filled);
     given.keys().try_for_each(|name| check_one(schema, name, &filled[name], "parameters"))
 }
 
-/// The parameters of a claim: the schema's defaults, the class's over them, the claim's over those.
+/// The parameters of a claim: the defaults of the schema, overridden by the class, overridden by the claim.
 ///
 /// # Errors
 /// The first parameter that the schema does not allow, and what it allows.
@@ -55,16 +55,16 @@ fn wrong(at: &str, value: &Value, problem: impl Into<String>, fix: impl Into<Str
 }
 
 fn check_schema_at(schema: &Value, at: &str, depth: usize) -> Result<(), FieldError> {
-    let Some(words) = schema.as_object() else {
-        return Err(wrong(at, schema, "is no map", "write `type: object`"));
+    let Some(keywords) = schema.as_object() else {
+        return Err(wrong(at, schema, "is not a map", "write `type: object`"));
     };
     if depth > DEPTH_MAX {
         return Err(wrong(at, schema, "is nested too deep", "keep it under 16 levels"));
     }
-    for (word, value) in words {
-        let place = format!("{at}.{word}");
+    for (keyword, value) in keywords {
+        let place = format!("{at}.{keyword}");
         let number = || value.is_number() || Quantity::from_json(value).is_ok();
-        let fits = match word.as_str() {
+        let fits = match keyword.as_str() {
             "type" => value.as_str().is_some_and(|t| TYPES.contains(&t)),
             "enum" | "required" => value.is_array(),
             "const" => true,
@@ -84,11 +84,18 @@ fn check_schema_at(schema: &Value, at: &str, depth: usize) -> Result<(), FieldEr
                 fill(schema, &mut default);
                 check(schema, &default, &place).map(|()| true)?
             }
-            silent if SILENT.contains(&silent) => true,
-            _ => return Err(wrong(&place, value, "is not known here", format!("use {}", KNOWN.join(", ")))),
+            other if ANNOTATIONS.contains(&other) => true,
+            _ => {
+                return Err(wrong(
+                    &place,
+                    value,
+                    "is not a supported keyword",
+                    format!("use {}", KNOWN.join(", ")),
+                ));
+            }
         };
         if !fits {
-            return Err(wrong(&place, value, "does not mean anything", "see docs/provisioning.md"));
+            return Err(wrong(&place, value, "is not valid here", "see docs/provisioning.md"));
         }
     }
     Ok(())
@@ -121,7 +128,7 @@ const KNOWN: [&str; 20] = [
 
 fn check_properties(value: &Value, at: &str, depth: usize) -> Result<(), FieldError> {
     let Some(properties) = value.as_object() else {
-        return Err(wrong(at, value, "is no map", "name each property"));
+        return Err(wrong(at, value, "is not a map", "name each property"));
     };
     properties
         .iter()
@@ -133,7 +140,7 @@ fn compile(pattern: &str) -> Option<Regex> {
     short.then(|| regex::RegexBuilder::new(pattern).size_limit(PATTERN_SIZE_MAX).build().ok()).flatten()
 }
 
-/// Puts defaults where nothing is said.
+/// Fills in defaults.
 fn fill(schema: &Value, value: &mut Value) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
     let Some(fields) = value.as_object_mut() else { return };
@@ -148,19 +155,24 @@ fn fill(schema: &Value, value: &mut Value) {
 }
 
 fn check(schema: &Value, value: &Value, at: &str) -> Result<(), FieldError> {
-    let word = |name: &str| schema.get(name).filter(|v| !v.is_null());
-    if let Some(kind) = word("type").and_then(Value::as_str)
+    let keyword = |name: &str| schema.get(name).filter(|v| !v.is_null());
+    if let Some(kind) = keyword("type").and_then(Value::as_str)
         && !is_of_type(kind, value)
     {
-        return Err(wrong(at, value, format!("is no {kind}"), format!("write a value of type {kind}")));
+        return Err(wrong(
+            at,
+            value,
+            format!("is not of type {kind}"),
+            format!("write a value of type {kind}"),
+        ));
     }
-    if let Some(allowed) = word("enum").and_then(Value::as_array)
+    if let Some(allowed) = keyword("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
         let list = allowed.iter().map(Value::to_string).collect::<Vec<_>>().join(", ");
         return Err(wrong(at, value, "is not offered", format!("use one of {list}")));
     }
-    if let Some(only) = word("const").filter(|only| *only != value) {
+    if let Some(only) = keyword("const").filter(|only| *only != value) {
         return Err(wrong(at, value, "is not offered", format!("use {only}")));
     }
     check_amount(schema, value, at)?;
@@ -184,10 +196,10 @@ fn is_of_type(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether an amount keeps to a bound.
+/// Whether a quantity is within a bound.
 type Holds = fn(&Quantity, &Quantity) -> bool;
 
-/// Numbers, and texts that are quantities, in bounds.
+/// Checks the bounds of numbers and quantities.
 fn check_amount(schema: &Value, value: &Value, at: &str) -> Result<(), FieldError> {
     let is_quantity = schema.get("format").and_then(Value::as_str) == Some("quantity");
     if !value.is_number() && !is_quantity {
@@ -201,13 +213,15 @@ fn check_amount(schema: &Value, value: &Value, at: &str) -> Result<(), FieldErro
         ("exclusiveMinimum", |a, b| a > b, "more than"),
         ("exclusiveMaximum", |a, b| a < b, "less than"),
     ];
-    for (name, holds, words) in bounds {
+    for (name, holds, relation) in bounds {
         if let Some(bound) = bound(name).filter(|bound| !holds(&amount, bound)) {
-            return Err(wrong(at, value, "is out of range", format!("use {words} {bound}")));
+            return Err(wrong(at, value, "is out of range", format!("use {relation} {bound}")));
         }
     }
     match bound("multipleOf").filter(|step| !step.is_zero() && amount.round_up_to(*step) != amount) {
-        Some(step) => Err(wrong(at, value, "is between two steps", format!("use a multiple of {step}"))),
+        Some(step) => {
+            Err(wrong(at, value, "is not a multiple of the step", format!("use a multiple of {step}")))
+        }
         None => Ok(()),
     }
 }
@@ -217,7 +231,7 @@ fn check_text(schema: &Value, value: &Value, text: &str, at: &str) -> Result<(),
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
         && !compile(pattern).is_some_and(|regex| regex.is_match(text))
     {
-        return Err(wrong(at, value, "does not have the form asked", format!("match {pattern}")));
+        return Err(wrong(at, value, "does not match the pattern", format!("match {pattern}")));
     }
     let is_version = schema.get("format").and_then(Value::as_str) == Some("version");
     let Some(range) = schema.get("versions").and_then(|range| VersionRange::from_json(range).ok()) else {
@@ -256,16 +270,16 @@ fn check_fields(
     let required =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     if let Some(missing) = required.into_iter().find(|name| !fields.contains_key(*name)) {
-        return Err(wrong(&format!("{at}.{missing}"), &Value::Null, "is missing", "the class asks for it"));
+        return Err(wrong(&format!("{at}.{missing}"), &Value::Null, "is missing", "the class requires it"));
     }
     fields.iter().try_for_each(|(name, inner)| check_one(schema, name, inner, at))
 }
 
-/// One field of a map.
+/// Checks one field of a map.
 fn check_one(schema: &Value, name: &str, value: &Value, at: &str) -> Result<(), FieldError> {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-    // Closed unless the class opens it: a parameter that nobody reads is a slip of the pen.
+    // Closed by default: a parameter that no template reads is a typing error.
     let open = schema.get("additionalProperties").and_then(Value::as_bool).unwrap_or(properties.is_empty());
     let at = format!("{at}.{name}");
     match properties.get(name) {
@@ -324,23 +338,23 @@ mod tests {
     }
 
     #[test]
-    fn defaults_come_first_then_the_classes_then_the_claims() {
+    fn the_claim_overrides_the_class_and_the_class_the_defaults() {
         let made = given(json!({"replicas": 3, "net": {}})).expect("it is allowed");
         let expected = json!({"size": "small", "replicas": 3, "owner": "ops", "net": {"port": 5432}});
         assert_eq!(made, expected);
     }
 
     #[test]
-    fn what_the_schema_does_not_allow_is_told_with_what_it_does() {
-        for (parameters, told) in [
+    fn a_refused_parameter_is_reported_with_what_is_allowed() {
+        for (parameters, message) in [
             (
                 json!({"size": "huge"}),
                 "spec.parameters.size: `huge` is not offered: use one of \"small\", \"large\"",
             ),
             (json!({"replicas": 9}), "spec.parameters.replicas: `9` is out of range: use at most 5"),
             (json!({"replicas": 0}), "use at least 1"),
-            (json!({"replicas": "3"}), "is no integer"),
-            (json!({"replicas": 1.5}), "is no integer"),
+            (json!({"replicas": "3"}), "is not of type integer"),
+            (json!({"replicas": 1.5}), "is not of type integer"),
             (json!({"disk": "2Ti"}), "use at most 1Ti"),
             (json!({"disk": "1500Mi"}), "use a multiple of 1Gi"),
             (json!({"disk": "much"}), "spec.parameters.disk"),
@@ -350,7 +364,7 @@ mod tests {
             (json!({"owner": "operations"}), "give at most 8 characters"),
             (json!({"tags": ["a", "a"]}), "has an item twice"),
             (json!({"tags": ["a", "b", "c"]}), "give at most 2 items"),
-            (json!({"tags": [1]}), "spec.parameters.tags[0]: `1` is no string"),
+            (json!({"tags": [1]}), "spec.parameters.tags[0]: `1` is not of type string"),
             (
                 json!({"net": {"prot": 1}}),
                 "spec.parameters.net.prot: `1` is not known to the class: use one of port",
@@ -358,13 +372,13 @@ mod tests {
             (json!({"other": 1}), "is not known to the class"),
         ] {
             let error = given(parameters.clone()).expect_err(&parameters.to_string());
-            assert!(error.contains(told), "{parameters}: {error}");
+            assert!(error.contains(message), "{parameters}: {error}");
         }
     }
 
     #[test]
-    fn a_schema_that_says_more_than_is_checked_is_refused() {
-        for (schema, told) in [
+    fn a_schema_with_an_unsupported_keyword_is_refused() {
+        for (schema, message) in [
             (json!({"properties": {"a": {"$ref": "x"}}}), "parameterSchema.properties.a.$ref"),
             (json!({"type": "text"}), "parameterSchema.type"),
             (json!({"properties": {"a": {"pattern": "("}}}), "parameterSchema.properties.a.pattern"),
@@ -380,23 +394,23 @@ mod tests {
             ),
         ] {
             let error = check_schema(Some(&schema), None).expect_err(&schema.to_string()).to_string();
-            assert!(error.contains(told), "{schema}: {error}");
+            assert!(error.contains(message), "{schema}: {error}");
         }
         assert_eq!(check_schema(Some(&super::tests::schema()), None), Ok(()));
         assert_eq!(check_schema(None, Some(&json!({"any": "thing"}))), Ok(()));
     }
 
     #[test]
-    fn what_a_class_sets_itself_keeps_to_its_own_schema() {
+    fn a_class_must_satisfy_its_own_schema() {
         let check = |own: Value| check_schema(Some(&schema()), Some(&own)).map_err(|error| error.to_string());
         assert_eq!(check(json!({"size": "large", "net": {}})), Ok(()), "a claim gives what is required");
-        for (own, told) in [
+        for (own, message) in [
             (json!({"size": "huge"}), "parameters.size: `huge` is not offered"),
             (json!({"replicas": 9}), "parameters.replicas: `9` is out of range"),
             (json!({"other": 1}), "parameters.other: `1` is not known to the class"),
         ] {
             let error = check(own.clone()).expect_err(&own.to_string());
-            assert!(error.starts_with(told), "{own}: {error}");
+            assert!(error.starts_with(message), "{own}: {error}");
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Which names an expression may use, and which fields they are known to have. A field that nothing could ever
-//! have is a slip of the pen, and told before anything is made.
+//! The names that an expression can use, with their known fields: a reference to a field that cannot exist is an error when
+//! the class is compiled.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is known of a value before there is one.
+/// The known fields of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// Anything.
+    /// Any fields.
     Open,
-    /// These fields and no others.
+    /// Only these fields.
     Fields(BTreeMap<String, Shape>),
 }
 
 impl Shape {
-    /// The shape that a structural schema describes.
+    /// The shape of a structural schema.
     pub fn of_schema(schema: &Value) -> Shape {
         let open = |key: &str| schema.get(key).is_some_and(|v| *v != Value::Bool(false));
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -34,7 +34,7 @@ impl Shape {
         Shape::Fields(fields.into_iter().collect())
     }
 
-    /// The first step of a path that leads nowhere, with what could stand there.
+    /// The first field of a path that cannot exist, with those that can.
     pub fn find_missing<'a>(&self, path: &'a [String]) -> Option<(&'a str, String)> {
         match (self, path) {
             (Shape::Open, _) | (Shape::Fields(_), []) => None,
@@ -46,5 +46,5 @@ impl Shape {
     }
 }
 
-/// The names that expressions may use.
+/// The names that expressions can use.
 pub(super) type Scope = BTreeMap<String, Shape>;

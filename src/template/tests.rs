@@ -1,6 +1,6 @@
-//! What class authors may write, what comes out of it, and what they are told where it cannot work.
+//! Tables of templates: what they render to, and the errors of those that are invalid.
 
-use super::{Blueprint, Inputs, Rendered, Source, complete};
+use super::{CompiledClass, Inputs, Rendered, Source, complete};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ fn single(spec: Value) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Database", "spec": spec})
 }
 
-/// Renders one template over the usual inputs; an error is shown as it is told.
+/// Renders one template over the usual inputs, or shows the error.
 fn render(template: &Value) -> Result<Value, String> {
     let source = Source { template: Some(template), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).map_err(|error| error.to_string())?;
+    let compiled = CompiledClass::compile(&source).map_err(|error| error.to_string())?;
     let (claim, resource) = (claim(), resource());
     let (class, parameters) =
         (json!({"metadata": {"name": "gold"}}), json!({"size": 3, "zero": 0, "tags": ["a", "b"]}));
@@ -37,7 +37,7 @@ fn render(template: &Value) -> Result<Value, String> {
         parameters: Some(&parameters),
         objects: BTreeMap::new(),
     };
-    match blueprint.render(&inputs).remove(0).1 {
+    match compiled.render(&inputs).remove(0).1 {
         Rendered::Made(object) => Ok(object["spec"].clone()),
         Rendered::LeftOut => Err("left out".to_owned()),
         Rendered::Waits(outputs) => Err(format!("waits for {outputs}")),
@@ -46,7 +46,7 @@ fn render(template: &Value) -> Result<Value, String> {
 }
 
 #[test]
-fn an_expression_alone_keeps_its_type_and_between_text_makes_text() {
+fn a_single_expression_keeps_its_type() {
     for (written, made) in [
         (json!("plain"), json!("plain")),
         (json!("${claim.spec.engine}"), json!("postgresql")),
@@ -72,119 +72,121 @@ fn an_expression_alone_keeps_its_type_and_between_text_makes_text() {
     }
 }
 
-fn told(spec: Value, expected: Expect) {
+fn check(spec: Value, expected: Expect) {
     let error = render(&single(spec.clone())).expect_err(&format!("{spec} must not work"));
     expected.assert_eq(&error);
 }
 
 #[test]
-fn what_cannot_work_is_told_with_its_place_and_its_expression() {
-    told(
+fn an_error_names_its_field_and_its_expression() {
+    check(
         json!({"a": "${claim.spec.egnine}"}),
         expect![
             "template.spec.a: `claim.spec.egnine` names claim.spec.egnine, and there is no egnine: use one of class, classes, connection, engine, exclusive, highly-available, parameters, priority, requests, resourceName, resources, selector, version"
         ],
     );
-    told(
+    check(
         json!({"a": ["${clam.spec}"]}),
         expect![
             "template.spec.a[0]: `clam.spec` names clam, which is not known here: use claim, class, objects, parameters, resource"
         ],
     );
-    told(
+    check(
         json!({"a": "${claim.spec.}"}),
         expect![
-            "template.spec.a: `claim.spec.` cannot be read (Syntax error: no viable alternative at input '.'): write it as CEL, such as claim.spec.engine"
+            "template.spec.a: `claim.spec.` cannot be parsed (Syntax error: no viable alternative at input '.'): write it as CEL, such as claim.spec.engine"
         ],
     );
-    told(
+    check(
         json!({"a": "${1 +"}),
         expect!["template.spec.a: `${1 +` has a `${` without its `}`: close it, or write $${"],
     );
-    told(
+    check(
         json!({"a": "${claim.spec.class}"}),
         expect![
-            "template.spec.a: `claim.spec.class` asks for class, which is not set: guard it with has(...) ? ... : ..."
+            "template.spec.a: `claim.spec.class` uses class, which is not set: guard it with has(...) ? ... : ..."
         ],
     );
-    told(
+    check(
         json!({"a": "${1 / parameters.zero}"}),
-        expect!["template.spec.a: `1 / parameters.zero` divides by zero: see what each part of it gives"],
+        expect![
+            "template.spec.a: `1 / parameters.zero` divides by zero: check the value and type of each operand"
+        ],
     );
-    told(
+    check(
         json!({"a": "${claim.spec.engine + 1}"}),
         expect![
-            "template.spec.a: `claim.spec.engine + 1` puts values of different types together: see what each part of it gives"
+            "template.spec.a: `claim.spec.engine + 1` combines values of different types: check the value and type of each operand"
         ],
     );
-    told(
+    check(
         json!({"a": "x${parameters.tags}"}),
         expect![
-            "template.spec.a: `parameters.tags` gives a list or a map, and stands between other text: turn it into text or a number, with string() or int()"
+            "template.spec.a: `parameters.tags` returns a list or a map inside a longer string: convert it with string() or int()"
         ],
     );
-    told(
+    check(
         json!({"a": "${nothing(1)}"}),
         expect![
-            "template.spec.a: `nothing(1)` calls a function that is not known: see what each part of it gives"
+            "template.spec.a: `nothing(1)` calls an unknown function: check the value and type of each operand"
         ],
     );
-    told(
+    check(
         json!({"a": "${quantity('lots').asInteger()}"}),
         expect![
-            "template.spec.a: `quantity('lots').asInteger()` gives a function an argument that it does not take: see what each part of it gives"
+            "template.spec.a: `quantity('lots').asInteger()` calls a function with an argument of the wrong type: check the value and type of each operand"
         ],
     );
-    told(
+    check(
         json!({"${claim.metadata.name}": 1}),
         expect![
-            "template.spec: `${claim.metadata.name}` is an expression in a key: write it out: expressions stand in values only"
+            "template.spec: `${claim.metadata.name}` has an expression in a key: write a fixed value: only values can be expressions"
         ],
     );
-    told(
+    check(
         json!({"a": "${quantity('1Gi')}"}),
         expect![
-            "template.spec.a: `quantity('1Gi')` gives a value that has no JSON form: turn it into text or a number, with string() or int()"
+            "template.spec.a: `quantity('1Gi')` returns a value that has no JSON form: convert it with string() or int()"
         ],
     );
-    told(
+    check(
         json!({"a": "${objects.other.status}"}),
         expect![
             "template.spec.a: `objects.other.status` names objects.other.status, and there is no other: use one of main"
         ],
     );
-    told(
+    check(
         json!({"a": "${[1].map(a, [2].map(b, a + b))}"}),
         expect![
-            "template.spec.a: `[1].map(a, [2].map(b, a + b))` has a loop in a loop: let no map, filter, all or exists stand in another"
+            "template.spec.a: `[1].map(a, [2].map(b, a + b))` has nested loops: do not nest map, filter, all and exists"
         ],
     );
 }
 
 #[test]
-fn what_says_which_object_it_is_holds_no_expression() {
+fn the_identity_of_an_object_has_no_expressions() {
     for (template, expected) in [
         (
             json!({"apiVersion": "${'v1'}", "kind": "Secret"}),
             expect![
-                "template.apiVersion: `${'v1'}` is an expression in apiVersion: write it out: expressions stand in values only"
+                "template.apiVersion: `${'v1'}` has an expression in apiVersion: write a fixed value: only values can be expressions"
             ],
         ),
         (
             json!({"apiVersion": "v1", "kind": "${'Secret'}"}),
             expect![
-                "template.kind: `${'Secret'}` is an expression in kind: write it out: expressions stand in values only"
+                "template.kind: `${'Secret'}` has an expression in kind: write a fixed value: only values can be expressions"
             ],
         ),
         (
             json!({"apiVersion": "v1", "kind": "X", "metadata": {"namespace": "${claim.metadata.namespace}"}}),
             expect![
-                "template.metadata.namespace: `${claim.metadata.namespace}` is an expression in metadata.namespace: write it out: expressions stand in values only"
+                "template.metadata.namespace: `${claim.metadata.namespace}` has an expression in metadata.namespace: write a fixed value: only values can be expressions"
             ],
         ),
-        (json!({"apiVersion": "v1"}), expect!["template.kind: `` is no text: name it"]),
-        (json!({"apiVersion": "v1", "kind": 7}), expect!["template.kind: `7` is no text: name it"]),
-        (json!(["v1"]), expect!["template: `` is no object: write apiVersion, kind and the rest"]),
+        (json!({"apiVersion": "v1"}), expect!["template.kind: `` is not a string: write a name"]),
+        (json!({"apiVersion": "v1", "kind": 7}), expect!["template.kind: `7` is not a string: write a name"]),
+        (json!(["v1"]), expect!["template: `` is not an object: write apiVersion, kind and the rest"]),
     ] {
         expected.assert_eq(&render(&template).expect_err("it must not work"));
     }
@@ -194,10 +196,10 @@ fn what_says_which_object_it_is_holds_no_expression() {
 fn no_error_repeats_a_value() {
     let template = single(json!({"a": "${parameters.password + 1}"}));
     let source = Source { template: Some(&template), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).expect("it can be read");
+    let compiled = CompiledClass::compile(&source).expect("it can be read");
     let parameters = json!({"password": "hunter2"});
     let inputs = Inputs { parameters: Some(&parameters), ..Inputs::default() };
-    let rendered = format!("{:?}", blueprint.render(&inputs));
+    let rendered = format!("{:?}", compiled.render(&inputs));
     assert!(rendered.contains("different types") && !rendered.contains("hunter2"), "{rendered}");
 }
 
@@ -242,11 +244,11 @@ fn outcome(rendered: &Rendered) -> String {
 }
 
 #[test]
-fn objects_are_made_in_the_order_of_their_references_as_outputs_become_known() {
+fn objects_render_in_the_order_of_their_references() {
     let templates = three();
     let source = Source { templates: Some(&templates), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).expect("it can be read");
-    let ids: Vec<&str> = blueprint.ids().map(|id| &**id).collect();
+    let compiled = CompiledClass::compile(&source).expect("it can be read");
+    let ids: Vec<&str> = compiled.ids().map(|id| &**id).collect();
     assert_eq!(ids, ["network", "monitor", "server", "access"]);
     let parameters = json!({"size": 2, "monitored": false});
     let network = json!({"metadata": {"name": "n"}, "status": {"id": "net-1"}});
@@ -254,7 +256,7 @@ fn objects_are_made_in_the_order_of_their_references_as_outputs_become_known() {
     let shown = |objects: &[(&str, &Value)]| -> String {
         let objects = objects.iter().map(|(id, object)| ((*id).into(), *object)).collect();
         let inputs = Inputs { parameters: Some(&parameters), objects, ..Inputs::default() };
-        let rendered = blueprint.render(&inputs);
+        let rendered = compiled.render(&inputs);
         rendered.iter().map(|(id, r)| format!("{id}: {}\n", outcome(r))).collect()
     };
     expect![[r#"
@@ -279,15 +281,15 @@ fn objects_are_made_in_the_order_of_their_references_as_outputs_become_known() {
     "#]]
     .assert_eq(&shown(&[("network", &network), ("server", &server)]));
     let inputs = Inputs::default();
-    let ready = |object: &Value| blueprint.is_ready(&inputs, "server", object);
+    let ready = |object: &Value| compiled.is_ready(&inputs, "server", object);
     assert_eq!(ready(&server), Some(Ok(true)));
     assert_eq!(ready(&json!({"status": {"phase": "Booting"}})), Some(Ok(false)));
     assert_eq!(ready(&json!({})), Some(Ok(false)), "what has not spoken is not ready");
-    assert_eq!(blueprint.is_ready(&inputs, "network", &network), None);
+    assert_eq!(compiled.is_ready(&inputs, "network", &network), None);
 }
 
 #[test]
-fn circles_unknown_ids_and_ids_used_twice_are_refused_by_name() {
+fn cycles_and_unknown_or_duplicate_ids_are_refused() {
     let object = |id: &str, value: &str| json!({"id": id, "template": {"apiVersion": "v1", "kind": "X", "spec": {"v": value}}});
     for (templates, expected) in [
         (
@@ -296,11 +298,11 @@ fn circles_unknown_ids_and_ids_used_twice_are_refused_by_name() {
                 object("b", "${objects.c.x}"),
                 object("c", "${objects.a.x}")
             ]),
-            expect!["templates: `a -> b -> c -> a` is a circle: let one of them do without the other"],
+            expect!["templates: `a -> b -> c -> a` is a cycle: remove one of these references"],
         ),
         (
             json!([object("a", "${objects.a.x}")]),
-            expect!["templates: `a -> a` is a circle: let one of them do without the other"],
+            expect!["templates: `a -> a` is a cycle: remove one of these references"],
         ),
         (
             json!([object("a", "${objects.z.x}")]),
@@ -315,11 +317,11 @@ fn circles_unknown_ids_and_ids_used_twice_are_refused_by_name() {
         (json!([{"template": {}}]), expect!["templates[0]: `` has no id: name it"]),
         (
             json!([{"id": "a"}]),
-            expect!["templates[0].template: `` is no object: write apiVersion, kind and the rest"],
+            expect!["templates[0].template: `` is not an object: write apiVersion, kind and the rest"],
         ),
     ] {
         let source = Source { templates: Some(&templates), ..Source::default() };
-        let error = Blueprint::compile(&source).map(drop).expect_err("it must not work");
+        let error = CompiledClass::compile(&source).map(drop).expect_err("it must not work");
         expected.assert_eq(&error.to_string());
     }
 }
@@ -334,11 +336,11 @@ fn a_connection_has_the_keys_that_are_known() {
         "provider": "example",
     });
     let source = Source { template: Some(&template), connection: Some(&connection), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).expect("it can be read");
+    let compiled = CompiledClass::compile(&source).expect("it can be read");
     let (claim, object) = (claim(), json!({"status": {"endpoint": {"address": "db.example.org"}}}));
     let objects = BTreeMap::from([("main".into(), &object)]);
     let inputs = Inputs { claim: Some(&claim), objects, ..Inputs::default() };
-    let connection = blueprint.connection().expect("it has one");
+    let connection = compiled.connection().expect("it has one");
     let made = connection.prepare(&inputs, None).expect("nothing is wrong with it");
     let values: Vec<String> = made.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(values, ["database=\"app-orders\"", "host=\"db.example.org\"", "provider=\"example\""]);
@@ -347,7 +349,7 @@ fn a_connection_has_the_keys_that_are_known() {
 }
 
 #[test]
-fn what_needs_the_secret_is_left_for_later_and_nothing_else_travels_with_it() {
+fn keys_from_the_secret_are_deferred_with_only_their_inputs() {
     let template = single(json!({}));
     let connection = json!({
         "host": "${objects.main.status.host}",
@@ -356,13 +358,13 @@ fn what_needs_the_secret_is_left_for_later_and_nothing_else_travels_with_it() {
         "secretRef": {"name": "${objects.main.metadata.name}-app"},
     });
     let source = Source { template: Some(&template), connection: Some(&connection), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).expect("it can be read");
+    let compiled = CompiledClass::compile(&source).expect("it can be read");
     let object =
         json!({"metadata": {"name": "db-1"}, "spec": {"big": 1}, "status": {"host": "h", "other": 2}});
     let claim = claim();
     let objects = BTreeMap::from([("main".into(), &object)]);
     let inputs = Inputs { claim: Some(&claim), objects, ..Inputs::default() };
-    let connection = blueprint.connection().expect("it has one");
+    let connection = compiled.connection().expect("it has one");
     let prepared = connection.prepare(&inputs, None).expect("nothing is wrong with it");
     assert_eq!(prepared.secret.as_ref().map(|s| s.name.as_str()), Some("db-1-app"));
     assert_eq!(prepared.values.keys().collect::<Vec<_>>(), ["host"]);
@@ -378,26 +380,27 @@ fn what_needs_the_secret_is_left_for_later_and_nothing_else_travels_with_it() {
 }
 
 #[test]
-fn an_object_that_comes_out_too_large_is_refused() {
+fn an_object_that_renders_too_large_is_refused() {
     let big = "x".repeat(60_000);
     let parameters = json!({ "big": big });
     let template = single(
         json!({"a": "${parameters.big}${parameters.big}${parameters.big}${parameters.big}${parameters.big}"}),
     );
     let source = Source { template: Some(&template), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).expect("it can be read");
+    let compiled = CompiledClass::compile(&source).expect("it can be read");
     let inputs = Inputs { parameters: Some(&parameters), ..Inputs::default() };
-    let rendered = blueprint.render(&inputs).remove(0).1;
-    expect!["template: `` comes out larger than 256 KiB: make it smaller"].assert_eq(&outcome(&rendered));
+    let rendered = compiled.render(&inputs).remove(0).1;
+    expect!["template: `` is larger than 256 KiB when rendered: make it smaller"]
+        .assert_eq(&outcome(&rendered));
 }
 
 #[test]
-fn inputs_that_are_too_large_are_not_computed_with() {
+fn inputs_that_are_too_large_are_refused() {
     let parameters = json!({"tags": vec![0; 40_000]});
     let template = single(json!({"a": "${parameters.tags.map(t, t + 1)}"}));
     let source = Source { template: Some(&template), ..Source::default() };
-    let blueprint = Blueprint::compile(&source).expect("it can be read");
+    let compiled = CompiledClass::compile(&source).expect("it can be read");
     let inputs = Inputs { parameters: Some(&parameters), ..Inputs::default() };
-    let rendered = blueprint.render(&inputs).remove(0).1;
+    let rendered = compiled.render(&inputs).remove(0).1;
     expect!["inputs: `parameters` is larger than 256 KiB: make it smaller"].assert_eq(&outcome(&rendered));
 }

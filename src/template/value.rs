@@ -1,4 +1,4 @@
-//! JSON to CEL and back. Whole numbers stay whole; what JSON cannot say is an error, never a guess.
+//! Converts JSON to CEL and back. Integers stay integers; a CEL value without a JSON form is an error.
 
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::{Key, Map};
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use std::collections::HashMap; // tidy-allow: CEL's own map; what leaves here is sorted
 use std::sync::Arc;
 
-/// A JSON value for an expression to read.
+/// A JSON value as a CEL value.
 pub fn to_cel(json: &Value) -> Cel {
     match json {
         Value::Null => Cel::Null,
@@ -26,7 +26,7 @@ pub fn to_cel(json: &Value) -> Cel {
     }
 }
 
-/// What an expression gave, as JSON; or why it has no JSON form.
+/// The result of an expression as JSON, or why it has no JSON form.
 pub(super) fn to_json(cel: &Cel) -> Result<Value, &'static str> {
     Ok(match cel {
         Cel::Null => Value::Null,
@@ -34,30 +34,32 @@ pub(super) fn to_json(cel: &Cel) -> Result<Value, &'static str> {
         Cel::Int(whole) => Value::from(*whole),
         Cel::UInt(whole) => Value::from(*whole),
         Cel::Float(number) => {
-            Number::from_f64(*number).map(Value::Number).ok_or("gives a number that is none")?
+            Number::from_f64(*number).map(Value::Number).ok_or("returns NaN or infinity")?
         }
         Cel::String(text) => Value::from(text.as_str()),
         Cel::List(items) => items.iter().map(to_json).collect::<Result<Vec<_>, _>>()?.into(),
         Cel::Map(map) => {
             let field = |(key, value): (&Key, &Cel)| match key {
                 Key::String(key) => Ok((key.as_str().to_owned(), to_json(value)?)),
-                Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err("gives a map with keys that are not text"),
+                Key::Int(_) | Key::Uint(_) | Key::Bool(_) => {
+                    Err("returns a map with keys that are not strings")
+                }
             };
             Value::Object(map.map.iter().map(field).collect::<Result<_, _>>()?)
         }
-        // A quantity, a version, a time: each can be turned into text or a number by a function.
+        // A quantity, a version, a time: functions convert each into a string or a number.
         Cel::Bytes(_) | Cel::Duration(_) | Cel::Timestamp(_) | Cel::Opaque(_) | Cel::Function(..) => {
-            return Err("gives a value that has no JSON form");
+            return Err("returns a value that has no JSON form");
         }
     })
 }
 
-/// What a value looks like between other text.
+/// A value as text, for strings with several expressions.
 pub(super) fn to_text(cel: &Cel) -> Result<String, &'static str> {
     match to_json(cel)? {
         Value::String(text) => Ok(text),
         number @ (Value::Number(_) | Value::Bool(_)) => Ok(number.to_string()),
-        Value::Null => Err("gives nothing, and stands between other text"),
-        Value::Array(_) | Value::Object(_) => Err("gives a list or a map, and stands between other text"),
+        Value::Null => Err("returns null inside a longer string"),
+        Value::Array(_) | Value::Object(_) => Err("returns a list or a map inside a longer string"),
     }
 }

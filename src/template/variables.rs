@@ -1,10 +1,10 @@
-//! What expressions see, by name: as CEL reads it, and as the JSON that it came from. Bounded, because how long an
-//! expression takes hangs on it, and a claim's author writes some of it.
+//! The variables of expressions, as CEL values and as JSON. Their size is limited, because the time of an evaluation depends
+//! on it and claims contain some of them.
 
-use super::blueprint::Inputs;
 use super::body::{SIZE_MAX, size_of};
-use super::dialect::Dialect;
-use super::survey::Reference;
+use super::cel_env::CelEnv;
+use super::compiled_class::Inputs;
+use super::cost_check::Reference;
 use super::value::to_cel;
 use crate::model::{FieldError, Name, ValueError};
 use kube_cel::cel::Context;
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Named values.
+/// The named variables of one evaluation.
 pub(super) struct Variables<'a> {
     pub context: Context<'static>,
     named: Vec<(&'a str, Cow<'a, Value>)>,
-    /// How large they are together.
+    /// Their total size.
     pub size: usize,
-    /// The objects that will never be there: their `when` says no, and hangs on nothing that could change.
+    /// The ids of objects that will never exist: their `when` is false and depends on no other object.
     pub left_out: BTreeSet<Name>,
 }
 
 impl<'a> Variables<'a> {
-    /// What expressions of a class see; `object` is the one that speaks of itself.
+    /// The variables of a class; `object` is the object whose own `ready` or adapter expression is evaluated.
     ///
     /// # Errors
     /// Inputs that are too large.
@@ -43,12 +43,12 @@ impl<'a> Variables<'a> {
         ])
     }
 
-    /// These values.
+    /// Variables of these values.
     ///
     /// # Errors
-    /// One that is too large.
+    /// A value that is too large.
     pub fn new(named: Vec<(&'a str, Cow<'a, Value>)>) -> Result<Variables<'a>, FieldError> {
-        let (mut context, mut size) = (Dialect::shared().context(), 0);
+        let (mut context, mut size) = (CelEnv::shared().context(), 0);
         for (name, value) in &named {
             let own = size_of(value);
             if own > SIZE_MAX {
@@ -62,13 +62,13 @@ impl<'a> Variables<'a> {
         Ok(Variables { context, named, size, left_out: BTreeSet::new() })
     }
 
-    /// Whether an object of this id is there.
+    /// Whether an object of this id exists.
     pub fn has_object(&self, id: &str) -> bool {
         let objects = self.named.iter().find(|(name, _)| *name == "objects");
         objects.is_some_and(|(_, objects)| objects.get(id).is_some())
     }
 
-    /// What a reference leads to.
+    /// The value of a reference.
     pub fn find(&self, Reference { root, path }: &Reference) -> Option<&Value> {
         let (_, value) = self.named.iter().find(|(name, _)| name == root)?;
         path.iter().try_fold(&**value, |value, step| value.get(step))

@@ -1,5 +1,5 @@
-//! What an API server says of an object: unknown fields, the structural schema, list types, CEL rules.
-//! As much of each as our schemas use, and no more; a run against the real server is the judge.
+//! Validates an object as an API server does: unknown fields, the structural schema, list types, CEL rules. Supports only
+//! what our schemas use; the conformance suite runs against the real server.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::Validator;

@@ -3,6 +3,7 @@
 use super::pod::{check_spec, default_spec};
 use super::{inner, put, text};
 use crate::status::Cause;
+use conductor::model::Selector;
 use serde_json::{Value, json};
 
 pub(super) fn default(object: &mut Value) {
@@ -62,20 +63,6 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
 }
 
 fn selects(selector: &Value, labels: &Value) -> bool {
-    let wanted = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
-    let mut equal = wanted.map(|(key, value)| labels.get(key) == Some(value));
-    let rules = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
-    let mut hold = rules.map(|rule| {
-        let label = labels.get(text(rule, "key"));
-        let values = rule.get("values").and_then(Value::as_array);
-        let listed = label.is_some_and(|label| values.is_some_and(|values| values.contains(label)));
-        match text(rule, "operator") {
-            "In" => listed,
-            "NotIn" => !listed,
-            "Exists" => label.is_some(),
-            "DoesNotExist" => label.is_none(),
-            _ => false,
-        }
-    });
-    equal.all(|holds| holds) && hold.all(|holds| holds)
+    let label = |key: &str| labels.get(key).and_then(Value::as_str);
+    Selector::from_json(selector).is_ok_and(|selector| selector.matches(label))
 }

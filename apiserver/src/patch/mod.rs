@@ -2,9 +2,8 @@
 //! configurations are in `fields`.
 
 mod json;
-mod merge;
 mod strategic;
 
+pub(super) use conductor::model::merge_patch;
 pub(super) use json::{Failure, apply_json};
-pub(super) use merge::merge;
 pub(super) use strategic::merge_strategic;

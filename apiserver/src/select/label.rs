@@ -1,34 +1,32 @@
-//! Label selectors: `a=b,c!=d,e in (f,g),h notin (i),j,!k`, and `x>1`.
+//! Label selectors of queries: `a=b,c!=d,e in (f,g),h notin (i),j,!k`, and `x>1`.
 
 use crate::object::names::{bad_key, bad_label_value};
+use conductor::model::selector::{Operator, Requirement};
 use serde_json::Value;
 
-/// What one requirement demands.
+/// One requirement on one label. Only queries have `>` and `<`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Ask {
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Exists,
-    Absent,
-    Greater(i64),
-    Less(i64),
+enum Clause {
+    Requirement(Requirement),
+    Greater(String, i64),
+    Less(String, i64),
 }
 
-/// All requirements must hold.
+/// Clauses, combined with AND.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector(Vec<(String, Ask)>);
+pub(crate) struct LabelSelector(Vec<Clause>);
 
 impl LabelSelector {
-    /// Reads a selector.
+    /// Parses a selector.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The message of the API server.
     pub fn read(text: &str) -> Result<LabelSelector, String> {
         let mut reader = Reader { rest: text };
         let mut all = Vec::new();
         reader.skip();
         while !reader.rest.is_empty() {
-            all.push(reader.requirement()?);
+            all.push(reader.clause()?);
             reader.skip();
             match reader.take(",") {
                 true => {
@@ -50,17 +48,12 @@ impl LabelSelector {
 
     pub fn matches(&self, object: &Value) -> bool {
         let labels = object.pointer("/metadata/labels");
-        self.0.iter().all(|(key, ask)| {
-            let label = labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
-            let number = || label.and_then(|label| label.parse::<i64>().ok());
-            match ask {
-                Ask::In(values) => label.is_some_and(|label| values.iter().any(|value| value == label)),
-                Ask::NotIn(values) => !label.is_some_and(|label| values.iter().any(|value| value == label)),
-                Ask::Exists => label.is_some(),
-                Ask::Absent => label.is_none(),
-                Ask::Greater(bound) => number().is_some_and(|number| number > *bound),
-                Ask::Less(bound) => number().is_some_and(|number| number < *bound),
-            }
+        let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+        let number = |key: &str| label(key).and_then(|label| label.parse::<i64>().ok());
+        self.0.iter().all(|clause| match clause {
+            Clause::Requirement(requirement) => requirement.matches(label(&requirement.key)),
+            Clause::Greater(key, bound) => number(key).is_some_and(|number| number > *bound),
+            Clause::Less(key, bound) => number(key).is_some_and(|number| number < *bound),
         })
     }
 }
@@ -97,7 +90,7 @@ impl<'a> Reader<'a> {
         word
     }
 
-    fn requirement(&mut self) -> Result<(String, Ask), String> {
+    fn clause(&mut self) -> Result<Clause, String> {
         let absent = self.take("!");
         self.skip();
         let key = self.word().to_owned();
@@ -109,33 +102,28 @@ impl<'a> Reader<'a> {
             return Err(format!("unable to parse requirement: <nil>: Invalid value: {key:?}: {why}"));
         }
         if absent {
-            return Ok((key, Ask::Absent));
+            return Ok(requirement(&key, Operator::DoesNotExist, Vec::new()));
         }
         self.skip();
-        let ask = self.operator(&key)?;
-        Ok((key, ask))
-    }
-
-    fn operator(&mut self, key: &str) -> Result<Ask, String> {
         if self.rest.is_empty() || self.rest.starts_with(',') {
-            return Ok(Ask::Exists);
+            return Ok(requirement(&key, Operator::Exists, Vec::new()));
         }
         if self.take("!=") {
-            return Ok(Ask::NotIn(vec![self.value(key)?]));
+            return Ok(requirement(&key, Operator::NotIn, vec![self.value(&key)?]));
         }
         if self.take("==") || self.take("=") {
-            return Ok(Ask::In(vec![self.value(key)?]));
+            return Ok(requirement(&key, Operator::In, vec![self.value(&key)?]));
         }
         if self.take(">") {
-            return self.bound().map(Ask::Greater);
+            return Ok(Clause::Greater(key, self.bound()?));
         }
         if self.take("<") {
-            return self.bound().map(Ask::Less);
+            return Ok(Clause::Less(key, self.bound()?));
         }
         let before = self.rest;
         match self.word() {
-            "in" => Ok(Ask::In(self.values(key)?)),
-            "notin" => Ok(Ask::NotIn(self.values(key)?)),
+            "in" => Ok(requirement(&key, Operator::In, self.values(&key)?)),
+            "notin" => Ok(requirement(&key, Operator::NotIn, self.values(&key)?)),
             _ => {
                 self.rest = before;
                 Err(self.unexpected("in, notin, =, ==, !=, gt, lt"))
@@ -180,6 +168,10 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Clause {
+    Clause::Requirement(Requirement::new(key, operator, values.into_iter().map(Into::into).collect()))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::decode::{read_json, read_yaml};
 use crate::encode;
 use crate::fields::{Manager, apply, find_untyped, track_update};
 use crate::object;
-use crate::patch::{Failure, apply_json, merge, merge_strategic};
+use crate::patch::{Failure, apply_json, merge_patch, merge_strategic};
 use crate::scope::{Scope, Sub};
 use crate::status::{Cause, Named, Status};
 use http::StatusCode;
@@ -80,7 +80,7 @@ fn patched(
             if !patch.is_object() {
                 return Err(not_a(patch, "map[string]interface {}"));
             }
-            merge(&mut draft, patch.clone());
+            merge_patch(&mut draft, patch.clone());
         }
         Media::StrategicPatch => {
             if !patch.is_object() {

@@ -8,7 +8,7 @@ use crate::decode::{decode, read_json};
 use crate::encode::to_served;
 use crate::fields::{Manager, track_update};
 use crate::object;
-use crate::patch::{apply_json, merge};
+use crate::patch::{apply_json, merge_patch};
 use crate::registry::Scale;
 use crate::scope::Scope;
 use crate::status::{Cause, Status};
@@ -39,7 +39,9 @@ pub(super) async fn patch(api: &Api, call: &Call, scope: &Scope) -> Result<Answe
     let make = move |mut current: Value| {
         match media {
             Media::JsonPatch => apply_json(&mut current, &patch).map_err(|_| Status::unprocessable())?,
-            Media::MergePatch | Media::StrategicPatch => merge(&mut current, patch.clone()),
+            Media::MergePatch | Media::StrategicPatch => {
+                merge_patch(&mut current, patch.clone());
+            }
             _ => return Err(Status::unsupported_media_type(&["application/merge-patch+json"])),
         }
         Ok(current)

@@ -8,6 +8,7 @@ use crate::table;
 use crate::up::resource_of;
 use anyhow::{Context, Result};
 use conductor::api::reasons::BOUND;
+use conductor::api::reasons::bound::{NO_MATCH, QUOTA_EXCEEDED};
 use conductor::model::{Kind, TypeId};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -36,10 +37,10 @@ const EXPECTED: [(&str, &str, Expected); 8] = [
     ("blog", "comments", Expected::BoundTo("shared-mysql")),
     ("blog", "search", Expected::ProvisionedFrom("postgres-small")),
     ("reports", "archive", Expected::BoundTo("warehouse-14")),
-    ("reports", "warehouse", Expected::Waits("NoMatch")),
+    ("reports", "warehouse", Expected::Waits(NO_MATCH)),
     ("shop", "orders", Expected::BoundTo("orders-primary")),
     ("shop", "sessions", Expected::BoundTo("shared-mysql")),
-    ("shop", "tests", Expected::Waits("QuotaExceeded")),
+    ("shop", "tests", Expected::Waits(QUOTA_EXCEEDED)),
     ("wordpress", "wordpress-db", Expected::BoundTo("database-445")),
 ];
 

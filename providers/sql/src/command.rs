@@ -10,7 +10,7 @@ use conductor::api::database::logical::{DatabasePhase, LogicalDatabase, LogicalD
 use conductor::api::database::role::DatabaseRole;
 use conductor::api::database::server::ServerStatus;
 use conductor::api::database::{ROTATE, UNDELETE};
-use conductor::api::reasons::ready::SECRET_CONFLICT;
+use conductor::api::reasons::login::SECRET_CONFLICT;
 use conductor::api::status::Condition;
 use conductor_sql_plan::plan::UNDELIVERED_HARD;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};

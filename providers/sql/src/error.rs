@@ -1,13 +1,9 @@
 //! The errors of a reconcile: what happened, and what to do if that is known. An error never contains a statement or a
 //! password.
 
+use conductor::api::reasons::provider as reason;
+pub(super) use conductor::api::reasons::provider::{INVALID, LOGIN_REFUSED};
 use std::time::Duration;
-
-/// The reason of a new login that the server refused.
-pub(super) const LOGIN_REFUSED: &str = "LoginRefused";
-
-/// The reason of an invalid object.
-pub(super) const INVALID: &str = "Invalid";
 
 /// Why a reconcile failed. It is retried with backoff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,16 +49,16 @@ impl Error {
     /// The reason for conditions and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
-            Error::Unreachable(_) => "ServerUnreachable",
-            Error::Credentials(_) => "AdministratorRefused",
-            Error::Refused(_) => "ServerRefuses",
-            Error::Crowded(_) => "ConnectionLimit",
+            Error::Unreachable(_) => reason::SERVER_UNREACHABLE,
+            Error::Credentials(_) => reason::ADMINISTRATOR_REFUSED,
+            Error::Refused(_) => reason::SERVER_REFUSES,
+            Error::Crowded(_) => reason::CONNECTION_LIMIT,
             Error::LoginRefused(_) => LOGIN_REFUSED,
-            Error::WrongServer(_) => "WrongServer",
-            Error::Api(_) => "ApiUnavailable",
-            Error::Conflict => "Conflict",
+            Error::WrongServer(_) => reason::WRONG_SERVER,
+            Error::Api(_) => reason::API_UNAVAILABLE,
+            Error::Conflict => reason::CONFLICT,
             Error::Invalid(_) => INVALID,
-            Error::NotLeading => "NotLeading",
+            Error::NotLeading => reason::NOT_LEADING,
         }
     }
 }

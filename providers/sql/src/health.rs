@@ -13,6 +13,7 @@ use conductor::api::database::ON_SERVER;
 use conductor::api::database::logical::{ServerKind, ServerRef};
 use conductor::api::database::server::{Offer, ServerStatus};
 use conductor::api::names::RENDERED;
+use conductor::api::reasons::{ISOLATED, READY, isolated, server as server_reason};
 use conductor::api::status::Condition;
 use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
@@ -34,8 +35,6 @@ const STAND_BY: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_secs(30);
 /// The same while it is not ready.
 const EVERY_WHILE_ILL: Duration = Duration::from_secs(3);
-/// The condition that reports whether a server's own grants keep tenants apart.
-const ISOLATED: &str = "Isolated";
 /// Most claims on an offered server, unless its offer says otherwise.
 const CLAIMS_DEFAULT: i32 = 100;
 
@@ -186,9 +185,9 @@ async fn report(
     let was: ServerStatus = informers::read(object, "/status").unwrap_or_default();
     let (status, reason, message) = match checked {
         Ok(health) if health.missing.is_empty() => {
-            ("True", "Ready", "databases can be created on it".to_owned())
+            ("True", server_reason::READY, "databases can be created on it".to_owned())
         }
-        Ok(health) => ("False", "RightsMissing", health.missing.join("; ")),
+        Ok(health) => ("False", server_reason::RIGHTS_MISSING, health.missing.join("; ")),
         Err(error) => ("False", error.reason(), error.to_string()),
     };
     let condition = |type_: &str, status: &str, reason: &str, message: String| {
@@ -203,7 +202,7 @@ async fn report(
             observed_generation: object.metadata.generation,
         }
     };
-    let mut conditions = vec![condition("Ready", status, reason, message)];
+    let mut conditions = vec![condition(READY, status, reason, message)];
     // What is unknown now keeps its last value.
     let known = checked.ok().filter(|health| health.missing.is_empty()).map(|health| health.open.as_deref());
     match known {
@@ -211,12 +210,12 @@ async fn report(
         Some(None) => {}
         Some(Some([])) => {
             let message = "no grant of the server lets every login into databases".to_owned();
-            conditions.push(condition(ISOLATED, "True", "NoOpenGrants", message));
+            conditions.push(condition(ISOLATED, "True", isolated::NO_OPEN_GRANTS, message));
         }
         Some(Some(open)) => {
             let message =
                 format!("every login of the server gets into databases by its grants on {}", open.join("; "));
-            conditions.push(condition(ISOLATED, "False", "OpenGrants", message));
+            conditions.push(condition(ISOLATED, "False", isolated::OPEN_GRANTS, message));
         }
     }
     let mut status = ServerStatus {

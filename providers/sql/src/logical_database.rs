@@ -13,7 +13,7 @@ use conductor::api::database::logical::{
     ResourceOfDatabase,
 };
 use conductor::api::database::{DATABASE_ID, UNDELETE};
-use conductor::api::reasons::ready::LOGIN_REVOKED;
+use conductor::api::reasons::{logical_database::DROPPING, login::LOGIN_REVOKED};
 use conductor_sql_plan::names::Names;
 use conductor_sql_plan::policy::chosen;
 use conductor_sql_plan::rotation_state::RotationState;
@@ -145,7 +145,7 @@ pub(super) async fn start_drop(
     let message = "it is being dropped, and cannot be restored".to_owned();
     let report = StatusReport {
         phase: Some(DatabasePhase::Dropping),
-        reason: "Dropping",
+        reason: DROPPING,
         message,
         rotation: Some(Rotation::None),
     };

@@ -2,6 +2,7 @@
 //! Event is written when that changes, with a name derived from its content, so that a repeat adds none.
 
 use super::api_client::ApiClient;
+pub(super) use conductor::api::reasons::event::{INVALID_SPEC, NOT_AS_ASKED};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -9,10 +10,6 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::Api;
 use sha2::{Digest, Sha256};
 
-/// A spec is invalid.
-pub(super) const INVALID_SPEC: &str = "InvalidSpec";
-/// An edit has no effect.
-pub(super) const NOT_AS_ASKED: &str = "NotAsAsked";
 /// Most bytes of an Event's note.
 const MESSAGE_MAX: usize = 1_024;
 /// Most characters of an object's name in the name of its Event.

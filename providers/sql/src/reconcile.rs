@@ -21,7 +21,9 @@ use conductor::api::common::ReclaimPolicy;
 use conductor::api::database::LogicalDatabase;
 use conductor::api::database::logical::{DatabasePhase, LogicalDatabaseStatus, ServerRef};
 use conductor::api::database::{DELIVERED_IN, ROTATE, UNDELETE};
-use conductor::api::reasons::ready::SECRET_CONFLICT;
+pub(super) use conductor::api::reasons::logical_database::GONE;
+use conductor::api::reasons::logical_database::{DROPPING, QUARANTINED, RETAINED};
+use conductor::api::reasons::login::{READY, SECRET_CONFLICT};
 use conductor::model::Time;
 use conductor_sql_plan::database_claim::is_secret_name;
 use conductor_sql_plan::desired_state::End;
@@ -37,8 +39,6 @@ use kube::{Resource, ResourceExt};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The reason of a database that no longer exists on its server.
-pub(super) const GONE: &str = "Gone";
 const NOTHING_LEFT: &str = ": there is nothing to restore, unless it is restored there";
 
 /// Most steps of one reconcile; more, and another client undoes them.
@@ -505,17 +505,17 @@ impl Provider {
         let is_gone = inputs.desired.was_made && !observed.has_database();
         let gone = || format!("the database no longer exists on the server{NOTHING_LEFT}");
         let (phase, reason, message) = match inputs.desired_state {
-            DesiredState::Serve => (DatabasePhase::Ready, "Ready", "its claim can use it".to_owned()),
+            DesiredState::Serve => (DatabasePhase::Ready, READY, "its claim can use it".to_owned()),
             DesiredState::Retain if is_gone => (DatabasePhase::Retained, GONE, gone()),
             DesiredState::Quarantine(_) if is_gone => (DatabasePhase::Quarantined, GONE, gone()),
             DesiredState::Retain => {
-                (DatabasePhase::Retained, "Retained", "it is retained, and no user can log in".to_owned())
+                (DatabasePhase::Retained, RETAINED, "it is retained, and no user can log in".to_owned())
             }
             DesiredState::Quarantine(_) => {
                 let message = format!("it is dropped at {}, unless it is restored", clock::write(until));
-                (DatabasePhase::Quarantined, "Quarantined", message)
+                (DatabasePhase::Quarantined, QUARANTINED, message)
             }
-            DesiredState::Drop => (DatabasePhase::Dropping, "Dropping", "it is being dropped".to_owned()),
+            DesiredState::Drop => (DatabasePhase::Dropping, DROPPING, "it is being dropped".to_owned()),
         };
         // After a leak, report first what keeps the application without a login.
         let is_without = why.as_deref().is_some_and(|why| why.starts_with(UNDELIVERED_HARD));

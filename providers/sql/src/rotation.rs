@@ -3,6 +3,7 @@
 use super::clock;
 use super::metrics::Metrics;
 use conductor::api::database::logical::ServerRef;
+use conductor::api::reasons::{READY, ROTATION_IN_TIME, rotation};
 use conductor::api::status::Condition;
 use conductor_sql_plan::plan::{is_due, is_overdue};
 use conductor_sql_plan::policy::Deadline;
@@ -13,8 +14,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The condition that reports whether a login rotates in time.
-const IN_TIME: &str = "RotationInTime";
 /// The message between the end of the old logins and the next one.
 pub(super) const REVOKED: &str = "every login is revoked, and its sessions are ended; a new login follows";
 
@@ -52,14 +51,19 @@ impl Report<'_> {
             }
         };
         let in_time = match self.rotation {
-            None => find(IN_TIME).cloned(),
+            None => find(ROTATION_IN_TIME).cloned(),
             Some(Rotation::None) => None,
-            Some(Rotation::OnTime) => {
-                Some(condition(IN_TIME, true, "OnTime", "its login rotates in time".to_owned()))
+            Some(Rotation::OnTime) => Some(condition(
+                ROTATION_IN_TIME,
+                true,
+                rotation::ON_TIME,
+                "its login rotates in time".to_owned(),
+            )),
+            Some(Rotation::Overdue(message)) => {
+                Some(condition(ROTATION_IN_TIME, false, rotation::OVERDUE, message))
             }
-            Some(Rotation::Overdue(message)) => Some(condition(IN_TIME, false, "Overdue", message)),
         };
-        let ready = condition("Ready", self.is_ready, self.reason, self.message);
+        let ready = condition(READY, self.is_ready, self.reason, self.message);
         [Some(ready), in_time].into_iter().flatten().collect()
     }
 }

@@ -5,7 +5,7 @@ use super::TYPE;
 use super::oracle::{Amounts, Ask, Charge, Db, Oracle, amounts};
 use crate::world::World;
 use conductor::action::{Action, Change, PartAction};
-use conductor::api::reasons::resource as reason;
+use conductor::api::reasons;
 use conductor::engine::Engine;
 use conductor::model::{Kind, Object, Part, Quantity, Time, Uid};
 use serde_json::Value;
@@ -340,7 +340,7 @@ fn was_never_made(resource: &Object) -> bool {
     made_for(resource).is_some()
         && status["implementationRef"].is_null()
         && ["Creating", "Pending"].iter().any(|phase| status["phase"] == *phase)
-        && reason::find_trouble(reason).is_some()
+        && reasons::provisioning_obstacle(reason).is_some()
 }
 
 fn check_capacity(uid: &str, resource: &Object) -> Result<(), String> {

@@ -64,6 +64,15 @@ pub struct Header {
     pub from: u64,
 }
 
+impl Header {
+    /// Whether another version of Conductor wrote the recording, whose decisions may differ. Build metadata does not count.
+    pub fn is_of_another_version(&self) -> bool {
+        let own = semver::Version::parse(env!("CARGO_PKG_VERSION"));
+        let recorder = semver::Version::parse(&self.recorder);
+        !matches!((own, recorder), (Ok(own), Ok(recorder)) if own.cmp_precedence(&recorder).is_eq())
+    }
+}
+
 /// A change of one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
@@ -183,6 +192,23 @@ impl Line {
             Line::Dec(decision) => Some(decision.at),
             Line::Ext(outcome) => Some(outcome.at),
             Line::End(end) => Some(end.at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Header;
+
+    #[test]
+    fn a_recording_is_of_another_version_unless_the_release_is_the_same() {
+        let own = env!("CARGO_PKG_VERSION");
+        let cases = [(own.to_owned(), false), (format!("{own}+ci.7"), false), (format!("{own}-rc.1"), true)];
+        for (recorder, differs) in
+            cases.into_iter().chain([("99.0.0".to_owned(), true), (String::new(), true)])
+        {
+            let header = Header { recorder: recorder.clone(), ..Header::default() };
+            assert_eq!(header.is_of_another_version(), differs, "{recorder:?}");
         }
     }
 }

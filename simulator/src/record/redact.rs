@@ -8,8 +8,8 @@
 use super::pseudonyms::Pseudonyms;
 use crate::plan::unreadable;
 use conductor::api::names;
-use conductor::model::taken::Amounts;
 use conductor::model::types::{FieldRule, Rule};
+use conductor::model::used_fields::Amounts;
 use conductor::model::{Class, Kind, Name, Object, ObjectKey, Recipe, Resource, SpecRecord, TypeId};
 use conductor::predicates::{Predicate, Shape, Side};
 use serde_json::{Map, Value, json};
@@ -317,17 +317,17 @@ fn stub() -> Value {
 
 /// A template that takes from a claim what the class's own takes: a class offers that, and decisions depend on it.
 fn class_stub(ty: TypeId, recipe: &Recipe) -> Value {
-    let fields = ty.rules().fields.iter().filter(|rule| recipe.taken.has_field(rule));
+    let fields = ty.rules().fields.iter().filter(|rule| recipe.used.has_field(rule));
     let mut takes: Vec<String> =
         fields.map(|rule| format!("${{resource.spec[\"{}\"]}}", rule.resource)).collect();
-    match recipe.taken.amounts() {
+    match recipe.used.amounts() {
         Amounts::All => takes.push("${resource.spec.capacity}".to_owned()),
         Amounts::Named(names) => {
             takes.extend(names.iter().map(|name| format!("${{resource.spec.capacity[\"{name}\"]}}")))
         }
     }
     // Quotas refuse an amount that parameters may decide: of which amounts that is so, and nothing else of them.
-    let beside = |name: &&Name| recipe.taken.has_amount(name);
+    let beside = |name: &&Name| recipe.used.has_amount(name);
     let sized: Vec<&Name> = recipe.sized_by_parameters().collect();
     takes.extend(sized.iter().copied().filter(beside).map(|name| format!("{BESIDE_PARAMETERS}{name}\"]}}")));
     if !sized.is_empty() {
@@ -488,7 +488,7 @@ mod tests {
         let object = Object { kind: Kind::Class(ty), metadata: Default::default(), body: body.clone() };
         let (whole, recorded) = (read(body.as_object().cloned().unwrap_or_default()), class(ty, &object));
         let redacted = read(recorded.clone());
-        assert_eq!((&whole.fields, whole.taken.amounts()), (&redacted.fields, redacted.taken.amounts()));
+        assert_eq!((&whole.fields, whole.used.amounts()), (&redacted.fields, redacted.used.amounts()));
         let mut again = recorded.clone();
         widen_old_class(&mut again);
         assert_eq!(again, recorded, "it says already what it takes");
@@ -496,7 +496,7 @@ mod tests {
         let mut old = Map::from_iter([("template".to_owned(), stub())]);
         widen_old_class(&mut old);
         assert!(is_stub_spec(&old["template"]["spec"]));
-        assert_eq!(read(old).taken.amounts(), Amounts::All);
+        assert_eq!(read(old).used.amounts(), Amounts::All);
         for size in [
             "${parameters.size}",
             "${has(parameters.size) ? parameters.size : resource.spec.capacity.storage}",

@@ -196,7 +196,7 @@ impl<'a> Player<'a> {
         let echo = if mode == Mode::Thorough { WatchEcho::On } else { WatchEcho::Off };
         let mut cluster = ReplayCluster::start(objects, config, Time(header.began), echo);
         cluster.latency_ms = options.closed.then_some(LATENCY_MS);
-        let other_version = header.recorder != env!("CARGO_PKG_VERSION");
+        let other_version = header.is_of_another_version();
         let mut player = Player {
             file,
             lines,

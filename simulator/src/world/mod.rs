@@ -8,10 +8,11 @@ mod stored;
 
 pub(crate) use stored::Stored;
 
-use crate::merge_patch::merge;
 use conductor::action::{Action, PartAction, Write};
 use conductor::event::{Answer, Event, Gone, WhyMissing};
-use conductor::model::{Kind, Lookup, Object, ObjectKey, Part, PartKey, PartKind, Revision, Slot, WriteId};
+use conductor::model::{
+    Kind, Lookup, Object, ObjectKey, Part, PartKey, PartKind, Revision, Slot, WriteId, merge_patch,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -414,7 +415,7 @@ fn patch(object: &mut Object, patch: Value) -> Touched {
             }
             let is_status = field == "status";
             let is_new = object.body.get(&field).is_none();
-            let changed = merge(&mut object.body[field.as_str()], value) || is_new;
+            let changed = merge_patch(&mut object.body[field.as_str()], value) || is_new;
             touched.any |= changed;
             touched.declared |= changed && !is_status;
         }

@@ -38,7 +38,7 @@ fn phase(stage: &Stage) -> Value {
 fn every_adapter_has_a_recorded_object() {
     let operators = operators();
     let recorded: Vec<_> = operators.all().map(|(_, recorded)| part_kind(recorded.kind())).collect();
-    let adapters = Adapters::shipped();
+    let adapters = Adapters::builtin();
     let is_recorded = |kind: &str, name: &str| {
         let kinds = recorded.iter().filter_map(|k| Some((k, adapters.find(k)?)));
         kinds.into_iter().any(|(k, adapter)| &*k.kind == kind && adapter.name == name)

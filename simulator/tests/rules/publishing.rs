@@ -607,7 +607,7 @@ fn a_secret_that_the_implementation_owns_needs_no_label() {
 #[test]
 fn a_plain_text_password_is_refused_and_not_repeated() {
     let run = bound_with(over(stands(), json!({"connection": {"password": PASSWORD}})), Some(admin()));
-    assert!(is_ready(&run).contains("connection.password") && is_ready(&run).contains("stands in clear"));
+    assert!(is_ready(&run).contains("connection.password") && is_ready(&run).contains("is in clear text"));
     assert!(!is_ready(&run).contains(PASSWORD));
 }
 

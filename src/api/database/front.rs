@@ -1,19 +1,20 @@
-//! `DatabaseClaim`: the second front, for manifests written for the database controller that this one takes over from.
-//! It becomes a RelationalDatabaseClaim. What its words mean is decided in `database::front`; no password is in it.
+//! `DatabaseClaim`: accepts manifests that were written for an earlier database controller. The provider translates each
+//! into a RelationalDatabaseClaim. It contains no password.
 
 use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The group of the kind, as its users write it.
+/// API group of the kind. The spelling is part of the API.
 pub const FRONT_GROUP: &str = "persistance.atlas.infoblox.com";
-/// Its version.
+/// API version of the kind.
 pub const FRONT_VERSION: &str = "v1";
 
-/// What the application asks for. Names of fields are read without regard to case: `AppID` and `appId` are one.
+/// What the application requests. Field names are case-insensitive: AppID and appId are the same field.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "persistance.atlas.infoblox.com",
@@ -26,7 +27,7 @@ pub const FRONT_VERSION: &str = "v1";
     namespaced,
     status = "DatabaseClaimStatus",
     derive = "PartialEq",
-    doc = "A request for a database by the label of an instance. It becomes a RelationalDatabaseClaim of the same name, and its Secret has the keys that its applications know.",
+    doc = "A request for a database by the label of an instance. Conductor translates it into a RelationalDatabaseClaim of the same name and publishes a Secret with the keys that its applications expect.",
     printcolumn(name = "Label", type_ = "string", json_path = ".status.matchedLabel"),
     printcolumn(name = "Database", type_ = "string", json_path = ".status.connectionInfo[0].databaseName"),
     printcolumn(name = "Updated", type_ = "date", json_path = ".status.connectionInfoUpdatedAt"),
@@ -35,7 +36,7 @@ pub const FRONT_VERSION: &str = "v1";
 )]
 #[serde(transparent)]
 pub struct DatabaseClaimSpec {
-    /// Fields as they are written.
+    /// The fields as written.
     pub fields: BTreeMap<String, Value>,
 }
 
@@ -53,74 +54,71 @@ impl JsonSchema for DatabaseClaimSpec {
         let number = |description: &str| serde_json::json!({"x-kubernetes-int-or-string": true, "description": description});
         json_schema!({
             "type": "object",
-            "description": "What the application asks for. Names of fields are read without regard to case: AppID and appId are one.",
+            "description": "What the application requests. Field names are case-insensitive: AppID and appId are the same field.",
             "x-kubernetes-preserve-unknown-fields": true,
             "properties": {
-                "appId": text("The application.", 253),
-                "secretName": text("Name of the Secret with the connection; absent, the name of the claim.", 253),
-                "type": text("The type of the database, such as Postgres.", 63),
-                "instanceLabel": text("Label of the instance; the longest label that it begins with wins, whole segments between dots only.", 253),
-                "userName": text("The user; two that alternate are made of it, with _a and _b. Absent, a name is made.", 61),
-                "databaseName": text("Name of the database; absent, the application's.", 63),
-                "dbNameOverride": text("Name of the database where it is not the application's.", 63),
-                "dsnName": text("Key of the connection string in the Secret; absent, dsn.", 200),
-                "host": text("Host, where not every instance of the label will do. One that is registered.", 253),
-                "port": number("Port, where not every instance of the label will do."),
-                "shape": text("Shape that the instance must have, where it says which it has.", 63),
-                "minStorageGB": number("Storage that the instance must have at least, where it says how much it has."),
-                "deletePolicy": text("delete: as the instance says. recycle: the database is kept when the claim goes.", 63),
+                "appId": text("Name of the application.", 253),
+                "secretName": text("Name of the Secret with the connection. Default: the name of the claim.", 253),
+                "type": text("Type of the database, such as Postgres.", 63),
+                "instanceLabel": text("Label of the instance, such as prod.orders. The longest instance label that it begins with wins, by whole segments between dots.", 253),
+                "userName": text("Name of the user; Conductor alternates between this name with _a and with _b. Default: a generated name.", 61),
+                "databaseName": text("Name of the database. Default: appId.", 63),
+                "dbNameOverride": text("Name of the database if it differs from appId.", 63),
+                "dsnName": text("Key of the connection string in the Secret. Default dsn.", 200),
+                "host": text("Host of the instance, to require one of several instances with the label. The host must be registered.", 253),
+                "port": number("Port of the instance, to require one of several instances with the label."),
+                "shape": text("Shape that the instance must have, if it declares one.", 63),
+                "minStorageGB": number("Minimum storage of the instance in GB, if it declares its storage."),
+                "deletePolicy": text("What happens to the database when the claim is deleted: delete applies the policy of the instance, recycle keeps the database.", 63),
             },
         })
     }
 }
 
-/// What the application got.
+/// State of the claim, written by Conductor.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct DatabaseClaimStatus {
-    /// What stands in the way; empty where nothing does.
+    /// Current error, empty if there is none.
     #[serde(default)]
     #[schemars(length(max = 32768))]
     pub error: String,
-    /// When the database was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of creation of the database, in RFC 3339.
     #[schemars(length(max = 64))]
     pub db_created_at: Option<String>,
-    /// When the connection was last changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of the last change of the connection, in RFC 3339.
     #[schemars(length(max = 64))]
     pub connection_info_updated_at: Option<String>,
-    /// The label of the instance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Label of the instance that was chosen.
     #[schemars(length(max = 63))]
     pub matched_label: Option<String>,
-    /// The connection, without its password: that is in the Secret only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Connection without its password, which is only in the Secret.
     #[schemars(length(max = 4))]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub connection_info: Option<Vec<ConnectionInfo>>,
 }
 
-/// A connection, without its password.
+/// A connection without its password.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ConnectionInfo {
-    /// The user.
+    /// Name of the user.
     #[schemars(length(max = 63))]
     pub username: String,
-    /// Where the server is.
+    /// Host name or address of the server.
     #[schemars(length(max = 253))]
     pub host: String,
-    /// On which port.
+    /// TCP port of the server.
     #[schemars(length(max = 5))]
     pub port: String,
-    /// The database.
+    /// Name of the database.
     #[schemars(length(max = 63))]
     pub database_name: String,
-    /// When this user last got a password.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time when the password of this user last changed, in RFC 3339.
     #[schemars(length(max = 64))]
     pub user_updated_at: Option<String>,
 }

@@ -1,13 +1,15 @@
-//! `LogicalDatabase`: the record of one database that was made for a claim on a shared server. It is written before
-//! the first statement and outlives the claim, so that nothing that was made is ever forgotten. No password is in it.
+//! `LogicalDatabase`: the record of one database that was created for a claim on a shared server. The provider writes it
+//! before the first statement, and it outlives the claim, so that no database is forgotten. It contains no password.
 
 use crate::api::common::{ReclaimPolicy, leave_description_to_field};
 use crate::api::status::{Condition, conditions_schema};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// Whose database it is, where, and what becomes of it. Written by Conductor.
+/// Owner, server and reclaim policy of the database. Written by Conductor.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "database.conductor.io",
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "LogicalDatabaseStatus",
     derive = "PartialEq",
-    doc = "The record of a database that Conductor made for a claim on a server. Lives in the system namespace; written by Conductor.",
+    doc = "The record of a database that Conductor created for a claim on a server. Lives in the system namespace; written by Conductor.",
     printcolumn(name = "Server", type_ = "string", json_path = ".spec.server.name"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Claim-Namespace", type_ = "string", json_path = ".spec.claim.namespace"),
@@ -38,26 +40,25 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LogicalDatabaseSpec {
-    /// What names and ownership marks on the server are made of: the UID of the claim that it was made for.
+    /// UID of the claim that the database was created for. Names and ownership marks on the server derive from it.
     #[schemars(length(min = 1, max = 128))]
     pub id: String,
-    /// The claim that uses it.
+    /// The claim that uses the database.
     pub claim: ClaimOfDatabase,
-    /// The server that it is on.
+    /// The server with the database.
     pub server: ServerRef,
-    /// The RelationalDatabase that its claim is bound to.
+    /// The RelationalDatabase that the claim is bound to.
     pub resource: ResourceOfDatabase,
-    /// Its name on the server.
+    /// Name of the database on the server.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z][a-z0-9_]*$"))]
     pub database_name: String,
-    /// What its users are called, without their ending; absent, the name is made of the id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of its users without the suffix _a or _b. Default: derived from the id.
     #[schemars(length(min = 1, max = 61), regex(pattern = r"^[a-z][a-z0-9_]*$"))]
     pub user_name: Option<String>,
-    /// What becomes of it when its claim is gone.
+    /// What happens to the database when its claim is deleted: Retain keeps it, Delete drops it after its quarantine. Default Retain.
     #[serde(default)]
     pub reclaim_policy: ReclaimPolicy,
-    /// Minutes for which it can be had back before it is dropped.
+    /// Minutes in quarantine, where the database can be restored, before it is dropped. Default 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 525_600))]
     pub quarantine_minutes: i32,
@@ -74,33 +75,33 @@ pub struct ClaimOfDatabase {
     /// Name of the claim.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// UID of the claim: one made again by the same name is another.
+    /// UID of the claim. A claim that is recreated with the same name has another UID.
     #[schemars(length(min = 1, max = 128))]
     pub uid: String,
 }
 
-/// A server.
+/// Reference to a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ServerRef {
-    /// What it is.
+    /// Kind of the server: DatabaseServer or LocalServer.
     pub kind: ServerKind,
-    /// Its name, in this namespace.
+    /// Name of the server in this namespace.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// What a server is.
+/// Kind of a server.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum ServerKind {
-    /// One that somebody runs.
+    /// A server that the administrator runs.
     #[default]
     DatabaseServer,
-    /// One that Conductor runs.
+    /// A server that Conductor runs.
     LocalServer,
 }
 
@@ -114,74 +115,68 @@ impl ServerKind {
     }
 }
 
-/// The RelationalDatabase that a database's claim is bound to.
+/// Reference to the RelationalDatabase that a database's claim is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ResourceOfDatabase {
-    /// Its name, in this namespace.
+    /// Name of the RelationalDatabase in this namespace.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Its UID.
+    /// UID of the RelationalDatabase.
     #[schemars(length(min = 1, max = 128))]
     pub uid: String,
 }
 
-/// Where the database is in its life.
+/// State of the database, written by Conductor.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct LogicalDatabaseStatus {
-    /// Where it is in its life.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Phase of the database: Pending, Ready, Retained, Quarantined or Dropping.
     pub phase: Option<DatabasePhase>,
-    /// When it was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of creation, in RFC 3339.
     #[schemars(length(max = 64))]
     pub created_at: Option<String>,
-    /// When its login was last changed; the next change is counted from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of the last rotation of the login, in RFC 3339. The next rotation is due rotationMinutes later.
     #[schemars(length(max = 64))]
     pub rotated_at: Option<String>,
-    /// The user that applications log in as now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// User that applications currently log in as.
     #[schemars(length(max = 63))]
     pub username: Option<String>,
-    /// Since when it is in quarantine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time when the quarantine began, in RFC 3339.
     #[schemars(length(max = 64))]
     pub quarantined_at: Option<String>,
-    /// The request for a change of its login that was last carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Value of the annotation database.conductor.io/rotate that was last carried out.
     #[schemars(length(max = 253))]
     pub rotation_done: Option<String>,
-    /// The request after a leak that every login was last revoked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Value of the annotation database.conductor.io/rotate for which all logins were last revoked.
     #[schemars(length(max = 253))]
     pub rotation_revoked: Option<String>,
-    /// `Ready`: whether it can be used, and if not, why; `RotationInTime`: whether its login changes in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Conditions `Ready` (the claim can use the database) and `RotationInTime` (its login rotates within the deadline).
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The life of a database.
+/// The lifecycle of a database.
 ///
 /// ```text
 /// Pending -> Ready -> Retained                                    (policy Retain)
-///                 \-> Quarantined -> Dropping -> record gone      (policy Delete)
+///                 \-> Quarantined -> Dropping -> record deleted   (policy Delete)
 ///                          \-- undelete --> Retained
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum DatabasePhase {
-    /// Being made.
+    /// Being created.
     Pending,
     /// Its claim can use it.
     Ready,
-    /// Its claim is gone; it is kept, and nobody can log in.
+    /// Its claim was deleted; the database is kept, and all logins are locked.
     Retained,
-    /// Its claim is gone; nobody can log in, and it will be dropped.
+    /// Its claim was deleted; all logins are locked, and the database will be dropped.
     Quarantined,
     /// Being dropped.
     Dropping,

@@ -1,14 +1,17 @@
-//! `DatabaseRole`, an extra login on a claim's database for another application, and `DatabaseGrant`, by which the
-//! owner of claims lets other namespaces have such logins. Who may have what is decided in `database::role`.
+//! `DatabaseRole`, an additional login on a claim's database for another application, and `DatabaseGrant`, with which the
+//! owner of the claims allows other namespaces to create such logins.
 
+use crate::api::claim::Binding;
 use crate::api::common::leave_description_to_field;
 use crate::api::database::logical::ServerRef;
 use crate::api::status::{Condition, ConfigStatus, conditions_schema};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-/// On which claim's database, with which rights, published where.
+/// Claim, access and Secret of the login.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "database.conductor.io",
@@ -21,7 +24,7 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "DatabaseRoleStatus",
     derive = "PartialEq",
-    doc = "A login of its own for another application on the database of a claim. The connection appears in a Secret beside it.",
+    doc = "An additional login on the database of a claim, for another application. The connection is published in a Secret in the same namespace.",
     printcolumn(name = "Claim-Namespace", type_ = "string", json_path = ".spec.claimRef.namespace"),
     printcolumn(name = "Claim", type_ = "string", json_path = ".spec.claimRef.name"),
     printcolumn(name = "Access", type_ = "string", json_path = ".spec.access"),
@@ -46,57 +49,55 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("has(self.secretName) == has(oldSelf.secretName)", "secretName cannot be changed: make another DatabaseRole"))]
+#[x_kube(validation = ("has(self.secretName) == has(oldSelf.secretName)", "secretName is immutable: create another DatabaseRole"))]
 pub struct DatabaseRoleSpec {
-    /// The claim whose database it is. Another one is another role: make a new one.
-    #[x_kube(validation = ("self == oldSelf", "cannot be changed: make another DatabaseRole"))]
+    /// Claim whose database the login is for. Immutable.
+    #[x_kube(validation = ("self == oldSelf", "is immutable: create another DatabaseRole"))]
     pub claim_ref: ClaimRef,
-    /// What it may do; absent is ReadOnly.
+    /// Access of the login: ReadOnly or ReadWrite. Default ReadOnly.
     #[serde(default)]
     pub access: RoleAccess,
-    /// Name of the Secret with the connection; absent, the name of the role.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the Secret with the connection. Default: the name of the DatabaseRole. Immutable.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
-    #[x_kube(validation = ("self == oldSelf", "cannot be changed: make another DatabaseRole"))]
+    #[x_kube(validation = ("self == oldSelf", "is immutable: create another DatabaseRole"))]
     pub secret_name: Option<String>,
-    /// Minutes between changes of the login; absent, as the server has it for claims.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Minutes between rotations of the login. Default: the rotationMinutes of the server.
     #[schemars(range(min = 60, max = 1440))]
     pub rotation_minutes: Option<i32>,
 }
 
-/// A claim.
+/// Reference to a claim.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ClaimRef {
-    /// Its namespace; absent, the role's own. In another, only with a DatabaseGrant there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Namespace of the claim. Default: the namespace of the DatabaseRole; another one requires a DatabaseGrant there.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
-    /// Its name.
+    /// Name of the claim.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// What a role may do.
+/// Access of a DatabaseRole.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum RoleAccess {
-    /// Read every table, also those that the owner makes later.
+    /// Read all tables, including those that the owner creates later.
     #[default]
     ReadOnly,
-    /// Read and change rows; tables remain the owner's.
+    /// Read, insert, update and delete rows; only the owner changes tables.
     ReadWrite,
 }
 
 impl RoleAccess {
-    /// Both, the smaller first.
+    /// Both, the weaker first.
     pub const BOTH: [RoleAccess; 2] = [RoleAccess::ReadOnly, RoleAccess::ReadWrite];
 
     /// How it is written.
@@ -108,68 +109,53 @@ impl RoleAccess {
     }
 }
 
-/// How the role stands.
+/// State of the DatabaseRole, written by Conductor.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct DatabaseRoleStatus {
-    /// The Secret with the connection, as servicebinding.io wants it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub binding: Option<RoleBinding>,
-    /// The user that applications log in as now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Secret with the connection, as a servicebinding.io Provisioned Service.
+    pub binding: Option<Binding>,
+    /// User that applications currently log in as.
     #[schemars(length(max = 63))]
     pub username: Option<String>,
-    /// When its login was last changed; the next change is counted from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of the last rotation of the login, in RFC 3339. The next rotation is due rotationMinutes later.
     #[schemars(length(max = 64))]
     pub rotated_at: Option<String>,
-    /// The request for a change of its login that was last carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Value of the annotation database.conductor.io/rotate that was last carried out.
     #[schemars(length(max = 253))]
     pub rotation_done: Option<String>,
-    /// The request after a leak that every login was last revoked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Value of the annotation database.conductor.io/rotate for which all logins were last revoked.
     #[schemars(length(max = 253))]
     pub rotation_revoked: Option<String>,
-    /// Where its users are; written before they are made, and removed after they are gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Database with the users of the role. Written before they are created and removed after they are dropped.
     pub made_on: Option<MadeOn>,
-    /// `Ready`: whether the login can be used, and if not, what it waits for; `RotationInTime`: whether it changes in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Conditions `Ready` (the login works and its Secret is published) and `RotationInTime` (it rotates within the deadline).
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// The generation that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The metadata.generation of the object that this status describes.
     pub observed_generation: Option<i64>,
 }
 
-/// The Secret with the connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct RoleBinding {
-    /// Its name.
-    #[schemars(length(max = 253))]
-    pub name: String,
-}
-
-/// Where the users of a role are.
+/// Reference to the database with the users of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct MadeOn {
-    /// The id of the database that they are for.
+    /// The spec.id of the LogicalDatabase.
     #[schemars(length(min = 1, max = 128))]
     pub database_id: String,
-    /// Its name on the server.
+    /// Name of the database on the server.
     #[schemars(length(min = 1, max = 63))]
     pub database_name: String,
-    /// The server.
+    /// The server with the database.
     pub server: ServerRef,
 }
 
-/// Who may have logins on which claims of this namespace.
+/// Namespaces that can create DatabaseRoles on claims of this namespace, and their access.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "database.conductor.io",
@@ -182,7 +168,7 @@ pub struct MadeOn {
     namespaced,
     status = "ConfigStatus",
     derive = "PartialEq",
-    doc = "Lets DatabaseRoles of other namespaces have logins on the databases of claims in this namespace. Taken away, their logins end.",
+    doc = "Allows DatabaseRoles of other namespaces to create logins on the databases of claims in this namespace. When the grant is deleted, these logins are dropped.",
     printcolumn(name = "From", type_ = "string", json_path = ".spec.from[*].namespace"),
     printcolumn(name = "Claims", type_ = "string", json_path = ".spec.claims"),
     printcolumn(name = "Access", type_ = "string", json_path = ".spec.access"),
@@ -190,30 +176,29 @@ pub struct MadeOn {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseGrantSpec {
-    /// Whose roles.
+    /// Namespaces, or single DatabaseRoles in them, that the grant applies to.
     #[schemars(length(min = 1, max = 32))]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub from: Vec<GrantFrom>,
-    /// On which claims of this namespace, by name; absent, all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Names of the claims in this namespace that the grant applies to. Absent: all claims.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 253)))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub claims: Option<Vec<String>>,
-    /// The most that they may do; absent is ReadOnly.
+    /// Maximum access that the DatabaseRoles can have: ReadOnly or ReadWrite. Default ReadOnly.
     #[serde(default)]
     pub access: RoleAccess,
 }
 
-/// Whose roles.
+/// The DatabaseRoles that a grant applies to.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct GrantFrom {
-    /// Their namespace.
+    /// Namespace of the DatabaseRoles.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-    /// The one role of this name; absent, every role there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the DatabaseRole. Absent: all in the namespace.
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
 }

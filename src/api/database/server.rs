@@ -1,14 +1,16 @@
-//! `DatabaseServer`, a server that somebody runs, and `LocalServer`, one that Conductor runs as a process beside itself.
-//! Both say what each claim's database is like, and may offer themselves to claims.
+//! `DatabaseServer`, a server that the administrator runs, and `LocalServer`, one that Conductor runs as a process on its
+//! own machine. Both configure the databases of claims, and can offer the server to claims as a RelationalDatabase.
 
 use crate::api::common::{Quantities, ReclaimPolicy, Sharing, leave_description_to_field};
 use crate::api::status::{Condition, conditions_schema};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 
-/// Where the server is, who may administer it, and what the databases on it are like.
+/// Address and administrator of the server, and configuration of the databases on it.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "database.conductor.io",
@@ -21,7 +23,7 @@ use std::collections::BTreeMap;
     namespaced,
     status = "ServerStatus",
     derive = "PartialEq",
-    doc = "A database server that exists, on which each claim gets a database and logins of its own. Lives in the system namespace.",
+    doc = "An existing database server on which each claim gets its own database and logins. Lives in the system namespace.",
     printcolumn(name = "Engine", type_ = "string", json_path = ".spec.engine"),
     printcolumn(name = "Host", type_ = "string", json_path = ".spec.host"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.version"),
@@ -41,29 +43,26 @@ use std::collections::BTreeMap;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseServerSpec {
-    /// What runs there.
+    /// Engine of the server: postgresql, mariadb or mysql. Default postgresql.
     pub engine: ServerEngine,
-    /// Name or address of the server.
+    /// Host name or IP address of the server, such as db.example.com.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9.])?$"))]
     pub host: String,
-    /// Port; 5432 for PostgreSQL and 3306 for MariaDB where it is absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// TCP port of the server. Default 5432 for PostgreSQL, 3306 for MariaDB and MySQL.
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
-    /// How connections are protected, ours and those of applications; absent is disable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// TLS mode of all connections, those of Conductor and of applications: disable, require or verify-full. Default disable.
     pub ssl_mode: Option<SslMode>,
-    /// The administrator's credentials: a Secret in this namespace.
+    /// Reference to a Secret in this namespace with the administrator's credentials.
     pub admin: AdminRef,
-    /// What each claim's database is like.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Configuration of the databases of claims: rotation, passwords, reclaim policy, limits, schemas and extensions.
     pub databases: Option<DatabaseRules>,
-    /// Makes a RelationalDatabase of the same name that claims can be bound to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Offer the server to claims as a RelationalDatabase of the same name. Absent: not offered.
     pub offer: Option<Offer>,
 }
 
-/// What to run, and what the databases on it are like.
+/// Engine and size of the server, and configuration of the databases on it.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "database.conductor.io",
@@ -96,25 +95,21 @@ pub struct DatabaseServerSpec {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LocalServerSpec {
-    /// What to run.
+    /// Engine to run: postgresql, mariadb or mysql. Default postgresql.
     pub engine: ServerEngine,
-    /// Most connections at a time; absent is 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum number of concurrent connections. Default 100.
     #[schemars(range(min = 10, max = 10_000))]
     pub max_connections: Option<i32>,
-    /// Memory for cached pages, in MiB; absent is 32.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Memory for the page cache (shared_buffers, innodb_buffer_pool_size) in MiB. Default 32.
     #[schemars(range(min = 8, max = 65_536))]
     pub cache_mebibytes: Option<i32>,
-    /// What each claim's database is like.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Configuration of the databases of claims: rotation, passwords, reclaim policy, limits, schemas and extensions.
     pub databases: Option<DatabaseRules>,
-    /// Makes a RelationalDatabase of the same name that claims can be bound to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Offer the server to claims as a RelationalDatabase of the same name. Absent: not offered.
     pub offer: Option<Offer>,
 }
 
-/// What runs on a server.
+/// Engine of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline, transform = leave_description_to_field)]
@@ -125,26 +120,26 @@ pub enum ServerEngine {
     Postgresql,
     /// MariaDB.
     Mariadb,
-    /// MySQL from 8.0 on, or MariaDB: the server says which.
+    /// MySQL 8.0 or newer, or MariaDB: the version that the server reports decides.
     Mysql,
 }
 
-/// How connections are protected.
+/// TLS mode of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum SslMode {
-    /// Not at all.
+    /// No TLS.
     #[default]
     Disable,
-    /// By TLS, whatever certificate the server shows.
+    /// TLS with any server certificate.
     Require,
-    /// By TLS, with a certificate for the server's name that this machine trusts.
+    /// TLS with a certificate for the host name that this machine trusts.
     VerifyFull,
 }
 
 impl SslMode {
-    /// The word that drivers read.
+    /// The value of `sslmode` in connection strings.
     pub fn word(self) -> &'static str {
         match self {
             SslMode::Disable => "disable",
@@ -154,7 +149,8 @@ impl SslMode {
     }
 }
 
-/// The Secret with the administrator's credentials.
+/// Reference to the Secret with the administrator's credentials.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -162,97 +158,83 @@ pub struct AdminRef {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: String,
-    /// Key of the password; absent is password.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Key of the password in the Secret. Default password.
     #[schemars(length(min = 1, max = 253))]
     pub password_key: Option<String>,
-    /// The administrator's name; absent, the Secret's key `username` has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Name of the administrator. Default: the value of the key `username` in the Secret.
     #[schemars(length(min = 1, max = 63))]
     pub username: Option<String>,
-    /// Database to connect to; absent is postgres, or mysql.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Database to connect to. Default postgres on PostgreSQL, mysql on MariaDB and MySQL.
     #[schemars(length(min = 1, max = 63))]
     pub database: Option<String>,
 }
 
-/// What each claim's database is like.
+/// Configuration of the databases on a server.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct DatabaseRules {
-    /// Minutes between changes of the login; absent is 60.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Minutes between rotations of the login. Default 60.
     #[schemars(range(min = 60, max = 1440))]
     pub rotation_minutes: Option<i32>,
-    /// Minutes after a change of the login was due until it is overdue; absent, as many as between changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Minutes after a rotation is due until it counts as overdue. Default: the value of rotationMinutes.
     #[schemars(range(min = 1, max = 525_600))]
     pub rotation_deadline_minutes: Option<i32>,
-    /// What happens once a change is overdue because sessions still use the login before the last; absent is Report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What to do about sessions with an old login that delay a rotation beyond its deadline: Report or EndSessions. Default Report.
     pub rotation_deadline_policy: Option<DeadlinePolicy>,
-    /// Characters of a password; absent is 32.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Length of passwords in characters. Default 32.
     #[schemars(range(min = 15, max = 99))]
     pub password_length: Option<i32>,
-    /// What becomes of a database when its claim is gone; absent, the RelationalDatabase's policy counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What happens to a database when its claim is deleted: Retain or Delete. Default: the policy of the RelationalDatabase.
     pub reclaim_policy: Option<ReclaimPolicy>,
-    /// Minutes for which a database that is to be deleted can be had back; absent is 1440, 0 is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Minutes in quarantine, where a deleted database can be restored, before it is dropped. Default 1440 (a day); 0 drops it at once.
     #[schemars(range(min = 0, max = 525_600))]
     pub quarantine_minutes: Option<i32>,
-    /// Most connections to one database at a time; a claim's request for `connections` counts instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum number of concurrent connections to one database. A claim's request for `connections` takes precedence. Absent: no limit.
     #[schemars(range(min = 2, max = 10_000))]
     pub connection_limit: Option<i32>,
-    /// Schemas that every database has, beside those that the claim's parameters name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Schemas of every database, such as [app], in addition to those in the parameters of the claim. PostgreSQL only.
     #[schemars(length(max = 32), inner(length(min = 1, max = 63), regex(pattern = r"^[a-z][a-z0-9_]*$")))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub schemas: Option<Vec<String>>,
-    /// Extensions that every database has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Extensions of every database, such as [pg_trgm]. PostgreSQL only.
     #[schemars(length(max = 32), inner(length(min = 1, max = 63), regex(pattern = r"^[a-z][a-z0-9_-]*$")))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub extensions: Option<Vec<String>>,
-    /// Extensions that a claim's parameters may name. Some give away the whole server: none is allowed by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Extensions that claims can request in their parameters. Default none, because some extensions give access to the whole server.
     #[schemars(length(max = 64), inner(length(min = 1, max = 63), regex(pattern = r"^[a-z][a-z0-9_-]*$")))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub allowed_extensions: Option<Vec<String>>,
 }
 
-/// What happens to sessions that hold up a change of the login beyond its deadline.
+/// What to do about sessions that delay a rotation beyond its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, transform = leave_description_to_field)]
 pub enum DeadlinePolicy {
-    /// They go on; a condition, a metric and the message report it.
+    /// Keep the sessions; condition `RotationInTime` and a metric report the delay.
     #[default]
     Report,
-    /// They are ended; the application logs in again with the present login.
+    /// End the sessions; the application logs in again with the current login.
     EndSessions,
 }
 
-/// How a server is offered to claims.
+/// How to offer a server to claims.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Offer {
-    /// The class that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Class of the RelationalDatabase. Absent: only claims without a class bind to it.
     #[schemars(length(max = 253))]
     pub class: Option<String>,
-    /// Labels, for the selectors of claims.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Labels of the RelationalDatabase, for selectors of claims, such as {tier: gold}.
+    #[serde(default)]
     #[schemars(schema_with = "labels_schema")]
     pub labels: Option<BTreeMap<String, String>>,
-    /// What it offers, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Total capacity by name, such as {storage: 500Gi, connections: 400}.
     pub capacity: Option<Quantities>,
-    /// How many claims may hold it, and from where; absent means 100 claims from anywhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How many claims can share the server, and from which namespaces. Default: 100 claims, from any namespace.
     pub sharing: Option<Sharing>,
 }
 
@@ -264,43 +246,35 @@ fn labels_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     })
 }
 
-/// What the server says of itself.
+/// State of the server, written by Conductor.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ServerStatus {
-    /// Where it can be reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Host name or address at which the server is reachable.
     #[schemars(length(max = 253))]
     pub host: Option<String>,
-    /// On which port.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// TCP port of the server.
     pub port: Option<i32>,
-    /// Which server it is: recorded at first contact, and compared before anything is done there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Identity of the server, recorded at the first connection and compared before every change.
     #[schemars(length(max = 256))]
     pub identity: Option<String>,
-    /// The version that runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Version that the server reports.
     #[schemars(length(max = 256))]
     pub version: Option<String>,
-    /// Databases on it that Conductor made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Number of databases that Conductor created on the server.
     pub databases: Option<i64>,
-    /// Mebibytes that all databases on it take.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Size of all databases on the server, in MiB.
     pub size_mebibytes: Option<i64>,
-    /// Connections at the time of the last look, rounded up to tens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Number of connections at the last health check, rounded up to tens.
     pub connections_used: Option<i64>,
-    /// Most connections that it takes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum number of connections that the server accepts.
     pub connections_max: Option<i64>,
-    /// `Ready`: whether databases can be made on it, and if not, why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Conditions `Ready` (databases can be created on the server) and `Isolated` (logins of one claim cannot reach data of another).
+    #[serde(default)]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// The generation that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The metadata.generation of the object that this status describes.
     pub observed_generation: Option<i64>,
 }

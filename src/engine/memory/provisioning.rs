@@ -2,13 +2,13 @@
 //! compiled templates. Which class provisions is decided elsewhere.
 
 use crate::model::{FieldError, Name, Script, TypeId, Uid};
-use crate::template::{Blueprint, Source};
+use crate::template::{CompiledClass, Source};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Compiled templates that are kept: as many as there are classes, and some more.
-const BLUEPRINTS_MAX: usize = 1_024;
+const COMPILED_CLASSES_MAX: usize = 1_024;
 
 /// Resources on their way to being created.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(in crate::engine) struct Provisioning {
     /// The text of claims, until their resource is created.
     written: BTreeMap<Uid, Value>,
     /// By the text of the script: the resources of one class share it.
-    blueprints: BTreeMap<String, Arc<Result<Blueprint, FieldError>>>,
+    compiled_classes: BTreeMap<String, Arc<Result<CompiledClass, FieldError>>>,
 }
 
 impl Provisioning {
@@ -63,17 +63,17 @@ impl Provisioning {
         self.drop_text(claim);
     }
 
-    pub fn blueprint(&self, script: &Script) -> Option<Result<&Blueprint, &FieldError>> {
-        self.blueprints.get(script.text.as_str()).map(|blueprint| (**blueprint).as_ref())
+    pub fn compiled(&self, script: &Script) -> Option<Result<&CompiledClass, &FieldError>> {
+        self.compiled_classes.get(script.text.as_str()).map(|compiled| (**compiled).as_ref())
     }
 
     /// Compiles a script, unless another resource of its class has had it compiled.
     pub fn compile(&mut self, script: &Script) {
-        if self.blueprints.contains_key(script.text.as_str()) {
+        if self.compiled_classes.contains_key(script.text.as_str()) {
             return;
         }
-        if self.blueprints.len() >= BLUEPRINTS_MAX {
-            self.blueprints.clear();
+        if self.compiled_classes.len() >= COMPILED_CLASSES_MAX {
+            self.compiled_classes.clear();
         }
         let of = |name: &str| script.source.get(name);
         let source = Source {
@@ -82,7 +82,7 @@ impl Provisioning {
             ready: of("ready").and_then(Value::as_str),
             connection: of("connection"),
         };
-        self.blueprints.insert(script.text.clone(), Arc::new(Blueprint::compile(&source)));
+        self.compiled_classes.insert(script.text.clone(), Arc::new(CompiledClass::compile(&source)));
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::object::CONDUCTOR_GROUP;
 use crate::model::{
     AllowedKinds, Class, FieldError, Name, Part, PartKey, PartView, Readiness, Resource, Script, ValueError,
 };
-use crate::template::{Blueprint, Inputs, Rendered, Source, check_schema};
+use crate::template::{CompiledClass, Inputs, Rendered, Source, check_schema};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -36,22 +36,22 @@ pub(super) enum DesiredPart {
 
 /// Computes what each part of a resource should be, from what is seen of the others.
 pub(super) fn render(resource: &Resource, view: &View<'_>) -> DesiredParts {
-    let (Some(script), Some(blueprint)) = (&resource.script, view.blueprint) else {
+    let (Some(script), Some(compiled)) = (&resource.script, view.compiled) else {
         return DesiredParts::default();
     };
     let objects = resource.template.objects();
-    let blueprint = match blueprint {
-        Ok(blueprint) => blueprint,
+    let compiled = match compiled {
+        Ok(compiled) => compiled,
         Err(error) => {
             let wrong = |id: &Name| (id.clone(), DesiredPart::Wrong(error.clone()));
             let order: Vec<Name> = objects.iter().map(|part| part.id.clone()).collect();
             return DesiredParts { parts: order.iter().map(wrong).collect(), order };
         }
     };
-    let present = if blueprint.speaks_of_objects() { present(view) } else { BTreeMap::new() };
+    let present = if compiled.references_objects() { present(view) } else { BTreeMap::new() };
     let inputs = inputs_of(script, &present);
     let mut makings = DesiredParts::default();
-    for (id, rendered) in blueprint.render(&inputs) {
+    for (id, rendered) in compiled.render(&inputs) {
         let Some(template) = objects.iter().find(|part| part.id == id) else { continue };
         makings.order.push(id.clone());
         makings.parts.insert(id, making(resource, &template.id, &template.key, rendered));
@@ -155,8 +155,8 @@ pub(super) fn readiness(
     part: &PartView,
 ) -> Result<Readiness, FieldError> {
     let object = part.object();
-    if let (Some(script), Some(Ok(blueprint))) = (&resource.script, view.blueprint)
-        && let Some(judged) = blueprint.is_ready(&inputs_of(script, &present(view)), id, &object)
+    if let (Some(script), Some(Ok(compiled))) = (&resource.script, view.compiled)
+        && let Some(judged) = compiled.is_ready(&inputs_of(script, &present(view)), id, &object)
     {
         return judged.map(|is_ready| match is_ready {
             true => Readiness::Ready,
@@ -185,7 +185,7 @@ pub fn with_checked_templates(class: Class, allowed: &AllowedKinds) -> Class {
             ready: of("ready").and_then(Value::as_str),
             connection: of("connection"),
         };
-        let checked = Blueprint::compile(&source)
+        let checked = CompiledClass::compile(&source)
             .and_then(|_| check_namespaces(field, template, &class.meta.key.namespace))
             .and_then(|()| check_schema(of("parameterSchema"), of("parameters")));
         checked.err()

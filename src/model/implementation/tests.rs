@@ -1,4 +1,4 @@
-//! Tables of what is ready, what is never made, and what parts are called.
+//! Tables: readiness of parts, kinds that are never created, names of parts.
 
 use super::*;
 use crate::model::{Kind, Object, Resource};
@@ -25,7 +25,7 @@ fn key_of(name: &str, uid: &str) -> String {
 }
 
 #[test]
-fn a_part_is_ready_by_its_condition_then_its_phase_and_a_silent_one_only_in_the_core_group() {
+fn a_part_is_ready_by_condition_then_phase_then_group() {
     let ready = |status: &str| json!({"conditions": [{"type": "Ready", "status": status}]});
     for (api_version, status, expected) in [
         ("example.com/v1", ready("True"), true),
@@ -73,7 +73,7 @@ fn a_part_that_is_not_ready_is_quoted() {
 }
 
 #[test]
-fn kinds_that_hand_out_rights_or_are_ours_are_never_made() {
+fn kinds_that_grant_rights_or_are_ours_are_never_created() {
     for (api_version, kind, denied) in [
         ("rbac.authorization.k8s.io/v1", "Role", true),
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", true),
@@ -98,7 +98,7 @@ fn kinds_that_hand_out_rights_or_are_ours_are_never_made() {
 }
 
 #[test]
-fn a_template_that_cannot_be_made_names_the_field() {
+fn an_invalid_template_names_the_field() {
     for (template, field) in [
         (json!({"apiVersion": "v1"}), "spec.template.kind"),
         (json!({"kind": "Instance"}), "spec.template.apiVersion"),
@@ -132,7 +132,7 @@ fn several_objects_have_their_own_names_and_ids_are_used_once() {
 }
 
 #[test]
-fn part_names_are_short_plain_and_differ_between_two_lives_of_a_resource() {
+fn part_names_are_short_and_differ_for_a_recreated_resource() {
     assert_eq!(key_of("db", "u-1"), key_of("db", "u-1"));
     assert_ne!(key_of("db", "u-1"), key_of("db", "u-2"));
     let long = "x".repeat(253);
@@ -144,7 +144,7 @@ fn part_names_are_short_plain_and_differ_between_two_lives_of_a_resource() {
 }
 
 #[test]
-fn a_record_is_ours_only_where_it_leads_to_the_name_that_we_give() {
+fn a_record_is_ours_only_with_the_name_that_we_choose() {
     let record = |value: Value| {
         let status = json!({"spec": {}, "status": {"implementationRef": value}});
         resource("db", "u-1", status).status.implementation

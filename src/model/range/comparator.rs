@@ -1,12 +1,12 @@
-//! One comparison, `>= 5.6` or `~8.0`: how it is read and which versions it takes in.
-//! An operand is a release line: `> 5.6` is newer than all of 5.6.x, `<= 5.6` takes in all of it.
+//! One comparison, `>= 5.6` or `~8.0`: its parser and the versions that it matches. An operand is a release line: `> 5.6`
+//! is newer than all of 5.6.x, `<= 5.6` includes all of it.
 
 use super::super::Version;
 use super::super::version::strip_v;
 use super::interval::Interval;
 use std::fmt;
 
-/// An operator and the release line it is about; None is every version, `*`.
+/// An operator and its release line; None is every version, `*`.
 #[derive(Clone, Debug)]
 pub(super) struct Comparator {
     pub(super) operator: Operator,
@@ -26,7 +26,7 @@ pub(super) enum Operator {
     Caret,
 }
 
-/// What is wrong, and what to write instead where there is more to say than usual.
+/// What is wrong, and what to write instead if that differs from the default.
 pub(super) type Problem = (String, Option<String>);
 
 /// Longer spellings first: `>=` must not be read as `>`.
@@ -44,7 +44,7 @@ const SPELLINGS: [(&str, Operator); 8] = [
 const OPERATOR_CHARS: &str = "<>=!~^|&";
 
 impl Comparator {
-    /// Reads the comparator at the start; gives what follows it.
+    /// Parses the comparator at the start and returns the rest.
     pub(super) fn read(text: &str) -> Result<(Comparator, &str), Problem> {
         let found = SPELLINGS.iter().find(|(spelling, _)| text.starts_with(spelling));
         let (spelling, operator) = *found.unwrap_or(&("", Operator::Bare));
@@ -56,12 +56,12 @@ impl Comparator {
         Ok((Comparator { operator, operand: read_operand(operand)? }, rest))
     }
 
-    /// The versions it takes in, pre-releases included: which of those count is the range's business.
+    /// The versions that it matches, including pre-releases, which the range filters.
     pub(super) fn intervals(&self) -> Vec<Interval> {
         let Some(operand) = &self.operand else { return self.intervals_of_any() };
         let start = || Some(operand.clone());
         let end = operand.line_end();
-        // Where the line has no end, nothing is above it.
+        // No version is above a line without end.
         let above = || end.clone().and_then(|end| Interval::find(Some(end), None));
         let found = match self.operator {
             Operator::Bare | Operator::Equal => [Interval::find(start(), end), None],
@@ -80,7 +80,7 @@ impl Comparator {
         self.intervals().iter().any(|interval| interval.contains(version))
     }
 
-    /// Whether it asks for pre-releases of these numbers. One that only rules a pre-release out does not.
+    /// Whether it names a pre-release of these numbers, other than to exclude it.
     pub(super) fn names_prerelease_of(&self, version: &Version) -> bool {
         self.find_named_prerelease().is_some_and(|named| named.same_numbers(version))
     }
@@ -90,7 +90,7 @@ impl Comparator {
         operand.filter(|operand| operand.is_prerelease())
     }
 
-    /// The version that its lower end is written as, where that end is part of it.
+    /// Its lower end as written, if it includes that.
     pub(super) fn find_inclusive_start(&self) -> Option<&Version> {
         match self.operator {
             Operator::Bare
@@ -128,8 +128,8 @@ fn caret_end(operand: &Version) -> Option<Version> {
     Version::floor_after(numbers.get(..kept).unwrap_or(numbers))
 }
 
-/// An operand ends at a gap, a comma or the next operator. A `~` before a letter is Debian's
-/// `17~rc1`; before anything else it is the operator.
+/// An operand ends at a space, a comma or the next operator. A `~` before a letter is Debian's `17~rc1`; otherwise it is
+/// the operator.
 fn operand_end(text: &str) -> usize {
     let is_operator = |at: usize, c: char| match c {
         '~' => !text.get(at + 1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic())),

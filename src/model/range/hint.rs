@@ -1,11 +1,10 @@
-//! The smallest change of a range that would let a version in: advice for a claim that fits nothing.
-//! Nothing here decides; whoever follows the advice writes the new range.
+//! The smallest change of a range that matches a version: a remedy for a claim that no resource fits.
 
 use super::comparator::{Comparator, Operator};
 use super::interval::is_within;
 use super::{Alternative, Version, VersionRange};
 
-/// Moves the bounds that are in the way; where something else is, adds the version's line beside it.
+/// Moves the bounds that exclude the version; if that is not enough, adds the version's release line as an alternative.
 pub(super) fn widen(range: &VersionRange, version: &Version) -> String {
     if range.matches(version) {
         return range.to_string();
@@ -16,7 +15,7 @@ pub(super) fn widen(range: &VersionRange, version: &Version) -> String {
     }
 }
 
-/// The relaxed range that lets in the least, of those that move bounds in one alternative.
+/// The smallest of the ranges that move bounds in one alternative.
 fn find_relaxed(range: &VersionRange, version: &Version) -> Option<VersionRange> {
     let relaxed = (0..range.alternatives.len()).filter_map(|at| find_relaxed_at(range, at, version));
     relaxed.reduce(|best, next| {
@@ -44,9 +43,8 @@ fn find_relaxed_text(alternative: &Alternative, version: &Version) -> Option<Str
     Some(if texts.is_empty() { "*".to_owned() } else { texts.join(", ") })
 }
 
-/// The bound moved just far enough, in steps of the line it was written as; empty where it is
-/// best dropped. A bound that names a pre-release stays: moved, it would no longer let in the
-/// pre-releases it does.
+/// The bound moved just far enough, in steps of the release line that it was written as; empty to drop it. A bound that
+/// names a pre-release stays, because moved it would exclude pre-releases that it matches now.
 fn find_relaxed_bound(comparator: &Comparator, version: &Version) -> Option<String> {
     let operand = comparator.operand.as_ref()?;
     if comparator.find_named_prerelease().is_some() {
@@ -68,11 +66,11 @@ fn add_line(range: &VersionRange, version: &Version) -> String {
         false => version.line_text(written_length(range).unwrap_or(usize::MAX)),
     };
     let added = format!("{range} || {line}");
-    // Only a range at the limit of its length cannot grow: then the line stands in for it.
+    // Only a range of the maximum length cannot be extended: then the release line replaces it.
     if VersionRange::parse(&added).is_ok() { added } else { line }
 }
 
-/// How many numbers the claim's author wrote, so that the advice speaks of lines as they did.
+/// How many numbers the user wrote, so that the hint has the same number.
 fn written_length(range: &VersionRange) -> Option<usize> {
     let mut comparators = range.alternatives.iter().flat_map(|alternative| &alternative.comparators);
     comparators.find_map(|comparator| comparator.operand.as_ref()).map(|operand| operand.numbers().len())

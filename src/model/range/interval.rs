@@ -1,22 +1,21 @@
-//! Stretches of the version order: what an index walks instead of asking every version.
-//! Whether a version in a stretch really matches is still the range's word.
+//! Intervals of versions: what an index scans instead of testing every version. [`super::VersionRange::matches`] decides
+//! about each version in an interval.
 
 use super::super::Version;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// A stretch of versions. It has at least room for one: neither inverted nor empty, so it is
-/// always a valid argument for `BTreeMap::range`.
+/// An interval of versions, neither inverted nor empty, so that it is a valid argument for `BTreeMap::range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Where it starts: unbounded, or at this version.
+    /// The start: unbounded, or this version.
     pub lower: Bound<Version>,
-    /// Where it ends: unbounded, or before this version.
+    /// The end: unbounded, or before this version.
     pub upper: Bound<Version>,
 }
 
 impl Interval {
-    /// Whether the version lies in it.
+    /// Whether the version is in it.
     pub fn contains(&self, version: &Version) -> bool {
         starts_by(&self.lower, version) && ends_after(&self.upper, version)
     }
@@ -26,7 +25,7 @@ impl Interval {
         (self.lower.as_ref(), self.upper.as_ref())
     }
 
-    /// From one version to before another, None meaning without end; None where nothing is between.
+    /// From one version to before another; None as a bound is unbounded. None if the interval is empty.
     pub(super) fn find(lower: Option<Version>, upper: Option<Version>) -> Option<Interval> {
         let is_empty = matches!((&lower, &upper), (Some(lower), Some(upper)) if lower >= upper);
         let lower = lower.map_or(Bound::Unbounded, Bound::Included);
@@ -47,7 +46,7 @@ impl Interval {
         Interval::find(lower.cloned(), upper.cloned())
     }
 
-    /// The same, drawn in to where releases begin and end.
+    /// The interval without pre-releases at its ends.
     pub(super) fn find_without_prereleases(&self) -> Option<Interval> {
         let lower = find_version(&self.lower).cloned().map(Version::above_prereleases);
         let upper = find_version(&self.upper).cloned().map(Version::below_prereleases);
@@ -66,13 +65,13 @@ impl Interval {
     }
 }
 
-/// What lies in both.
+/// The intersection of two lists.
 pub(super) fn intersect(left: &[Interval], right: &[Interval]) -> Vec<Interval> {
     let pairs = left.iter().flat_map(|left| right.iter().map(move |right| (left, right)));
     pairs.filter_map(|(left, right)| left.find_common(right)).collect()
 }
 
-/// What lies in any, sorted and disjoint.
+/// The union, sorted and disjoint.
 pub(super) fn unite(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.sort_by(|a, b| find_version(&a.lower).cmp(&find_version(&b.lower)));
     let mut united: Vec<Interval> = Vec::with_capacity(intervals.len());
@@ -89,7 +88,7 @@ pub(super) fn unite(mut intervals: Vec<Interval>) -> Vec<Interval> {
     united
 }
 
-/// Whether everything in `inner` is in `outer`, which is sorted and disjoint.
+/// Whether `outer`, sorted and disjoint, contains all of `inner`.
 pub(super) fn is_within(inner: &[Interval], outer: &[Interval]) -> bool {
     inner.iter().all(|inner| outer.iter().any(|outer| outer.holds(inner)))
 }
@@ -102,7 +101,7 @@ fn touches(last: &Interval, next: &Interval) -> bool {
     }
 }
 
-/// None means without end, and as an upper end that is the greatest.
+/// Compares upper ends; unbounded is the greatest.
 fn cmp_ends(left: &Bound<Version>, right: &Bound<Version>) -> Ordering {
     match (find_version(left), find_version(right)) {
         (Some(left), Some(right)) => left.cmp(right),

@@ -1,4 +1,4 @@
-//! What a range takes in, what it refuses to be, and the laws an index relies on.
+//! What ranges match, which ranges are refused, and the properties that an index relies on.
 
 use super::*;
 use expect_test::{Expect, expect};
@@ -15,7 +15,7 @@ fn range(text: &str) -> VersionRange {
     VersionRange::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Asserts which of the versions, split at spaces, the range takes and which it does not.
+/// Asserts which of the versions, separated by spaces, the range matches and which it does not.
 fn check(text: &str, takes: &str, leaves: &str) {
     let range = range(text);
     for version_text in takes.split_whitespace() {
@@ -124,7 +124,7 @@ fn ruling_a_prerelease_out_does_not_let_others_in() {
 #[test]
 fn says_what_is_wrong_with_a_range() {
     let line = "write a release line like 15 or 5.6, or a range like `>= 13, < 15`";
-    let told = |text: &str| VersionRange::parse(text).expect_err(text).to_string();
+    let message = |text: &str| VersionRange::parse(text).expect_err(text).to_string();
     for (text, problem) in [
         ("", "is empty"),
         ("  ", "is empty"),
@@ -148,7 +148,7 @@ fn says_what_is_wrong_with_a_range() {
             "has `18446744073709551616`, which has the number 18446744073709551616, which is too large",
         ),
     ] {
-        assert_eq!(told(text), format!("`{text}` {problem}: {line}"));
+        assert_eq!(message(text), format!("`{text}` {problem}: {line}"));
     }
     let operators = "the operators are >= > <= < = != ~ ^, and || between alternatives";
     for (text, operator) in [
@@ -160,21 +160,22 @@ fn says_what_is_wrong_with_a_range() {
         ("!5", "!"),
         ("5 && 6", "&&"),
     ] {
-        assert_eq!(told(text), format!("`{text}` has `{operator}`, which is no operator: {operators}"));
+        assert_eq!(message(text), format!("`{text}` has `{operator}`, which is no operator: {operators}"));
     }
     let hyphen = "has a hyphen before a version: a hyphen joins no range, write `>= 5.6, <= 5.7`";
-    assert_eq!(told("5.6 - 5.7"), format!("`5.6 - 5.7` {hyphen}"));
+    assert_eq!(message("5.6 - 5.7"), format!("`5.6 - 5.7` {hyphen}"));
     let star = "has a `*` that is not the last of its numbers: write it like 5.* or 5.6.*";
     for text in ["5.*.3", "5*", "**", "*.5"] {
-        assert_eq!(told(text), format!("`{text}` {star}"));
+        assert_eq!(message(text), format!("`{text}` {star}"));
     }
 }
 
 #[test]
 fn refuses_a_range_that_contradicts_itself() {
-    let told = VersionRange::parse("5.6 5.7").expect_err("contradiction").to_string();
-    let want = "`5.6 5.7` asks for `5.6 5.7`, which no version can be: write || between alternatives, like `5.6 || 5.7`";
-    assert_eq!(told, want);
+    let message = VersionRange::parse("5.6 5.7").expect_err("contradiction").to_string();
+    let want =
+        "`5.6 5.7` has `5.6 5.7`, which no version matches: write || between alternatives, like `5.6 || 5.7`";
+    assert_eq!(message, want);
     for text in
         ["> 8, < 5", "> 5.6 < 5.7", "> *", "!= *", "< *", "5 !=5", "15 || > 8 < 5", "> 18446744073709551615"]
     {
@@ -392,7 +393,7 @@ fn any_version() -> impl Strategy<Value = Version> {
     version_text().prop_map(|text| version(&text))
 }
 
-/// The meaning of one comparator over plain numbers, told without intervals: the version is cut
+/// The meaning of one comparator over plain numbers, defined without intervals: the version is cut
 /// to as many numbers as the operand has, and the two are compared.
 fn means(operator: &str, operand: &[u64], numbers: &[u64]) -> bool {
     let cut = |length: usize| (0..length).map(|at| numbers.get(at).copied().unwrap_or(0)).collect::<Vec<_>>();

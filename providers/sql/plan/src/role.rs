@@ -15,6 +15,7 @@ use super::rotation_state::{Request, RotationState};
 use super::sql::Dialect;
 use conductor::api::database::logical::DatabasePhase;
 use conductor::api::database::role::{DatabaseGrantSpec, RoleAccess};
+use conductor::api::reasons::role as reason;
 use conductor::model::Time;
 
 /// Incremented whenever the rights of groups change, so that existing groups are set up again.
@@ -68,18 +69,20 @@ pub fn judge(
         let message = format!(
             "no grant in namespace {claim_namespace} allows {access} on claim {claim_name} to this role: {fix}"
         );
-        return waits("NotGranted", message, true);
+        return waits(reason::NOT_GRANTED, message, true);
     }
     let claim = format!("claim {claim_namespace}/{claim_name}");
     match (is_claimed, phase) {
-        (false, _) => waits("ClaimNotFound", format!("{claim} does not exist"), true),
-        (true, None) => waits("ClaimNotBound", format!("{claim} has no database on a server yet"), true),
+        (false, _) => waits(reason::CLAIM_NOT_FOUND, format!("{claim} does not exist"), true),
+        (true, None) => {
+            waits(reason::CLAIM_NOT_BOUND, format!("{claim} has no database on a server yet"), true)
+        }
         (true, Some(DatabasePhase::Pending)) => {
-            waits("DatabaseNotReady", format!("the database of {claim} is being created"), false)
+            waits(reason::DATABASE_NOT_READY, format!("the database of {claim} is being created"), false)
         }
         (true, Some(DatabasePhase::Ready)) => Standing::Served,
         (true, Some(DatabasePhase::Retained | DatabasePhase::Quarantined | DatabasePhase::Dropping)) => {
-            waits("DatabaseNotReady", format!("the database of {claim} is no longer in use"), true)
+            waits(reason::DATABASE_NOT_READY, format!("the database of {claim} is no longer in use"), true)
         }
     }
 }

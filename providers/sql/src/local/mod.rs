@@ -20,6 +20,7 @@ use super::server::{dialect, local_secret};
 use conductor::api::database::ADMIN_HOSTS;
 use conductor::api::database::logical::{ServerKind, ServerRef};
 use conductor::api::database::server::{LocalServerSpec, ServerStatus};
+use conductor::api::reasons::READY;
 use conductor_sql_plan::sql::Dialect;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -201,7 +202,7 @@ async fn report(
         return Ok(false);
     }
     let now = super::clock::write(super::clock::now());
-    let condition = json!({"type": "Ready", "status": "False", "reason": error.reason(),
+    let condition = json!({"type": READY, "status": "False", "reason": error.reason(),
         "message": error.to_string(), "lastTransitionTime": now});
     let api = cluster.others(&informers::servers(ServerKind::LocalServer), &cluster.namespace);
     cluster.merge_status(&api, &reference.name, json!({"conditions": [condition]})).await.map(|_| true)

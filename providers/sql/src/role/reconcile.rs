@@ -15,6 +15,7 @@ use crate::{Access, clock, informers};
 use conductor::api::database::ROTATE;
 use conductor::api::database::logical::{DatabasePhase, LogicalDatabaseSpec};
 use conductor::api::database::role::{DatabaseGrantSpec, DatabaseRole, MadeOn};
+use conductor::api::reasons::{login::READY, role::DELETED};
 use conductor_sql_plan::Step;
 use conductor_sql_plan::names::{Identifier, Names};
 use conductor_sql_plan::role::{
@@ -83,7 +84,7 @@ impl Roles {
         let is_going = role.metadata.deletion_timestamp.is_some();
         let standing = match is_going {
             true => {
-                Standing::Waits { reason: "Deleted", message: "it is being deleted".to_owned(), ends: true }
+                Standing::Waits { reason: DELETED, message: "it is being deleted".to_owned(), ends: true }
             }
             false => self.standing(role, claim, &self.grants_in(&claim.0), record.as_ref()),
         };
@@ -294,7 +295,7 @@ impl Roles {
         let changing = Changing { dialect, id: &inputs.desired.id, rotation_ms, deadline, server };
         let rotation = changing.judge(secrets.state.as_ref(), why.as_deref(), &self.provider.metrics);
         let message = why.unwrap_or_else(|| "its application can log in".to_owned());
-        let report = Report { is_ready: true, reason: "Ready", message, rotation: Some(rotation) };
+        let report = Report { is_ready: true, reason: READY, message, rotation: Some(rotation) };
         let login = secrets.state.as_ref().map_or(Login::None, |state| Login::Now(&inputs.desired, state));
         status::report(&self.provider.cluster, &inputs.role, report, login).await?;
         let ms = until.0.saturating_sub(clock::now().0);

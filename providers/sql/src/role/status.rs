@@ -7,8 +7,9 @@ use crate::clock;
 use crate::error::Error;
 use crate::finalizer;
 use crate::rotation::{self, Report, status_patch};
-use conductor::api::database::role::{DatabaseRole, DatabaseRoleStatus, MadeOn, RoleBinding};
-use conductor::api::reasons::ready::LOGIN_REVOKED;
+use conductor::api::claim::Binding;
+use conductor::api::database::role::{DatabaseRole, DatabaseRoleStatus, MadeOn};
+use conductor::api::reasons::login::LOGIN_REVOKED;
 use conductor_sql_plan::role::DesiredRole;
 use conductor_sql_plan::rotation_state::RotationState;
 use kube::ResourceExt;
@@ -73,7 +74,7 @@ pub(super) async fn report(
         Login::Now(desired, state) => {
             let user = state.active.map(|user| desired.user(user).to_string());
             DatabaseRoleStatus {
-                binding: user.is_some().then(|| RoleBinding { name: secret_name(role) }),
+                binding: user.is_some().then(|| Binding { name: secret_name(role) }),
                 username: user,
                 rotated_at: state.rotated_at.map(clock::write),
                 rotation_done: state.done.clone(),

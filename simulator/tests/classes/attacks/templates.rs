@@ -21,32 +21,32 @@ fn limited(more: Value) -> Value {
 
 /// Invalid classes: their claims report the error, and nothing is provisioned.
 pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
-    let denied = "is a kind of which no part is ever made";
+    let denied = "is a kind that Conductor never creates";
     let deep = "nested too deep";
     let many: Vec<(String, Value)> = (0..40).map(|n| (format!("o{n}"), json!({}))).collect();
     let many: Vec<(&str, Value)> = many.iter().map(|(id, spec)| (id.as_str(), spec.clone())).collect();
     let keys: serde_json::Map<String, Value> = (0..70).map(|n| (format!("k{n}"), json!("v"))).collect();
     let name = "${claim.metadata.name}";
     vec![
-        ("an expression as apiVersion", kind(name, "Instance"), "is an expression in apiVersion"),
-        ("an expression as kind", kind("example.com/v1", name), "is an expression in kind"),
+        ("an expression as apiVersion", kind(name, "Instance"), "has an expression in apiVersion"),
+        ("an expression as kind", kind("example.com/v1", name), "has an expression in kind"),
         (
             "an expression as namespace",
             made_of(
                 json!({"apiVersion": INSTANCE.0, "kind": INSTANCE.1, "metadata": {"namespace": "${claim.metadata.namespace}"}}),
             ),
-            "is an expression in metadata.namespace",
+            "has an expression in metadata.namespace",
         ),
-        ("an expression in a key", class(json!({"${claim.metadata.name}": 1})), "is an expression in a key"),
+        ("an expression in a key", class(json!({"${claim.metadata.name}": 1})), "has an expression in a key"),
         (
             "an expression in a key, far down",
             class(json!([{"a": [{"x${1}": 1}]}])),
-            "is an expression in a key",
+            "has an expression in a key",
         ),
         (
             "an expression as a key of the connection",
             connects(json!({"${1}": "x"})),
-            "is an expression in a key",
+            "has an expression in a key",
         ),
         ("a Secret", kind("v1", "Secret"), denied),
         (
@@ -81,7 +81,11 @@ pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
         ("an object that needs itself", several(&[("a", json!("${objects.a.status.x}"))]), "a -> a"),
         ("an object that is not there", several(&[("a", json!("${objects.z.x}"))]), "there is no z"),
         ("forty objects", several(&many), "more than 32"),
-        ("template and templates", json!({"template": {}, "templates": []}), "stands beside `template`"),
+        (
+            "template and templates",
+            json!({"template": {}, "templates": []}),
+            "is set together with `template`",
+        ),
         ("a template that is no object", made_of(json!("kind: Secret")), "is missing"),
         (
             "an object without an id",
@@ -103,26 +107,26 @@ pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
         ("2,000 brackets", computes(&format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000))), deep),
         ("500 choices in choices", computes(&format!("{}1", "true?1:".repeat(500))), deep),
         ("600 steps", computes(&format!("{}1", "1+".repeat(600))), "has too many steps"),
-        ("a loop in a loop", computes("[1].map(a, [2].map(b, a + b))"), "has a loop in a loop"),
+        ("a loop in a loop", computes("[1].map(a, [2].map(b, a + b))"), "has nested loops"),
         (
             "doubling, thirty times",
             computes(&format!("['x']{}", ".map(x,x+x)".repeat(30))),
-            "too many loops after one another",
+            "too many loops in sequence",
         ),
         ("a list of a billion", computes("lists.range(1000000000)"), "names lists, which is not known here"),
         ("a million digits", computes("'%.1000000f'.format([1.5])"), "more than 99 digits"),
         (
             "a format from elsewhere",
             computes("claim.metadata.name.format([1.5])"),
-            "formats by a text that is computed",
+            "uses a computed format string",
         ),
-        ("an object of a type", computes("Secret{name: 'x'}"), "makes an object of a type"),
+        ("an object of a type", computes("Secret{name: 'x'}"), "constructs an object of a type"),
         ("a list without an order", computes("{'a': 1, 'b': 2}.map(k, k)"), "whose keys have no order"),
-        ("a password in clear", connects(json!({"password": "hunter2"})), "stands in clear"),
+        ("a password in clear", connects(json!({"password": "hunter2"})), "is in clear text"),
         (
             "a password from the claim",
             connects(json!({"password": "${claim.metadata.name}"})),
-            "stands in clear",
+            "is in clear text",
         ),
         (
             "a Secret that is not named",
@@ -154,7 +158,7 @@ pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
         (
             "a schema from elsewhere",
             limited(json!({"parameterSchema": {"$ref": "http://evil.example.com"}})),
-            "is not known here",
+            "is not a supported keyword",
         ),
         ("a schema of forty levels", limited(json!({"parameterSchema": schema(40)})), deep),
         (
@@ -162,7 +166,7 @@ pub(super) fn classes() -> Vec<(&'static str, Value, &'static str)> {
             limited(
                 json!({"parameterSchema": {"properties": {"a": {"pattern": "((((a{100}){100}){100}){100}){100}"}}}}),
             ),
-            "does not mean anything",
+            "is not valid here",
         ),
     ]
 }

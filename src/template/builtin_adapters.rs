@@ -1,17 +1,17 @@
-//! The adapters that come with Conductor: the files of `policies/adapters`, compiled in. What they say is theirs;
-//! an administrator's own come over them.
+//! The adapters that come with Conductor: the files of `policies/adapters`, compiled in. Those of an administrator take
+//! precedence.
 
 use super::adapter::Adapters;
 use std::sync::{Arc, LazyLock};
 
-/// Files with their texts.
+/// Pairs of file name and content.
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
         [$(($name, include_str!(concat!("../../policies/adapters/", $name)))),*]
     };
 }
 
-/// Every file of the folder; a test says when one is missing.
+/// All files of the folder; a test fails if one is missing.
 const FILES: [(&str, &str); 12] = files![
     "ack-rds.yaml",
     "cloudnative-pg.yaml",
@@ -27,15 +27,15 @@ const FILES: [(&str, &str); 12] = files![
     "zalando-postgresql.yaml",
 ];
 
-static SHIPPED: LazyLock<Arc<Adapters>> = LazyLock::new(|| {
+static BUILTIN: LazyLock<Arc<Adapters>> = LazyLock::new(|| {
     let adapters = Adapters::read(FILES);
-    Arc::new(adapters.expect("they are part of this program, and a test reads them all"))
+    Arc::new(adapters.expect("they are compiled in, and a test parses them all"))
 });
 
 impl Adapters {
-    /// The adapters that come with Conductor. Compiled when they are first asked for.
-    pub fn shipped() -> Arc<Adapters> {
-        Arc::clone(&SHIPPED)
+    /// The adapters that come with Conductor, compiled at the first call.
+    pub fn builtin() -> Arc<Adapters> {
+        Arc::clone(&BUILTIN)
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_the_folder_is_compiled_in_and_can_be_used() {
+    fn every_file_of_the_folder_is_compiled_in_and_valid() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/adapters");
         let entries = std::fs::read_dir(folder).expect("the folder is there");
         let mut names: Vec<String> = entries
@@ -52,7 +52,7 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(FILES.map(|(name, _)| name).to_vec(), names);
-        let read = Adapters::read(FILES).map_err(|error| error.to_string()).expect("all can be used");
-        assert_eq!(read.all().count(), FILES.len() + 1, "one speaks of two groups");
+        let read = Adapters::read(FILES).map_err(|error| error.to_string()).expect("all are valid");
+        assert_eq!(read.all().count(), FILES.len() + 1, "one has two groups");
     }
 }

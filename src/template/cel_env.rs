@@ -1,5 +1,5 @@
-//! The language: CEL with the Kubernetes functions, and the fields that claims and resources have. Made once and
-//! shared by all: it never changes. It holds no values.
+//! The CEL environment: the Kubernetes functions, and the fields of claims and resources. Created once and shared; it
+//! contains no values.
 
 use super::scope::{Scope, Shape};
 use crate::api;
@@ -8,13 +8,13 @@ use kube_cel::cel::Context;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// What expressions may call and name.
-pub struct Dialect {
+/// The functions and names that expressions can use.
+pub struct CelEnv {
     root: Context<'static>,
     names: Scope,
 }
 
-static SHARED: LazyLock<Dialect> = LazyLock::new(|| {
+static SHARED: LazyLock<CelEnv> = LazyLock::new(|| {
     let names = [
         ("claim", fields_of("RelationalDatabaseClaim")),
         ("resource", fields_of("RelationalDatabase")),
@@ -22,28 +22,28 @@ static SHARED: LazyLock<Dialect> = LazyLock::new(|| {
         ("parameters", Shape::Open),
     ];
     let names = names.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect();
-    Dialect { root: Context::default().with_all(), names }
+    CelEnv { root: Context::default().with_all(), names }
 });
 
-impl Dialect {
-    /// The one that all share.
-    pub fn shared() -> &'static Dialect {
+impl CelEnv {
+    /// The shared environment.
+    pub fn shared() -> &'static CelEnv {
         &SHARED
     }
 
-    /// A context for one evaluation, with no variables yet.
+    /// A context for one evaluation, without variables.
     pub(super) fn context(&self) -> Context<'_> {
         self.root.new_inner_scope()
     }
 
-    /// The names that expressions of a class with objects of these ids may use.
+    /// The names that expressions can use in a class with objects of these ids.
     pub(super) fn scope(&self, ids: &[&str]) -> Scope {
         let objects = Shape::of_fields(ids.iter().map(|id| ((*id).to_owned(), Shape::Open)));
         self.names.clone().into_iter().chain([("objects".to_owned(), objects)]).collect()
     }
 }
 
-/// The fields that the API gives a kind, its status left out: what is made must not hang on what came of it.
+/// The fields of a kind without its status: what is provisioned must not depend on its result.
 fn fields_of(kind: &str) -> Shape {
     let crds = api::crds();
     let schema = crds.iter().find(|crd| crd.spec.names.kind == kind).and_then(|crd| {
@@ -56,8 +56,8 @@ fn fields_of(kind: &str) -> Shape {
     ])
 }
 
-impl fmt::Debug for Dialect {
+impl fmt::Debug for CelEnv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Dialect")
+        f.write_str("CelEnv")
     }
 }

@@ -1,41 +1,41 @@
-//! What an expression asks for, found before it is ever evaluated: the fields it names, how much it may make of them,
-//! and what the evaluator cannot do. CEL has no limit on time or memory of its own, and a claim's author writes some
-//! of what a class's expressions are given. What the values are is not known here.
+//! Static analysis of an expression before any evaluation: the fields that it names, the maximum size of its result, and
+//! constructs that the evaluator does not support. CEL itself limits neither time nor memory, and claims supply some of the
+//! values that expressions process.
 
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 use std::collections::BTreeSet;
 
-/// Deepest nesting of brackets and choices. The parser goes down a level for each, and takes its time.
+/// Maximum nesting of brackets and conditionals, because the parser recurses for each.
 const DEPTH_MAX: usize = 32;
-/// What a list may come out of in any order: a map's keys have none.
+/// Functions whose result does not depend on the order of a list, which may come from the keys of a map.
 const ORDERLESS: [&str; 5] = ["sort", "min", "max", "sum", "size"];
 
-/// A way from a variable into its fields: `claim.spec.version`.
+/// A variable with a path into its fields: `claim.spec.version`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reference {
     pub root: String,
     pub path: Vec<String>,
 }
 
-/// What an expression asks for.
+/// The analysis of an expression.
 #[derive(Default)]
-pub(super) struct Survey {
+pub(super) struct CostCheck {
     pub references: BTreeSet<Reference>,
-    /// Its steps.
+    /// The number of its nodes.
     pub nodes: usize,
-    /// How deep `map`, `filter`, `all`, `exists` stand in one another.
+    /// The nesting of `map`, `filter`, `all` and `exists`.
     pub loops: usize,
-    /// How many times larger than what it is given its result may be, at most: steps add up, loops multiply.
+    /// The maximum ratio of the size of its result to that of its inputs: nodes add up, loops multiply.
     pub growth: u64,
-    /// What is walked over to make a list, item by item.
+    /// The references that it iterates over to create a list.
     pub walks: BTreeSet<Reference>,
-    /// What the evaluator cannot do, and what to do about it.
+    /// An unsupported construct, and how to avoid it.
     pub refused: Option<(&'static str, &'static str)>,
-    /// Variables of the loops around.
+    /// The variables of enclosing loops.
     bound: Vec<String>,
 }
 
-/// Whether a text is nested too deep to be parsed: brackets, and choices that stand in choices.
+/// Whether brackets or conditionals are nested too deep to be parsed.
 pub(super) fn is_too_deep(text: &str) -> bool {
     let (mut depth, mut deepest, mut choices, mut quote, mut escaped) = (0_usize, 0, 0, None, false);
     for c in text.chars() {
@@ -55,12 +55,12 @@ pub(super) fn is_too_deep(text: &str) -> bool {
     deepest > DEPTH_MAX || choices > DEPTH_MAX
 }
 
-impl Survey {
-    /// Walks through an expression.
-    pub fn of(expression: &IdedExpr) -> Survey {
-        let mut survey = Survey::default();
-        survey.growth = survey.visit(expression, 0, false);
-        survey
+impl CostCheck {
+    /// Analyses an expression.
+    pub fn of(expression: &IdedExpr) -> CostCheck {
+        let mut check = CostCheck::default();
+        check.growth = check.visit(expression, 0, false);
+        check
     }
 
     fn visit(&mut self, node: &IdedExpr, loops: usize, orderless: bool) -> u64 {
@@ -84,7 +84,7 @@ impl Survey {
             Expr::Comprehension(each) => self.visit_loop(each, loops, orderless),
             Expr::Struct(_) | Expr::Unspecified => {
                 self.refused =
-                    Some(("makes an object of a type, and there are none", "write a map: {'a': 1}"));
+                    Some(("constructs an object of a type, which is not supported", "write a map: {'a': 1}"));
                 1
             }
         }
@@ -103,7 +103,7 @@ impl Survey {
         on.map(|node| self.visit(node, loops, orderless)).fold(1, u64::saturating_add)
     }
 
-    /// A loop makes at most so much of every item, for every item of what it walks over.
+    /// The growth of a loop is that of its step, multiplied by that of its range.
     fn visit_loop(&mut self, each: &ComprehensionExpr, loops: usize, orderless: bool) -> u64 {
         let makes_list = matches!(&each.accu_init.expr, Expr::List(list) if list.elements.is_empty());
         if makes_list && !orderless {
@@ -134,33 +134,33 @@ impl Survey {
         }
     }
 
-    /// A number may be written with as many digits as a format says, and the evaluator would try.
+    /// Refuses formats with many digits, which the evaluator would produce.
     fn check_format(&mut self, call: &CallExpr) {
         let text = match call.target.as_ref().map(|target| &target.expr) {
             Some(Expr::Literal(LiteralValue::String(text))) => text.inner(),
             _ => {
-                self.refused = Some(("formats by a text that is computed", "write the format out"));
+                self.refused = Some(("uses a computed format string", "write the format as a literal"));
                 return;
             }
         };
         let digits = |piece: &str| piece.chars().take_while(char::is_ascii_digit).count();
         if text.split("%.").skip(1).any(|piece| digits(piece) > 2) {
-            self.refused = Some(("formats a number with more than 99 digits", "ask for fewer"));
+            self.refused = Some(("formats a number with more than 99 digits", "use fewer"));
         }
     }
 }
 
-/// A map's keys come in another order every time; what is made from them would change for ever.
+/// The keys of a map have no order: an object rendered from a list of them would change with every evaluation.
 pub(super) const UNORDERED: (&str, &str) =
-    ("makes a list of a map, whose keys have no order", "put .sort() after it");
+    ("creates a list from a map, whose keys have no order", "append .sort()");
 
-/// A variable and the fields that are taken of it, where an expression is nothing else.
+/// The reference of an expression that is a variable with a path.
 fn reference(expr: &Expr) -> Option<Reference> {
     match expr {
         Expr::Ident(name) => Some(Reference { root: name.clone(), path: Vec::new() }),
         Expr::Select(select) => {
             let mut reference = reference(&select.operand.expr)?;
-            // `has(a.b)` asks whether b is there; that a can have one at all is still checked.
+            // `has(a.b)` tests whether b exists; that a can have a field b is still checked.
             reference.path.push(select.field.clone());
             Some(reference)
         }

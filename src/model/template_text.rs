@@ -1,50 +1,50 @@
-//! Finding the expressions in a text: `${...}`, with braces and quotes inside them, and `$${` for the characters
-//! themselves. What stands in an expression is not read here.
+//! Finds the expressions in a string: `${...}`, which can contain braces and quotes, and the escape `$${`. `template`
+//! compiles them.
 
-use crate::model::ValueError;
+use super::error::ValueError;
 
-/// A piece of a text.
+/// A piece of a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
-    Words(String),
-    /// The text of an expression, without its brackets.
+pub(crate) enum Piece {
+    Literal(String),
+    /// The text of an expression, without `${}`.
     Expression(String),
 }
 
-/// Takes a text apart.
+/// Splits a string into literals and expressions.
 ///
 /// # Errors
 /// An expression that is empty or does not end.
-pub(super) fn split(text: &str) -> Result<Vec<Piece>, ValueError> {
-    let (mut pieces, mut words, mut rest) = (Vec::new(), String::new(), text);
+pub(crate) fn split(text: &str) -> Result<Vec<Piece>, ValueError> {
+    let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
     while let Some(at) = rest.find("${") {
         if rest[..at].ends_with('$') {
-            words.push_str(&rest[..at - 1]);
-            words.push_str("${");
+            literal.push_str(&rest[..at - 1]);
+            literal.push_str("${");
             rest = &rest[at + 2..];
             continue;
         }
-        words.push_str(&rest[..at]);
+        literal.push_str(&rest[..at]);
         let inside = &rest[at + 2..];
         let length = length_of(inside)
             .ok_or_else(|| ValueError::new(text, "has a `${` without its `}`", "close it, or write $${"))?;
         if inside[..length].trim().is_empty() {
             return Err(ValueError::new(text, "has an empty expression", "write one, or write $${"));
         }
-        if !words.is_empty() {
-            pieces.push(Piece::Words(std::mem::take(&mut words)));
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(std::mem::take(&mut literal)));
         }
         pieces.push(Piece::Expression(inside[..length].trim().to_owned()));
         rest = &inside[length + 1..];
     }
-    words.push_str(rest);
-    if !words.is_empty() || pieces.is_empty() {
-        pieces.push(Piece::Words(words));
+    literal.push_str(rest);
+    if !literal.is_empty() || pieces.is_empty() {
+        pieces.push(Piece::Literal(literal));
     }
     Ok(pieces)
 }
 
-/// Where the closing brace of an expression is.
+/// The position of the closing brace of an expression.
 fn length_of(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     for (at, c) in text.char_indices() {
@@ -75,7 +75,7 @@ mod tests {
             Ok(pieces) => pieces
                 .iter()
                 .map(|piece| match piece {
-                    Piece::Words(words) => format!("[{words}]"),
+                    Piece::Literal(literal) => format!("[{literal}]"),
                     Piece::Expression(inside) => format!("<{inside}>"),
                 })
                 .collect(),
@@ -113,7 +113,7 @@ mod tests {
 
         #[test]
         fn text_without_dollars_is_itself(text in "[^$]{0,24}") {
-            prop_assert_eq!(split(&text), Ok(vec![Piece::Words(text)]));
+            prop_assert_eq!(split(&text), Ok(vec![Piece::Literal(text)]));
         }
     }
 }

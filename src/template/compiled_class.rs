@@ -1,9 +1,9 @@
-//! A class's templates, compiled: which objects, in which order, when ready, and what the connection is made of.
-//! It says what should be; whether it is, and who makes it so, is decided elsewhere.
+//! The compiled templates of a class: its objects in order, their readiness, and the connection. The lifecycle creates the
+//! objects.
 
 use super::body::{Node, refuse_expression};
+use super::cel_env::CelEnv;
 use super::connection::{Connection, Prepared};
-use super::dialect::Dialect;
 use super::expression::{Expression, Failure};
 use super::graph;
 use super::scope::{Scope, Shape};
@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Most objects of one class.
+/// Maximum number of objects of a class.
 const OBJECTS_MAX: usize = 32;
 /// The id of the object of a single `template`.
 const MAIN: &str = "main";
 
-/// The fields of a class or a resource that templates are made of.
+/// The fields of a class or a resource with templates.
 #[derive(Clone, Debug, Default)]
 pub struct Source<'a> {
     /// `template`.
@@ -31,62 +31,62 @@ pub struct Source<'a> {
     pub connection: Option<&'a Value>,
 }
 
-/// What expressions see.
+/// The inputs of expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs<'a> {
-    /// The claim: `metadata` and `spec`. Absent for a resource that an administrator made.
+    /// The claim: `metadata` and `spec`. None for a resource that an administrator created.
     pub claim: Option<&'a Value>,
     /// The class: its metadata and fields.
     pub class: Option<&'a Value>,
     /// The resource: `metadata` and `spec`.
     pub resource: Option<&'a Value>,
-    /// The class's parameters with the claim's over them.
+    /// The parameters of the class, overridden by those of the claim.
     pub parameters: Option<&'a Value>,
-    /// The objects of the same resource that are there, by id.
+    /// The existing objects of the same resource, by id.
     pub objects: BTreeMap<Name, &'a Value>,
 }
 
-/// What became of one object of a blueprint.
+/// The outcome of rendering one object of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rendered {
-    /// This object is to be there.
+    /// The desired object.
     Made(Value),
-    /// Its `when` says no.
+    /// Its `when` is false.
     LeftOut,
-    /// Until these outputs of other objects are known.
+    /// These outputs of other objects do not exist yet.
     Waits(String),
-    /// It cannot be made; waiting does not help.
+    /// An error that waiting does not fix.
     Wrong(FieldError),
 }
 
-/// One object of a blueprint.
-struct Plan {
+/// One object of a class, compiled.
+struct ObjectPlan {
     id: Name,
     at: String,
     when: Option<Expression>,
     ready: Option<Expression>,
     body: Node,
-    /// The objects that it speaks of.
+    /// The objects that it references.
     needs: Vec<Name>,
 }
 
 /// A class's templates, compiled.
-pub struct Blueprint {
-    /// In the order in which they are made.
-    plans: Vec<Plan>,
+pub struct CompiledClass {
+    /// In the order of creation.
+    plans: Vec<ObjectPlan>,
     connection: Option<Connection>,
 }
 
-impl Blueprint {
+impl CompiledClass {
     /// Compiles templates.
     ///
     /// # Errors
-    /// The first thing that can never work: an expression that cannot be read or names what is not there, one in
-    /// a place where none may stand, objects without a kind, ids that are used twice, objects that need each other.
-    pub fn compile(source: &Source<'_>) -> Result<Blueprint, FieldError> {
+    /// The first error: an expression that is invalid, names what cannot exist, or is not allowed in its place, an object
+    /// without a kind, a duplicate id, or a cycle of references.
+    pub fn compile(source: &Source<'_>) -> Result<CompiledClass, FieldError> {
         let raw = objects(source)?;
         let ids: Vec<&str> = raw.iter().map(|object| object.id).collect();
-        let scope = Dialect::shared().scope(&ids);
+        let scope = CelEnv::shared().scope(&ids);
         let mut plans = raw.iter().map(|object| object.compile(&scope)).collect::<Result<Vec<_>, _>>()?;
         let needs: Vec<Vec<usize>> = plans.iter().map(|plan| plan.needs(&ids)).collect();
         for (plan, needs) in plans.iter_mut().zip(&needs) {
@@ -94,32 +94,32 @@ impl Blueprint {
         }
         let order = graph::order(&needs).map_err(|way| {
             let way = way.iter().map(|at| ids[*at]).collect::<Vec<_>>().join(" -> ");
-            ValueError::new(&way, "is a circle", "let one of them do without the other").in_field("templates")
+            ValueError::new(&way, "is a cycle", "remove one of these references").in_field("templates")
         })?;
-        let mut places: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
+        let mut places: Vec<Option<ObjectPlan>> = plans.into_iter().map(Some).collect();
         let plans = order.into_iter().filter_map(|at| places[at].take()).collect();
         let connection = source.connection.map(|fields| Connection::compile(fields, &ids)).transpose()?;
-        Ok(Blueprint { plans, connection })
+        Ok(CompiledClass { plans, connection })
     }
 
-    /// Whether any object is made from what others say.
-    pub fn speaks_of_objects(&self) -> bool {
-        let expressions = |plan: &Plan| plan.expressions().any(|e| e.names("objects"));
+    /// Whether any object references another.
+    pub fn references_objects(&self) -> bool {
+        let expressions = |plan: &ObjectPlan| plan.expressions().any(|e| e.names("objects"));
         self.plans.iter().any(expressions)
     }
 
-    /// How the resource is reached, where its author says so.
+    /// The connection, if the class defines one.
     pub fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
 
-    /// The ids of its objects, in the order in which they are made.
+    /// The ids of its objects, in the order of creation.
     pub fn ids(&self) -> impl Iterator<Item = &Name> {
         self.plans.iter().map(|plan| &plan.id)
     }
 
-    /// What each object should be, in the order in which they are made. One that speaks of another waits until that is
-    /// there, also where it only asks whether it is: what is still to come looks the same as what is left out.
+    /// Renders the objects in the order of creation. One that references another waits until that exists, even if it only
+    /// tests for it, because an object that is still to be created looks like one that is left out.
     pub fn render(&self, inputs: &Inputs<'_>) -> Vec<(Name, Rendered)> {
         let variables = match self.variables(inputs) {
             Ok(variables) => variables,
@@ -138,23 +138,23 @@ impl Blueprint {
         all
     }
 
-    /// How the resource is reached, as far as that is known without any secret; nothing where its author does not say.
+    /// The connection as far as it is known without any Secret; None if the class defines none.
     ///
     /// # Errors
-    /// The first key that cannot be had for good.
+    /// The first key with an error that waiting does not fix.
     pub fn prepare(&self, inputs: &Inputs<'_>) -> Option<Result<Prepared, FieldError>> {
         let connection = self.connection.as_ref()?;
         Some(self.variables(inputs).and_then(|variables| {
             let mut prepared = connection.prepare_from(&variables, inputs, None)?;
-            prepared.waits.extend(connection.speaks_of(&|id| self.is_to_come(id, &variables)));
+            prepared.waits.extend(connection.awaits(&|id| self.is_to_come(id, &variables)));
             Ok(prepared)
         }))
     }
 
-    /// Whether an object is not there, and not because it is left out.
+    /// Whether an object does not exist yet and is not left out.
     fn is_to_come(&self, id: &str, variables: &Variables<'_>) -> bool {
         let plan = self.plans.iter().find(|plan| &*plan.id == id);
-        let is_left_out = |plan: &Plan| matches!(plan.is_wanted(variables), Ok(false));
+        let is_left_out = |plan: &ObjectPlan| matches!(plan.is_wanted(variables), Ok(false));
         !variables.has_object(id) && plan.is_some_and(|plan| !is_left_out(plan))
     }
 
@@ -165,10 +165,10 @@ impl Blueprint {
         Ok(variables)
     }
 
-    /// Whether an object says that it is ready, where the class says how to tell.
+    /// Whether an object is ready; None if the class has no `ready` for it.
     ///
     /// # Errors
-    /// What the expression lacks, where it cannot tell for good.
+    /// An error of the expression that waiting does not fix.
     pub fn is_ready(
         &self,
         inputs: &Inputs<'_>,
@@ -178,15 +178,15 @@ impl Blueprint {
         let ready = self.plans.iter().find(|plan| &*plan.id == id)?.ready.as_ref()?;
         Some(Variables::of(inputs, Some(object)).and_then(|variables| match ready.flag(&variables) {
             Ok(flag) => Ok(flag),
-            // What is not there yet is not ready yet.
+            // An output that does not exist yet means not ready yet.
             Err(Failure::Waits(_) | Failure::Unset(_)) => Ok(false),
             Err(Failure::Wrong(error)) => Err(error),
         }))
     }
 }
 
-impl Plan {
-    /// What it is made from, and when.
+impl ObjectPlan {
+    /// The expressions of its body and its `when`.
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.body.expressions().into_iter().chain(&self.when)
     }
@@ -200,18 +200,18 @@ impl Plan {
         needs
     }
 
-    /// Whether its `when` says yes, where it has one.
+    /// Whether its `when` is true or absent.
     fn is_wanted(&self, variables: &Variables<'_>) -> Result<bool, Failure> {
         self.when.as_ref().map_or(Ok(true), |when| when.flag(variables))
     }
 
-    /// Whether its `when` says no and hangs on no object: those may come to say otherwise.
+    /// Whether its `when` is false and references no object, which could change the result.
     fn is_left_out_for_good(&self, variables: &Variables<'_>) -> bool {
         let stays = self.when.as_ref().is_some_and(|when| !when.names("objects"));
         stays && matches!(self.is_wanted(variables), Ok(false))
     }
 
-    /// Renders it, unless something that it speaks of is still to come.
+    /// Renders it, unless an object that it references does not exist yet.
     fn render_after(&self, variables: &Variables<'_>, left_out: &BTreeSet<&Name>) -> Rendered {
         let is_to_come = |id: &str| {
             self.needs.iter().any(|needed| &**needed == id && !left_out.contains(needed))
@@ -242,7 +242,7 @@ impl Plan {
     }
 }
 
-/// An object as its author wrote it.
+/// An object as written.
 struct Raw<'a> {
     id: &'a str,
     at: String,
@@ -252,7 +252,7 @@ struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    fn compile(&self, scope: &Scope) -> Result<Plan, FieldError> {
+    fn compile(&self, scope: &Scope) -> Result<ObjectPlan, FieldError> {
         let Raw { id, at, when, ready, template } = self;
         for (path, required) in [("apiVersion", true), ("kind", true), ("metadata.namespace", false)] {
             let pointer = format!("/{}", path.replace('.', "/"));
@@ -265,12 +265,12 @@ impl Raw<'_> {
                 None if !required => {}
                 Some(_) | None => {
                     let shown = whole.pointer(&pointer).map(Value::to_string).unwrap_or_default();
-                    return Err(ValueError::new(&shown, "is no text", "name it").in_field(place));
+                    return Err(ValueError::new(&shown, "is not a string", "write a name").in_field(place));
                 }
             }
         }
         check_texts(&Value::Object((*template).clone()), at)?;
-        // They stand beside the template, not in it.
+        // These fields are siblings of the template.
         let beside = |field: &str| match at.strip_suffix(".template") {
             Some(entry) => format!("{entry}.{field}"),
             None => field.to_owned(),
@@ -280,7 +280,7 @@ impl Raw<'_> {
         };
         let with_object: Scope =
             scope.clone().into_iter().chain([("object".to_owned(), Shape::Open)]).collect();
-        Ok(Plan {
+        Ok(ObjectPlan {
             id: Name::from(*id),
             at: at.clone(),
             when: compile(when, "when", scope)?,
@@ -291,7 +291,7 @@ impl Raw<'_> {
     }
 }
 
-/// Labels and annotations are text; the API takes nothing else. What is null is left out, and all of them may be one
+/// Checks that labels and annotations are strings, as the API requires. A null is left out, and the whole map can be one
 /// expression.
 fn check_texts(object: &Value, at: &str) -> Result<(), FieldError> {
     let wrong = |place: String, problem: &str, fix: &str| {
@@ -302,16 +302,20 @@ fn check_texts(object: &Value, at: &str) -> Result<(), FieldError> {
             None | Some(Value::Null) => continue,
             Some(Value::Object(pairs)) => pairs,
             Some(Value::String(text)) if text.contains("${") => continue,
-            Some(_) => return wrong(field.to_owned(), "is no map", "write `name: value`"),
+            Some(_) => return wrong(field.to_owned(), "is not a map", "write `name: value`"),
         };
         if let Some((key, _)) = pairs.iter().find(|(_, value)| !value.is_string() && !value.is_null()) {
-            return wrong(format!("{field}.{key}"), "is no text", "make it text: ${string(...)}, or quotes");
+            return wrong(
+                format!("{field}.{key}"),
+                "is not a string",
+                "quote it, or convert it: ${string(...)}",
+            );
         }
     }
     Ok(())
 }
 
-/// `ready` and `when` are expressions by themselves; brackets around them are allowed.
+/// `ready` and `when` are expressions with or without `${}`.
 fn bare(text: &str) -> &str {
     let text = text.trim();
     text.strip_prefix("${").and_then(|inside| inside.strip_suffix('}')).unwrap_or(text)
@@ -320,10 +324,10 @@ fn bare(text: &str) -> &str {
 fn objects<'a>(source: &Source<'a>) -> Result<Vec<Raw<'a>>, FieldError> {
     let wrong = |at: &str, problem: &str, fix: &str| ValueError::new("", problem, fix).in_field(at);
     let map = |value: &'a Value, at: &str| {
-        value.as_object().ok_or_else(|| wrong(at, "is no object", "write apiVersion, kind and the rest"))
+        value.as_object().ok_or_else(|| wrong(at, "is not an object", "write apiVersion, kind and the rest"))
     };
     match (source.template, source.templates) {
-        (Some(_), Some(_)) => Err(wrong("template", "stands beside templates", "keep one of the two")),
+        (Some(_), Some(_)) => Err(wrong("template", "is set together with templates", "keep one of the two")),
         (None, None) => Ok(Vec::new()),
         (Some(template), None) => {
             let (at, template) = ("template".to_owned(), map(template, "template")?);
@@ -352,7 +356,7 @@ fn objects<'a>(source: &Source<'a>) -> Result<Vec<Raw<'a>>, FieldError> {
     }
 }
 
-impl fmt::Debug for Blueprint {
+impl fmt::Debug for CompiledClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.ids()).finish()
     }

@@ -1,52 +1,53 @@
-//! What a class's templates take from the claim or the resource made for it, by the paths that their expressions
-//! name. A class that declares nothing of a field can still offer it where its templates take it. Read from the text,
-//! because this room knows no CEL: whether an expression works is `template`'s business.
+//! The fields of the claim or the resource that a class's templates use, by the paths in their expressions. A class that
+//! does not declare a field still offers it if its templates use it. Found by scanning the text, because `template`, which
+//! compiles CEL, depends on this module.
 
+use super::template_text::{Piece, split};
 use super::types::FieldRule;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The variables of which a path counts.
+/// The variables whose fields count.
 const ROOTS: [&str; 3] = ["claim", "resource", PARAMETERS];
 const PARAMETERS: &str = "parameters";
 
-/// The paths that expressions name under `claim`, `resource` and `parameters`. What labels and annotations take is not
-/// made: it is written beside what is.
+/// The paths that expressions name under `claim`, `resource` and `parameters`. Labels and annotations do not count: they
+/// do not change what is provisioned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct UsedFields {
     paths: BTreeSet<Vec<String>>,
-    /// Those that are named in an expression that reads parameters too.
+    /// The paths in expressions that also read parameters.
     beside_parameters: BTreeSet<Vec<String>>,
 }
 
-impl Taken {
+impl UsedFields {
     /// Reads `template` or `templates` as written.
-    pub fn read(template: &Value) -> Taken {
-        let mut taken = Taken::default();
-        taken.walk(template);
-        taken
+    pub fn read(template: &Value) -> UsedFields {
+        let mut used = UsedFields::default();
+        used.walk(template);
+        used
     }
 
-    /// Whether a template takes a field of the type.
+    /// Whether a template uses a field of the type.
     pub fn has_field(&self, rule: &FieldRule) -> bool {
         self.names(&["claim", "spec", rule.claim]) || self.names(&["resource", "spec", rule.resource])
     }
 
-    /// Whether a template takes an amount by its name.
+    /// Whether a template uses a requested quantity by its name.
     pub fn has_amount(&self, name: &str) -> bool {
         self.names(&["claim", "spec", "resources", "requests", name])
             || self.names(&["resource", "spec", "capacity", name])
     }
 
-    /// Whether parameters may decide an amount: they are read, and the amount is not taken from the claim, or only in an
-    /// expression that reads them too.
+    /// Whether parameters may determine a quantity: a template reads them, and uses the requested quantity not at all or in
+    /// an expression that also reads parameters.
     pub fn may_size_by_parameters(&self, name: &str) -> bool {
         let reads_parameters = self.paths.iter().any(|path| reads_parameters(path));
         let is_beside = |path: &Vec<String>| names_amount(path, name);
         reads_parameters && (!self.has_amount(name) || self.beside_parameters.iter().any(is_beside))
     }
 
-    /// The amounts that are taken: by name, or all of them where a template takes the whole map.
+    /// The requested quantities that are used: by name, or all of them if a template uses the whole map.
     pub fn amounts(&self) -> Amounts {
         let mut named = BTreeSet::new();
         for map in [&["claim", "spec", "resources", "requests"][..], &["resource", "spec", "capacity"]] {
@@ -67,14 +68,21 @@ impl Taken {
     fn walk(&mut self, value: &Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
-            Value::String(text) => expressions(text).for_each(|expression| self.read_expression(expression)),
+            // An unfinished expression is an error of the class.
+            Value::String(text) => {
+                for piece in split(text).unwrap_or_default() {
+                    if let Piece::Expression(expression) = piece {
+                        self.read_expression(&expression);
+                    }
+                }
+            }
             Value::Array(items) => items.iter().for_each(|item| self.walk(item)),
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match value.as_str().filter(|_| name == "when") {
-                        // Whether an object is made at all is an expression without the brackets.
+                        // `when` is an expression without `${}`.
                         Some(condition) => self.read_expression(condition),
-                        None if name == "metadata" => self.walk(&without_notes(value)),
+                        None if name == "metadata" => self.walk(&without_labels(value)),
                         None => self.walk(value),
                     }
                 }
@@ -83,7 +91,7 @@ impl Taken {
     }
 
     fn read_expression(&mut self, expression: &str) {
-        let mut one = Taken::default();
+        let mut one = UsedFields::default();
         one.scan(expression);
         if one.paths.iter().any(|path| reads_parameters(path)) {
             self.beside_parameters.extend(one.paths.iter().cloned());
@@ -113,8 +121,8 @@ impl Taken {
     }
 }
 
-impl Taken {
-    /// Reads `in claim.spec` behind a quoted name: that names one field, not all of them. Returns what follows.
+impl UsedFields {
+    /// Reads `in claim.spec` after a quoted name, which names one field and not all of them. Returns the rest.
     fn scan_membership<'a>(&mut self, name: &str, after: &'a str) -> &'a str {
         let map = after.trim_start().strip_prefix("in ").map(str::trim_start);
         let root = |map: &&str| ROOTS.into_iter().find(|root| starts_with_word(map, root));
@@ -126,16 +134,16 @@ impl Taken {
     }
 }
 
-/// The amounts that templates take.
+/// The requested quantities that templates use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Amounts {
-    /// These.
+    /// Those of these names.
     Named(BTreeSet<String>),
-    /// Whatever the claim requests.
+    /// All that the claim requests.
     All,
 }
 
-/// Whether a path is named, or lies in what is named, or the other way round.
+/// Whether one path is a prefix of the other.
 fn matches(path: &[String], asked: &[&str]) -> bool {
     path.iter().zip(asked).all(|(step, asked)| step == asked)
 }
@@ -150,8 +158,8 @@ fn names_amount(path: &[String], name: &str) -> bool {
         || matches(path, &["resource", "spec", "capacity", name])
 }
 
-/// Metadata without what only people and selectors read.
-fn without_notes(metadata: &Value) -> Value {
+/// Metadata without labels and annotations.
+fn without_labels(metadata: &Value) -> Value {
     let mut kept = metadata.clone();
     if let Some(kept) = kept.as_object_mut() {
         kept.remove("labels");
@@ -168,14 +176,13 @@ fn starts_with_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|after| !after.starts_with(is_word))
 }
 
-/// What follows a quoted text; nothing where it does not end.
+/// The rest after a quoted string; empty if the quote does not end.
 fn after_quoted(text: &str, quote: char) -> &str {
     let inner = &text[quote.len_utf8()..];
     inner.find(quote).map_or("", |end| &inner[end + quote.len_utf8()..])
 }
 
-/// The steps that follow a variable, `.name` or `["name"]`, and what follows them. A step that is computed ends them:
-/// it may be any.
+/// The field names after a variable, `.name` or `["name"]`, and the rest of the text. A computed step ends them.
 fn read_path(text: &str) -> (Vec<String>, &str) {
     let (mut steps, mut rest) = (Vec::new(), text);
     loop {
@@ -202,56 +209,20 @@ fn read_path(text: &str) -> (Vec<String>, &str) {
     }
 }
 
-/// The texts between `${` and the `}` that ends each. `$${` stands for the characters themselves.
-fn expressions(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            let start = rest.find("${")?;
-            let is_escaped = rest[..start].ends_with('$');
-            let inner = &rest[start + 2..];
-            if is_escaped {
-                rest = inner;
-                continue;
-            }
-            let end = find_end(inner);
-            rest = inner.get(end + 1..).unwrap_or("");
-            return Some(&inner[..end]);
-        }
-    })
-}
-
-/// Where the bracket is that ends an expression; its length where none does.
-fn find_end(inner: &str) -> usize {
-    let (mut depth, mut quote) = (0, None);
-    for (at, c) in inner.char_indices() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '{') => depth += 1,
-            (None, '}') if depth == 0 => return at,
-            (None, '}') => depth -= 1,
-            (None, _) => {}
-        }
-    }
-    inner.len()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Amounts, Taken};
+    use super::{Amounts, UsedFields};
     use crate::model::TypeId;
     use serde_json::json;
 
-    fn fields(taken: &Taken) -> Vec<&'static str> {
+    fn fields(used: &UsedFields) -> Vec<&'static str> {
         let rules = &TypeId::RELATIONAL_DATABASE.rules().fields;
-        rules.iter().filter(|rule| taken.has_field(rule)).map(|rule| rule.resource).collect()
+        rules.iter().filter(|rule| used.has_field(rule)).map(|rule| rule.resource).collect()
     }
 
     #[test]
     fn a_field_is_taken_where_an_expression_names_it() {
-        for (text, taken) in [
+        for (text, used) in [
             ("${claim.spec.version}", vec!["version"]),
             ("x-${resource.spec.version}-y", vec!["version"]),
             (
@@ -273,20 +244,20 @@ mod tests {
             ("${parameters.claim.spec.version + myclaim.spec.engine}", vec![]),
             ("${claim.metadata.name}", vec![]),
         ] {
-            assert_eq!(fields(&Taken::read(&json!({"spec": [text]}))), taken, "{text}");
+            assert_eq!(fields(&UsedFields::read(&json!({"spec": [text]}))), used, "{text}");
         }
         let notes = json!({"metadata": {"labels": {"version": "${claim.spec.version}"},
             "annotations": {"size": "${resource.spec.capacity.storage}"}}, "spec": {}});
-        assert_eq!(fields(&Taken::read(&notes)), Vec::<&str>::new());
-        assert!(!Taken::read(&notes).has_amount("storage"));
+        assert_eq!(fields(&UsedFields::read(&notes)), Vec::<&str>::new());
+        assert!(!UsedFields::read(&notes).has_amount("storage"));
         let when = json!([{"id": "a", "when": "claim.spec[\"highly-available\"]", "template": {}}]);
-        assert_eq!(fields(&Taken::read(&when)), ["highly-available"]);
+        assert_eq!(fields(&UsedFields::read(&when)), ["highly-available"]);
     }
 
     const ALL: [&str; 5] = ["engine", "version", "highly-available", "capabilities", "zone"];
 
     #[test]
-    fn parameters_may_decide_a_size_that_is_not_taken_from_the_claim_alone() {
+    fn parameters_can_determine_a_size_unless_only_the_claim_does() {
         for (texts, expected) in [
             (vec!["${parameters.size}"], true),
             (vec!["${claim.spec.parameters.size}"], true),
@@ -295,14 +266,14 @@ mod tests {
             (vec!["${resource.spec.capacity.connections}", "${parameters.size}"], true),
             (vec!["10Gi"], false),
         ] {
-            let taken = Taken::read(&json!({"spec": texts}));
-            assert_eq!(taken.may_size_by_parameters("storage"), expected, "{texts:?}");
+            let used = UsedFields::read(&json!({"spec": texts}));
+            assert_eq!(used.may_size_by_parameters("storage"), expected, "{texts:?}");
         }
     }
 
     #[test]
     fn an_amount_is_taken_by_name_or_with_all_others() {
-        for (text, taken) in [
+        for (text, used) in [
             ("${resource.spec.capacity.storage}", Some(vec!["storage"])),
             (
                 "${quantity(claim.spec.resources.requests[\"storage\"]).asInteger() + {\"a\": 1}[\"a\"]}",
@@ -311,12 +282,12 @@ mod tests {
             ("${resource.spec.capacity}", None),
             ("${resource.metadata.name}", Some(vec![])),
         ] {
-            let amounts = match Taken::read(&json!(text)).amounts() {
+            let amounts = match UsedFields::read(&json!(text)).amounts() {
                 Amounts::Named(names) => Some(names.into_iter().collect::<Vec<_>>()),
                 Amounts::All => None,
             };
-            let taken = taken.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
-            assert_eq!(amounts, taken, "{text}");
+            let used = used.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(amounts, used, "{text}");
         }
     }
 }
