@@ -14,7 +14,6 @@
 //! something private.
 //!
 //! A line that needs such a word says why: `tidy-allow: the table of the example is called book`.
-//! `TIDY_WORDS=src/cache cargo test -p conductor --test tidy words` lists every finding below a path.
 
 use crate::source::{Source, Violation, is_word};
 use std::{collections::BTreeMap, fs, path::Path};
@@ -79,25 +78,6 @@ const NAMES: &[(&str, &str)] = &[
     ("trouble", "error"),
     ("turns", "queue_order"),
     ("unmet", "drift"),
-];
-
-/// How many findings each directory still has, while the cleaning goes on. A count that grows fails. A directory that is not
-/// listed (a package that moved) counts in the total only.
-const BUDGETS: &[(&str, usize)] = &[
-    (".", 92),
-    ("benches", 39),
-    ("cli", 496),
-    ("connections", 1),
-    ("crds", 21),
-    ("deploy", 12),
-    ("docs", 181),
-    ("examples", 17),
-    ("hotload", 160),
-    ("policies", 4),
-    ("scripts", 11),
-    ("simulator", 1422),
-    ("src", 1858),
-    ("tests", 642),
 ];
 
 const EXTENSIONS: [&str; 8] = ["rs", "md", "yaml", "yml", "go", "py", "html", "toml"];
@@ -222,46 +202,12 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// The first part of the path, or `.` for files at the root.
-fn directory(path: &str) -> &str {
-    path.split_once('/').map_or(".", |(first, _)| first)
-}
-
-/// The findings of directories that have more of them than before, with the totals; empty where none has.
-pub fn over_budget(found: Vec<Violation>, budgets: &[(&str, usize)], listed: Option<&str>) -> Vec<String> {
-    let mut counts: BTreeMap<&str, usize> = budgets.iter().map(|(directory, _)| (*directory, 0)).collect();
-    found.iter().for_each(|violation| *counts.entry(directory(&violation.path)).or_default() += 1);
-    let budget_of = |name: &str| budgets.iter().find(|(known, _)| *known == name).map(|(_, budget)| *budget);
-    let total: usize = budgets.iter().map(|(_, budget)| budget).sum();
-    let is_over_in_total = found.len() > total;
-    let is_over = |name: &str| match (listed, budget_of(name)) {
-        (None, Some(budget)) => counts[name] > budget,
-        (None, None) => is_over_in_total && counts[name] > 0,
-        (Some(_), _) => false,
-    };
-    let is_shown = |violation: &&Violation| match listed {
-        Some(path) => violation.path.starts_with(path),
-        None => is_over(directory(&violation.path)),
-    };
-    let mut lines: Vec<_> = found.iter().filter(is_shown).map(ToString::to_string).collect();
-    if lines.is_empty() && (listed.is_some() || !is_over_in_total) {
-        return lines;
-    }
-    for (name, count) in &counts {
-        let budget = budget_of(name).map_or_else(|| "none".to_owned(), |budget| budget.to_string());
-        lines.push(format!("{name}: {count} (budget {budget})"));
-    }
-    lines.push(format!("total: {} (budget {total})", found.len()));
-    lines
-}
-
-/// Fails where the repository uses more private words than its budget.
+/// No text of the repository uses a private word.
 #[test]
-fn private_words_do_not_grow() {
-    let listed = std::env::var("TIDY_WORDS").ok();
+fn no_private_words_are_used() {
     let found: Vec<_> = texts().iter().flat_map(private_words).collect();
-    let over = over_budget(found, BUDGETS, listed.as_deref());
-    assert!(over.is_empty(), "\n{}\n", over.join("\n"));
+    let shown: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert!(shown.is_empty(), "\n{}\n{} private words", shown.join("\n"), shown.len());
 }
 
 #[test]
@@ -285,23 +231,4 @@ fn private_words_are_seen() {
     ] {
         assert_eq!(private_words(&Source::new(path, bad)).len(), count, "{path}: {bad}");
     }
-}
-
-#[test]
-fn a_count_that_grows_fails() {
-    let found = |count: usize, path: &str| -> Vec<Violation> {
-        (0..count).map(|_| Source::new(path, "").violation(1, "told")).collect()
-    };
-    let budgets = [("src", 2), ("docs", 1)];
-    for (violations, is_over) in [
-        (found(2, "src/a.rs"), false),
-        (found(3, "src/a.rs"), true),
-        (found(3, "controller/a.rs"), false),
-        (found(4, "controller/a.rs"), true),
-        (found(2, "docs/a.md"), true),
-        (Vec::new(), false),
-    ] {
-        assert_eq!(!over_budget(violations, &budgets, None).is_empty(), is_over);
-    }
-    assert_eq!(over_budget(found(1, "src/a.rs"), &budgets, Some("src/")).len(), 4);
 }
