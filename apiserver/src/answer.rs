@@ -35,7 +35,7 @@ pub(super) enum Content {
 pub(super) struct Answer {
     pub code: StatusCode,
     pub content: Content,
-    /// Told to the user beside the answer.
+    /// The `Warning` headers of the answer.
     pub warnings: Vec<String>,
     /// Another content type than the plain one.
     pub media: Option<&'static str>,

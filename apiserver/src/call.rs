@@ -105,7 +105,7 @@ impl Call {
     }
 }
 
-/// What a write was asked to be like.
+/// What a write does with unknown and duplicate fields: its `fieldValidation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strictness {
     Ignore,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use std::fmt;
 use std::sync::Arc;
 
-/// Tells the time.
+/// Returns the current time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 

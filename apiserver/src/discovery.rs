@@ -190,7 +190,7 @@ fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
         name,
         kind: resource.kind.clone(),
         group: resource.group.clone(),
-        version: told_version(resource, version),
+        version: listed_version(resource, version),
         verbs,
     };
     if resource.group.is_empty() && resource.plural == "namespaces" {
@@ -214,7 +214,7 @@ fn subresources(resource: &Resource, version: &Version) -> Vec<Part> {
     parts
 }
 
-fn told_version(resource: &Resource, version: &Version) -> String {
+fn listed_version(resource: &Resource, version: &Version) -> String {
     if resource.group.is_empty() { String::new() } else { version.name.clone() }
 }
 
@@ -265,7 +265,7 @@ fn discovered(resource: &Resource, version: &Version) -> Value {
     let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
     let mut value = json!({
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": told_version(resource, version), "kind": resource.kind},
+        "responseKind": {"group": resource.group, "version": listed_version(resource, version), "kind": resource.kind},
         "scope": scope,
         "singularResource": resource.singular,
         "verbs": verbs(resource),

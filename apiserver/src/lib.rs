@@ -94,7 +94,7 @@ pub struct Options {
     pub greet_within: Duration,
     /// How long a connection without a request stays open. A watch is a request for as long as it lasts.
     pub idle_max: Duration,
-    /// Tells the time that objects carry.
+    /// Returns the time that objects carry.
     pub clock: Clock,
     /// Serve addresses other than loopback too.
     pub listen_anywhere: bool,

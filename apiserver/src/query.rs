@@ -59,7 +59,7 @@ impl Query {
 }
 
 #[test]
-fn numbers_are_refused_in_the_words_of_go() {
+fn numbers_are_refused_with_the_message_of_go() {
     let query = Query::read(Some("limit=x&far=99999999999999999999&ok=-5&none="));
     let message = |name: &str| query.number(name).unwrap_err().message;
     assert_eq!(message("limit"), "strconv.ParseInt: parsing \"x\": invalid syntax");

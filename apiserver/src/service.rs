@@ -30,7 +30,7 @@ pub struct Service {
 /// Who comes in.
 #[derive(Clone, Debug)]
 enum Door {
-    /// Whoever is in this process is the administrator.
+    /// Every client in this process is the administrator.
     Open,
     /// Only those whose token is known.
     Guarded(Arc<Tokens>),
@@ -106,7 +106,7 @@ impl Service {
             Err(status) => return refuse(status),
         };
         if is_public(parts.uri.path()) {
-            // Nobody has to show a token for these: a body is not waited for, or it would keep the connection busy.
+            // These require no token: a body is not waited for, or it would keep the connection busy.
             return self.carry_out(Call::new(parts, Bytes::new(), user)).await;
         }
         let collected = match self.collect(body).await {

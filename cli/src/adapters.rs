@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn an_invalid_adapter_is_reported_with_file_and_field() {
         let good = "name: A\ngroup: a.org\nkind: A\n";
-        for (text, told) in [
+        for (text, message) in [
             ("name: A\nkind: A\n", "b.yaml: group: `` is missing: name the kind's API group"),
             ("name: A\ngroup: 7\nkind: A\n", "b.yaml: group: `` is neither a string nor a list of strings"),
             ("name: A\ngroup: b.org\n", "b.yaml: kind: `` is missing: name it"),
@@ -81,7 +81,7 @@ mod tests {
         ] {
             let files = folder(&[("a.yaml", good), ("b.yaml", text)]);
             let error = format!("{:#}", read(files.path()).expect_err("it must not work"));
-            assert!(error.contains(told), "{text:?}: {error}");
+            assert!(error.contains(message), "{text:?}: {error}");
         }
         let error = format!("{:#}", read(Path::new("/nowhere")).expect_err("it must not work"));
         assert!(error.starts_with("--adapters /nowhere: "), "{error}");

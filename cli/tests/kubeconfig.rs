@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZS1sb25nLXRva2VuLW9mLTY0LWNoYXJzIn0";
 
 #[test]
-fn a_token_that_ends_with_a_line_break_is_told_by_every_command() {
+fn a_token_that_ends_with_a_line_break_is_reported_by_every_command() {
     let folder = std::env::temp_dir().join(format!("conductor-kubeconfig-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("config");

@@ -179,7 +179,7 @@ fn what_is_kept_is_read_by_its_owner_only() {
 }
 
 #[test]
-fn data_that_is_damaged_is_told_with_what_to_do() {
+fn data_that_is_damaged_is_reported_with_what_to_do() {
     let folder = Folder::new("damaged");
     for damage in ["no database at all".repeat(1000), "x".to_owned()] {
         fs::write(folder.path("objects.redb"), damage).unwrap();
@@ -417,7 +417,7 @@ fn get(port: u16, path: &str) -> Option<String> {
 }
 
 #[test]
-fn others_are_not_served_unless_somebody_says_so() {
+fn other_addresses_than_loopback_require_listen_anywhere() {
     let output = conductor().args(["up", "--listen", "0.0.0.0:0"]).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{complaint}");
@@ -426,7 +426,7 @@ fn others_are_not_served_unless_somebody_says_so() {
 }
 
 #[test]
-fn a_kind_that_somebody_defined_gets_no_stand_in() {
+fn a_kind_that_the_user_defined_gets_no_stand_in() {
     let folder = Folder::new("defined");
     let kubeconfig = folder.path("kubeconfig");
     let definition = folder.path("definition.yaml");
@@ -530,7 +530,7 @@ fn hold(address: &str) -> Vec<std::net::TcpStream> {
 }
 
 #[test]
-fn silent_connections_keep_nobody_from_health_nor_from_the_api() {
+fn silent_connections_keep_no_client_from_health_nor_from_the_api() {
     let folder = Folder::new("silent");
     let up = Up::start(&["--write-kubeconfig", &folder.path("kubeconfig"), "--web", "127.0.0.1:0"]);
     let address = web(&up);

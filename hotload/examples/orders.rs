@@ -25,7 +25,7 @@ async fn main() -> Result<()> {
     client.batch_execute("CREATE TABLE IF NOT EXISTS orders (placed timestamptz NOT NULL)").await?;
     drop(client);
     println!("login 1: {}", source.login());
-    tokio::spawn(tell_changes(source));
+    tokio::spawn(print_changes(source));
     loop {
         write_for_a_second(&pool).await;
     }
@@ -45,7 +45,7 @@ fn arguments() -> Result<Settings> {
     Ok(settings)
 }
 
-async fn tell_changes(mut source: Source) {
+async fn print_changes(mut source: Source) {
     loop {
         source.changed().await;
         match source.trouble() {

@@ -233,7 +233,7 @@ async fn what_is_deleted_stays_in_use_until_it_comes_back() {
 }
 
 #[tokio::test]
-async fn changes_that_the_kernel_does_not_tell_of_are_found_by_looking() {
+async fn changes_that_the_kernel_does_not_report_are_found_by_looking() {
     let (mount, door) = (Mount::new(), Door::default());
     let (folder, elsewhere) = (mount.folder(), mount.folder().with_file_name("elsewhere"));
     fs::create_dir(&folder).unwrap();

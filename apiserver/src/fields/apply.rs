@@ -66,7 +66,7 @@ pub(crate) fn apply(
     Ok(made)
 }
 
-/// Who made what was there before anybody applied anything.
+/// The manager of the fields that were there before the first apply.
 fn before_first_apply(served: &Served) -> Who {
     Who {
         manager: "before-first-apply".to_owned(),

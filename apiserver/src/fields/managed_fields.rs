@@ -147,7 +147,7 @@ fn write_entry(entry: &Entry) -> Value {
 }
 
 /// Whether the client resets the managed fields: one empty entry.
-pub(super) fn asks_for_reset(object: &Value) -> bool {
+pub(super) fn resets_managed_fields(object: &Value) -> bool {
     let entries = object::meta(object).and_then(|meta| meta.get("managedFields"));
     match entries.and_then(Value::as_array).map(Vec::as_slice) {
         Some([one]) => *one == json!({}),

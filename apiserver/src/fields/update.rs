@@ -1,6 +1,6 @@
 //! Attributes an update: its manager owns what it added or changed, and no manager owns what it removed.
 
-use super::managed_fields::{ManagedFields, Who, asks_for_reset, unmanaged};
+use super::managed_fields::{ManagedFields, Who, resets_managed_fields, unmanaged};
 use super::manager::Manager;
 use super::path::Step;
 use super::set::FieldSet;
@@ -38,7 +38,7 @@ fn starting_fields(draft: &Value, old: Option<&Value>, sub: Sub) -> ManagedField
     if sub != Sub::Whole {
         return live();
     }
-    if asks_for_reset(draft) {
+    if resets_managed_fields(draft) {
         return ManagedFields::default();
     }
     // Who does not understand managed fields does not delete them by leaving them out.

@@ -7,7 +7,7 @@ use crate::status::Cause;
 use serde_json::{Map, Value};
 
 /// The field in `events.k8s.io`, the field in `v1`.
-const WORDS: [(&str, &str); 9] = [
+const FIELD_NAMES: [(&str, &str); 9] = [
     ("note", "message"),
     ("regarding", "involvedObject"),
     ("reportingController", "reportingComponent"),
@@ -54,7 +54,7 @@ pub(crate) fn to_new(mut event: Value) -> Value {
 
 fn rename(event: &mut Value, order: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str)) {
     let Some(fields) = event.as_object_mut() else { return };
-    for (from, to) in WORDS.into_iter().map(order).filter(|(from, to)| from != to) {
+    for (from, to) in FIELD_NAMES.into_iter().map(order).filter(|(from, to)| from != to) {
         if let Some(value) = fields.remove(from) {
             fields.insert(to.to_owned(), value);
         }
@@ -140,7 +140,7 @@ fn check_new(event: &Value) -> Vec<Cause> {
 }
 
 #[test]
-fn both_groups_tell_of_one_event() {
+fn both_groups_serve_one_event() {
     let new = serde_json::json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "hello", "regarding": {"name": "a"},
         "reportingController": "c", "reportingInstance": "i",

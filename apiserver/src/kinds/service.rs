@@ -73,7 +73,7 @@ fn allocate(object: &mut Value) {
         return;
     }
     if text(spec, "clusterIP") == "None" && spec.get("selector").is_none() {
-        // Nobody knows the families of what is behind it.
+        // Without a selector, the families of the endpoints are unknown.
         put(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
         put(spec, "ipFamilyPolicy", "RequireDualStack");
     }

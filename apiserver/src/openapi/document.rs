@@ -119,12 +119,12 @@ fn custom(published: &Value) -> Value {
             json!({"allOf": [{"$ref": format!("{REF}{META}")}], "description": METADATA}),
         );
     }
-    tell_more(&mut schema);
+    add_implied(&mut schema);
     schema
 }
 
-/// What a schema leaves to be understood: values that are a number or a text, objects within objects.
-fn tell_more(schema: &mut Value) {
+/// Adds what a schema implies: values that are a number or a text, objects within objects.
+fn add_implied(schema: &mut Value) {
     let flag = |schema: &Value, name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or(false);
     let (either, embedded) =
         (flag(schema, "x-kubernetes-int-or-string"), flag(schema, "x-kubernetes-embedded-resource"));
@@ -145,8 +145,8 @@ fn tell_more(schema: &mut Value) {
     }
     for (name, child) in fields.iter_mut() {
         match (name.as_str(), child) {
-            ("properties", Value::Object(children)) => children.values_mut().for_each(tell_more),
-            ("items" | "additionalProperties", child) => tell_more(child),
+            ("properties", Value::Object(children)) => children.values_mut().for_each(add_implied),
+            ("items" | "additionalProperties", child) => add_implied(child),
             _ => {}
         }
     }

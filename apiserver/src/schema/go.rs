@@ -118,7 +118,7 @@ fn go_type(node: &Node) -> String {
 }
 
 #[test]
-fn wrong_types_are_told_as_go_tells_them() {
+fn wrong_types_are_reported_as_go_reports_them() {
     use serde_json::json;
     let node = super::Library::get().node("io.k8s.api.apps.v1.Deployment");
     for (value, expected) in [

@@ -1,5 +1,5 @@
 //! Durability in one folder: a thread that gathers what waits, commits it at once, and only then lets it be seen.
-//! A write that is seen is on disk, so no revision that anybody has seen is given out twice. A disk that fails, or is
+//! A write that is seen is on disk, so no revision that a client has seen is given out twice. A disk that fails, or is
 //! full, refuses writes until it can be written again; no restart is needed.
 
 use super::journal::Journal;

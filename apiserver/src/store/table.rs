@@ -64,7 +64,7 @@ impl Table {
         self.objects.len()
     }
 
-    /// Tells of the revision of each change.
+    /// Reports the revision of each change.
     pub fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }

@@ -84,7 +84,7 @@ pub(crate) async fn after_end(api: &Api, served: &Served, stored: &Stored) {
     run(api, tasks).await;
 }
 
-/// Looks at everything once, after a start.
+/// Checks every object once, after a start.
 pub(crate) async fn everything(api: &Api) {
     let mut tasks = VecDeque::new();
     {
@@ -365,12 +365,12 @@ async fn empty_namespace(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
     }
     match self::contents(api, &format!("{name}/")).is_empty() {
         true => end_namespace(api, name, tasks).await,
-        false => tell_remaining(api, name, tasks).await,
+        false => report_remaining(api, name, tasks).await,
     }
 }
 
 /// Says in a Namespace what its end waits for.
-async fn tell_remaining(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
+async fn report_remaining(api: &Api, name: &str, tasks: &mut VecDeque<Task>) {
     let Some(namespace) = api.store.find(NAMESPACE_TABLE, name) else { return };
     let mut value = namespace.value.clone();
     let left = contents(api, &format!("{name}/"));

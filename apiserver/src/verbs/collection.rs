@@ -19,7 +19,7 @@ pub(super) async fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answ
         let one = Scope { name, ..scope.clone() };
         match delete(api, &one, &options).await {
             Ok(_) => {}
-            // Somebody else was faster.
+            // Another client was faster.
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }

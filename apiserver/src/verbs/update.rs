@@ -122,7 +122,7 @@ pub(super) async fn change(
 }
 
 enum CreateFailed {
-    /// Somebody else was faster: there is something to change now.
+    /// Another client was faster: there is something to change now.
     Taken,
     Refused(Status),
 }

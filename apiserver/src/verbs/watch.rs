@@ -95,7 +95,7 @@ pub(super) fn answer(api: &Api, call: &Call, scope: &Scope) -> Result<Answer, St
         let all: Vec<Arc<Stored>> =
             table.range(&prefix, None).map(|(_, stored)| Arc::clone(stored)).collect();
         drop(state);
-        watcher.tell_all(&all, initial == Some(true), current);
+        watcher.send_all(&all, initial == Some(true), current);
     } else {
         drop(state);
         watcher.at = if asked == 0 { current } else { asked };
@@ -170,8 +170,8 @@ impl Watcher {
         }
     }
 
-    /// Every object, and with a streaming list the bookmark that ends it.
-    fn tell_all(&mut self, all: &[Arc<Stored>], marks_end: bool, revision: u64) {
+    /// Sends every object, and with a streaming list the bookmark that ends it.
+    fn send_all(&mut self, all: &[Arc<Stored>], marks_end: bool, revision: u64) {
         for stored in all {
             if self.matches(stored) {
                 let line = self.line("ADDED", stored);

@@ -36,7 +36,7 @@ async fn an_object_is_created_once_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn nobody_is_taken_for_somebody_else() {
+async fn impersonation_is_refused() {
     let api = Embedded::in_memory();
     for header in [("impersonate-user", "alice"), ("Impersonate-Group", "ops"), ("impersonate-extra-a", "b")]
     {
@@ -52,7 +52,7 @@ async fn nobody_is_taken_for_somebody_else() {
 }
 
 #[tokio::test]
-async fn who_asks_is_told_who_they_are_and_finds_that_they_may_ask() {
+async fn a_client_reads_its_own_user_and_discovery_lists_the_review() {
     let api = Embedded::in_memory();
     let group = "/apis/authentication.k8s.io/v1";
     let listed = get(&api, group).await;

@@ -90,15 +90,15 @@ async fn a_class_outside_the_system_namespace_gets_an_event() {
     let options = conductor_controller::Options { lease: None, ..conductor_controller::Options::default() };
     let controller = tokio::spawn(conductor_controller::run(api.client(), options, stop.clone()));
     let path = "/apis/events.k8s.io/v1/namespaces/wordpress/events";
-    let is_told = |events: &Value| events["items"].to_string().contains("OutsideSystemNamespace");
-    let events = until(&api, path, is_told).await;
+    let is_reported = |events: &Value| events["items"].to_string().contains("OutsideSystemNamespace");
+    let events = until(&api, path, is_reported).await;
     assert!(events["items"].to_string().contains("conductor-system only"), "{events}");
     stop.cancel();
     controller.await.expect("it does not panic").expect("it ends as asked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_of_another_type_and_family_takes_the_place_of_what_nobody_may_change() {
+async fn a_connection_of_another_type_and_family_replaces_what_no_client_may_change() {
     let api = prepared().await;
     let stop = CancellationToken::new();
     let options = conductor_controller::Options { lease: None, ..conductor_controller::Options::default() };

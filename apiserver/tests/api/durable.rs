@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const KILLS: u32 = 200;
-/// Tells the child what it is, and where.
+/// The variable that marks the child process and names its folder.
 const FOLDER: &str = "EMBEDDED_DURABLE_FOLDER";
 /// Before the name and the count of what was answered.
 const KEPT: &str = "kept ";

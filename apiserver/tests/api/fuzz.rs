@@ -246,7 +246,7 @@ fn path(dice: &mut Dice) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_nobody_means_get_a_status() {
+async fn random_requests_get_a_status() {
     let api = with_widgets().await;
     let mut dice = Dice(SEED);
     let mut refused = 0;
@@ -279,7 +279,7 @@ async fn requests_that_nobody_means_get_a_status() {
             (code, media, bytes)
         });
         let (code, media, bytes) = answered.await.unwrap_or_else(|error| panic!("{shown}: {error}"));
-        assert!(code < 500 || code == 501 || code == 504 || is_told(&bytes), "{shown}: {code}");
+        assert!(code < 500 || code == 501 || code == 504 || is_known_refusal(&bytes), "{shown}: {code}");
         if code >= 400 {
             refused += 1;
             let media = media.map(|media| media.to_str().unwrap_or_default().to_owned()).unwrap_or_default();
@@ -298,6 +298,6 @@ async fn requests_that_nobody_means_get_a_status() {
 }
 
 /// The one refusal that Kubernetes itself calls an internal error.
-fn is_told(bytes: &[u8]) -> bool {
+fn is_known_refusal(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(bytes).contains("resourceVersion should not be set on objects to be created")
 }

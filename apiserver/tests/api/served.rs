@@ -29,14 +29,14 @@ async fn a_client_with_the_kubeconfig_comes_in_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn only_loopback_is_served_unless_told_otherwise() {
+async fn only_loopback_is_served_by_default() {
     let refused = Embedded::in_memory().serve("0.0.0.0:0".parse().expect("an address")).await;
     assert!(matches!(refused, Err(Error::NotLoopback(_))));
 }
 
 /// A kubeconfig with the certificate of one key and another key, as after half of a rotation.
 #[tokio::test]
-async fn a_key_that_is_not_of_its_certificate_is_told_with_its_field() {
+async fn a_key_that_is_not_of_its_certificate_is_reported_with_its_field() {
     let (one, other) =
         (rcgen::KeyPair::generate().expect("a key"), rcgen::KeyPair::generate().expect("a key"));
     let certificate = rcgen::CertificateParams::default().self_signed(&one).expect("a certificate");

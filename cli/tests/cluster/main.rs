@@ -96,7 +96,7 @@ fn err(output: &Output) -> String {
 
 /// One control plane serves all of it: starting one costs more than everything below.
 #[test]
-fn the_binary_runs_on_a_cluster_tells_what_it_did_and_stops_when_asked() {
+fn the_binary_runs_on_a_cluster_reports_what_it_did_and_stops_when_asked() {
     let mut cluster = Cluster::start();
     says_how_to_install_the_kinds(&cluster);
     let crds = out(&cluster.conductor(&["crds"]));

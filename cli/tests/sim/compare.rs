@@ -79,7 +79,7 @@ fn a_recording_is_played_again_under_each_profile() {
 }
 
 #[test]
-fn waiting_times_are_told_of_each_side_that_is_a_recording() {
+fn waiting_times_are_reported_of_each_side_that_is_a_recording() {
     let path = folder("two-recordings").join("x.rec");
     record(&path);
     let file = path.to_str().unwrap();

@@ -24,7 +24,7 @@ fn a_claim_that_waits_is_explained() {
 }
 
 #[test]
-fn a_quota_in_the_way_is_told_with_what_would_lift_it() {
+fn a_quota_in_the_way_is_reported_with_what_would_lift_it() {
     expect![[r#"
         shop/tests is Pending: over quota shop/shop: storage 40Gi of 50Gi used, 20Gi more asked
 

@@ -78,7 +78,7 @@ fn what_is_tried_has_fields_that_there_are() {
 }
 
 #[test]
-fn a_state_is_taken_as_it_is_and_its_unknown_fields_are_told_in_a_line() {
+fn a_state_is_taken_as_it_is_and_its_unknown_fields_are_reported_in_a_line() {
     let plain = documents(&[resource("db-1", "engine: mysql"), claim("x", "engine: mysql")]);
     let odd = documents(&[
         resource("db-1", "engine: mysql"),

@@ -96,7 +96,7 @@ fn a_state_without_objects_has_failed_and_an_empty_file_is_refused() {
 }
 
 #[test]
-fn a_damaged_baseline_is_mended_by_blessing() {
+fn a_damaged_baseline_is_repaired_by_blessing() {
     let site = Site::new("gate-damaged", "baseline: b.json");
     site.write("b.json", "{");
     assert!(refused(&site.gate(&[])).contains("replace it with --bless"));
@@ -105,7 +105,7 @@ fn a_damaged_baseline_is_mended_by_blessing() {
 }
 
 #[test]
-fn forms_are_written_all_or_none_and_the_verdict_is_told_anyway() {
+fn forms_are_written_all_or_none_and_the_verdict_is_reported_anyway() {
     let site = Site::new("gate-forms", "thresholds: {lost: 0}");
     let (xml, nowhere) = (site.at("g.xml"), site.at("no/such/g.md"));
     let output = site.gate(&["--junit", &xml, "--markdown", &nowhere]);
@@ -122,7 +122,7 @@ fn forms_are_written_all_or_none_and_the_verdict_is_told_anyway() {
 }
 
 #[test]
-fn warnings_are_told_once_though_the_answer_is_given_twice() {
+fn warnings_are_reported_once_though_the_answer_is_given_twice() {
     let input = documents(&[claim("bad", "version: '>= banana'")]);
     let path = folder("twice").join("x.yaml");
     std::fs::write(&path, input).unwrap();

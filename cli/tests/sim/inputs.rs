@@ -56,7 +56,7 @@ fn a_pipe_is_read_once_and_whole() {
 }
 
 #[test]
-fn a_recording_that_comes_by_a_pipe_is_told_how_to_be_given() {
+fn a_recording_in_a_pipe_is_refused_with_how_to_pass_it() {
     let file = folder("recording-by-a-pipe").join("x.rec").display().to_string();
     succeed(&run(&["sim", "import", "examples/plan/teams.yaml", "--out", &file]));
     let bytes = std::fs::read(&file).unwrap();

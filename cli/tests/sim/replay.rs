@@ -89,7 +89,7 @@ fn a_recording_is_imported_and_gets_stand_ins_afterwards() {
 }
 
 #[test]
-fn a_recording_where_manifests_belong_is_told_as_what_it_is() {
+fn a_recording_where_manifests_belong_is_reported_as_a_recording() {
     let (_, file) = recording("no-manifest");
     let reported = refused(&run(&["sim", "whatif", TEAMS, "-f", &file]));
     assert!(
@@ -110,7 +110,7 @@ fn what_is_exported_as_json_is_a_list_that_is_planned_alike() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_damage_to_everybody() {
+fn what_comes_after_the_end_is_damage_to_every_command() {
     let (_, file) = recording("after-the-end");
     let whole = std::fs::read(&file).unwrap();
     let hidden = [&[0x50, 0x2a, 0x4d, 0x18, 7, 0, 0, 0][..], b"hunter2"].concat();
@@ -130,7 +130,7 @@ fn what_comes_after_the_end_is_damage_to_everybody() {
 }
 
 #[test]
-fn a_good_recording_outlives_a_cluster_that_cannot_be_asked() {
+fn a_good_recording_outlives_a_cluster_that_cannot_be_reached() {
     let (folder, file) = recording("outlives");
     let whole = std::fs::read(&file).unwrap();
     let config = folder.join("kubeconfig");

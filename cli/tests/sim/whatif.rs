@@ -6,7 +6,7 @@ use expect_test::expect;
 const TEAMS: &str = "examples/plan/teams.yaml";
 
 #[test]
-fn what_changes_is_told_with_its_rule_and_exit_code_1() {
+fn what_changes_is_reported_with_its_rule_and_exit_code_1() {
     let edit = "quota/shop/shop:spec.limits[0].requests.storage=80Gi";
     let output = run(&["sim", "whatif", TEAMS, "--set", edit, "--double-run"]);
     assert_eq!(output.status.code(), Some(1));

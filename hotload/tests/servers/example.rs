@@ -17,7 +17,7 @@ impl Drop for Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_writes_on_through_a_rotation_and_tells_of_it() {
+async fn the_example_writes_on_through_a_rotation_and_reports_it() {
     let mut house = House::build().await;
     let deps = std::env::current_exe().expect("a test is a program");
     let example = deps.ancestors().nth(2).expect("it lies in a folder").join("examples/orders");

@@ -1,5 +1,5 @@
-//! The embedded API and the real one under the same work in one run: creates, patches, what a hundred watchers are
-//! told, a list of a hundred thousand objects, and the memory that it takes. Every API but the first is a process of
+//! The embedded API and the real one under the same work in one run: creates, patches, what a hundred watchers
+//! receive, a list of a hundred thousand objects, and the memory that it takes. Every API but the first is a process of
 //! its own, reached over HTTPS. Figures are to be read beside each other; nothing is asserted about them.
 
 use conductor_apiserver::Embedded;
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// The embedded API alone in a process: tells where its kubeconfig is, and ends with its standard input.
+/// The embedded API alone in a process: prints where its kubeconfig is, and ends with its standard input.
 async fn serve(data: Option<&Path>) {
     let api = match data {
         Some(folder) => Embedded::open(folder.join("data")).expect("the folder can be used"),
@@ -77,7 +77,7 @@ async fn compare() -> String {
     let pids: Vec<u32> =
         [Part::ApiServer, Part::Etcd].into_iter().filter_map(|part| real.plane.pid(part)).collect();
     rows.push(("kube-apiserver and etcd", measure(&client, &pids).await));
-    tell(&rows)
+    table(&rows)
 }
 
 /// A child that serves, gone with this.
@@ -116,7 +116,7 @@ impl Drop for Process {
 struct Figures {
     creates: Duration,
     patches: Duration,
-    told: Duration,
+    events: Duration,
     lists: [Duration; 2],
     /// The most that its processes took together; unknown where it shares the client's.
     memory_mib: Option<u64>,
@@ -124,11 +124,11 @@ struct Figures {
 
 async fn measure(client: &Client, pids: &[u32]) -> Figures {
     let (creates, patches) = writes(&maps(client, "writes").await).await;
-    let told = fan_out(&maps(client, "watches").await).await;
+    let events = fan_out(&maps(client, "watches").await).await;
     let lists = list(&maps(client, "lists").await).await;
     let memory_mib = (!pids.is_empty()).then(|| pids.iter().map(|pid| peak_mib(*pid)).sum());
     eprintln!("measured one of four");
-    Figures { creates, patches, told, lists, memory_mib }
+    Figures { creates, patches, events, lists, memory_mib }
 }
 
 /// The ConfigMaps of a namespace of their own.
@@ -207,7 +207,7 @@ fn peak_mib(pid: u32) -> u64 {
     line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) / 1_024
 }
 
-fn tell(rows: &[(&str, Figures)]) -> String {
+fn table(rows: &[(&str, Figures)]) -> String {
     let mut text = format!(
         "The same work on each, one after the other: {WRITES} ConfigMaps created and patched, {AT_ONCE} at once;\n\
          {WATCHED} creates watched by {WATCHERS} clients, in events received per second; {LISTED} ConfigMaps in one list, read whole\n\
@@ -217,7 +217,7 @@ fn tell(rows: &[(&str, Figures)]) -> String {
          fairness, conversions.\n\n\
          | API | creates/s | patches/s | events/s | list | again | memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
     );
-    for (name, Figures { creates, patches, told, lists: [first, again], memory_mib }) in rows {
+    for (name, Figures { creates, patches, events, lists: [first, again], memory_mib }) in rows {
         let rate = |count: usize, took: &Duration| count as f64 / took.as_secs_f64();
         let memory = memory_mib.map_or(String::new(), |mib| format!("{mib} MiB"));
         let _ = writeln!(
@@ -225,7 +225,7 @@ fn tell(rows: &[(&str, Figures)]) -> String {
             "| {name} | {:.0} | {:.0} | {:.0} | {:.2} s | {:.2} s | {memory} |",
             rate(WRITES, creates),
             rate(WRITES, patches),
-            rate(WATCHED * WATCHERS, told),
+            rate(WATCHED * WATCHERS, events),
             first.as_secs_f64(),
             again.as_secs_f64(),
         );

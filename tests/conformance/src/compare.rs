@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn differences_are_told_with_their_place() {
+    fn differences_are_reported_with_their_place() {
         let (a, b) = (json!({"x": [1, {"y": 2}], "z": 1}), json!({"x": [1, {"y": 3}], "w": null}));
         let found: Vec<_> = differences(&a, &b).into_iter().map(|difference| difference.at).collect();
         assert_eq!(found, ["/w", "/x/1/y", "/z"]);

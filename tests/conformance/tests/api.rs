@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 use tokio::runtime::Runtime;
 
 /// Most differences that are shown per check; the others usually follow from them.
-const TOLD_MAX: usize = 20;
+const SHOWN_MAX: usize = 20;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -144,6 +144,6 @@ fn report(check: &Check, real: &[Value], embedded: &[Value]) -> Result<(), Strin
     }
     match lines.len() {
         0 => Ok(()),
-        many => Err(format!("{many} differences\n  {}", lines[..many.min(TOLD_MAX)].join("\n  "))),
+        many => Err(format!("{many} differences\n  {}", lines[..many.min(SHOWN_MAX)].join("\n  "))),
     }
 }

@@ -262,7 +262,7 @@ async fn an_operator_that_refuses_deletion_is_reported_with_its_finalizer(side: 
     scene.delete_claim().await;
     until("the resource says what it waits for", async || {
         let resource = scene.turn.resource(&bound).await?;
-        condition(&resource, "Ready").filter(|c| contains(c, REFUSAL) && contains(c, "asked for at 20"))
+        condition(&resource, "Ready").filter(|c| contains(c, REFUSAL) && contains(c, "requested at 20"))
     })
     .await;
     let writes = scene.calls.writes().len();

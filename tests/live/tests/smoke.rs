@@ -12,7 +12,7 @@ use std::time::Duration;
 on_both_apis! {
     the_seed_binds_with_four_writes_and_then_rests,
     a_retained_resource_outlives_its_claim_and_a_deleted_one_goes_with_it,
-    a_quota_tells_what_is_used_of_it,
+    a_quota_reports_what_is_used_of_it,
     claims_are_followed_for_databases_from_the_first_server_on,
     one_leads_the_other_takes_over_and_who_lost_the_lease_ends,
 }
@@ -180,7 +180,7 @@ async fn claims_are_followed_for_databases_from_the_first_server_on(side: Side) 
     controller.stop().await.expect("it stops");
 }
 
-async fn a_quota_tells_what_is_used_of_it(side: Side) {
+async fn a_quota_reports_what_is_used_of_it(side: Side) {
     let turn = turn_on(side).await;
     turn.namespace("counted").await;
     turn.put(json!({
