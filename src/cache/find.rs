@@ -199,11 +199,11 @@ impl Index {
     pub fn candidates(&self, query: &Query<'_>, vacant: bool, shared: bool) -> Vec<Fit<'_>> {
         let search = self.search(query);
         let passes = |named: &Named| self.passes(&search, named.id);
-        let is_asked_of_each = !search.residual.is_empty() || query.headroom.is_some();
+        let is_each_checked = !search.residual.is_empty() || query.headroom.is_some();
         let mut found = Vec::new();
         self.each_matching_shape(&search, |shape| {
             let mut add = |named: &Named| found.extend(self.fit(named.id));
-            if vacant && !is_asked_of_each {
+            if vacant && !is_each_checked {
                 shape.members.vacant.fitting_amounts(&search.want).for_each(|(_, named)| add(named));
             } else if vacant {
                 let fits = shape.members.vacant.fitting(&search.want);

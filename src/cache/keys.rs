@@ -1,5 +1,5 @@
-//! What the index keys on: the checks of its type, by the kind of their key. Which key a query accepts is said in
-//! `predicates`, and counted under the predicate that stands here; no other file of the cache names one.
+//! What the index keys on: the checks of its type, by the kind of their key. `predicates` defines which key a
+//! query accepts. A refusal is counted under the predicate that stands here; no other file of the cache names one.
 
 use crate::model::selector::Requirement;
 use crate::model::{FieldValue, FieldWant, Name, TypeId, VersionRange, Wants};

@@ -1,5 +1,5 @@
 //! Parts as last seen, the kinds they are of, and which resource each name belongs to.
-//! A part is believed gone only on the word of a live read: a watch by label says the same of a lost label.
+//! Only a live read confirms that a part is gone: a watch by label reports the same when a part loses its label.
 
 use crate::model::part::WhyMissing;
 use crate::model::{Name, PartId, PartKey, PartKind, PartView, Resource, Revision, Uid};
@@ -90,7 +90,7 @@ impl Parts {
         }
     }
 
-    /// The part at `key`, whoever it belongs to.
+    /// The part at `key`, whichever resource it belongs to.
     pub fn find(&self, key: &PartKey) -> Option<&PartView> {
         match self.known.get(key)? {
             Known::There(part) => Some(part),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_promise_is_told_of_its_end_once() {
+    fn the_end_of_a_promise_returns_each_waiting_claim_once() {
         let (mut making, class, resource) = (SharedPending::default(), Name::from("c"), Name::from("r"));
         making.wait(TYPE, &class, &resource, Uid::from("nothing was promised"));
         assert_eq!(making.find_promised(TYPE, &class), None);

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_outside_min_and_max_is_told_both_numbers() {
+    fn a_refusal_outside_min_and_max_names_both_numbers() {
         assert_eq!(refusal("1Gi"), None);
         assert_eq!(refusal("10Gi"), None);
         let over = "outside the limits of namespace team-a: storage 11Gi is above the most allowed, 10Gi";

@@ -139,13 +139,13 @@ fn sentence(overrun: &Overrun, requests: &Capacity, holding: Option<Holding<'_>>
     let Overrun { quota, what, scope, used, added, limit } = overrun;
     let scope = scope.as_ref().map(|s| format!(" for {s}")).unwrap_or_default();
     let quota = quota_name(quota);
-    let is_asked = &**what == CLAIMS || !requests.get(what).is_zero();
+    let is_requested = &**what == CLAIMS || !requests.get(what).is_zero();
     let more = match holding {
         Some(holding) if overrun.is_uncounted() => {
             return format!("{quota}{scope} limits {what}, and {}", uncounted(holding, what));
         }
-        Some(Holding::Resource(name)) if !is_asked => format!("resource {name} has {added}"),
-        Some(Holding::Made(class) | Holding::MadeByParameters(class, _)) if !is_asked => {
+        Some(Holding::Resource(name)) if !is_requested => format!("resource {name} has {added}"),
+        Some(Holding::Made(class) | Holding::MadeByParameters(class, _)) if !is_requested => {
             format!("class {class} makes {added}")
         }
         _ => format!("{added} more asked"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_over_quota_is_told_the_numbers() {
+    fn a_refusal_over_quota_names_the_numbers() {
         let mut ledger = ledger(json!([{"claims": 2, "requests": {"storage": "50Gi"}}]));
         assert_eq!(refusal(&ledger, &charge(None, "50Gi")), None);
         ledger.charge(&Uid::from("u1"), charge(None, "30Gi"));

@@ -1,8 +1,8 @@
 //! What a bound claim wants and does not get: claims are edited after they were bound, resources under their claims.
 //! Reported, never acted on: what is bound stays bound. What a resource does not say of itself contradicts no claim, and phase
 //! and neighbours do not count: they come and go. So do labels, and a claim may name a resource that its selector or class
-//! does not match: those two are reported where the claim was edited since it was bound, until the mismatch ends. Nor is
-//! asked what the claim's profile does not ask.
+//! does not match: those two are reported where the claim was edited since it was bound, until the mismatch ends. What
+//! the claim's profile does not check is not checked here either.
 //!
 //! Every field of the spec is compared with the record of the spec at the time of binding (`status.boundSpec`), so that an
 //! edit without effect is reported whichever field it is of: those that take effect are listed in [`TAKES_EFFECT`], and
@@ -103,7 +103,7 @@ fn edited(claim: &Claim, wants: &Wants, own: Option<&ClaimRef>, offer: &Offer) -
         return Vec::new();
     }
     let bound = status.conditions.iter().find(|condition| &*condition.kind == reasons::BOUND);
-    let is_told = |words: &str| {
+    let is_reported = |words: &str| {
         bound.is_some_and(|bound| {
             &*bound.reason == reasons::bound::NOT_AS_ASKED && bound.message.contains(words)
         })
@@ -133,7 +133,7 @@ fn edited(claim: &Claim, wants: &Wants, own: Option<&ClaimRef>, offer: &Offer) -
     let has_record = edited.is_some();
     mismatches.retain(|(_, fields, words)| match has_record {
         true => is_edited(fields),
-        false => !is_kept && (is_edited(fields) || is_told(words)),
+        false => !is_kept && (is_edited(fields) || is_reported(words)),
     });
     mismatches.into_iter().map(|(predicate, _, words)| (predicate, words)).collect()
 }

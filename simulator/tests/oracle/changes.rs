@@ -127,8 +127,8 @@ fn make(change: &str, claim: &str, objects: &mut [Object]) -> bool {
     }
     if let Some((name, _)) = after("release ").and_then(|c| c.split_once(", which ")) {
         return spec_of(objects, &db(name), &|spec| {
-            // One that a claim holds cannot be had by letting go of it: that is never told.
-            let refs = spec["claimRefs"].as_array_mut().expect("it is kept for somebody");
+            // The engine never proposes to release a resource that a claim holds.
+            let refs = spec["claimRefs"].as_array_mut().expect("it is kept for a claim");
             assert!(refs.iter().all(|r| r["uid"].is_null()), "{change}: {refs:?}");
             refs.clear();
         });
@@ -168,7 +168,7 @@ fn make(change: &str, claim: &str, objects: &mut [Object]) -> bool {
     false
 }
 
-/// A selector without the requirements that are listed in words.
+/// A selector without the requirements that `words` lists.
 fn without(selector: &Value, words: &str) -> Value {
     let shown = |one: Value| Selector::from_json(&one).expect("a selector").to_string();
     let mut left = json!({"matchLabels": {}, "matchExpressions": []});

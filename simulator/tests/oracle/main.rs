@@ -1,5 +1,5 @@
 //! The engine held against a scheduler that scans: over random worlds both give every claim the same.
-//! `CONDUCTOR_SEED` replays one world, `CONDUCTOR_WORLDS` asks for more of them.
+//! `CONDUCTOR_SEED` replays one world, `CONDUCTOR_WORLDS` sets how many worlds run.
 
 mod batch;
 mod changes;
@@ -22,7 +22,7 @@ use worlds::{Flavour, TYPE, draw};
 
 const NOW: Time = Time(1_704_300_000_000);
 
-/// An engine that has been told of a whole world at once, and what it asked for.
+/// An engine that received all objects of a world at once, and the actions that it returned.
 fn engine_on(objects: &[Object]) -> (Engine, Vec<Action>) {
     let mut engine = Engine::new(Config::default());
     for object in objects {

@@ -1,4 +1,4 @@
-//! Which seeds a test runs. `CONDUCTOR_SEED` runs that one; a variable of the test's own asks for more.
+//! Which seeds a test runs. `CONDUCTOR_SEED` runs that one; a variable of the test's own sets how many seeds run.
 
 /// The seeds to run: the one in `CONDUCTOR_SEED`, or as many as `variable` says, or `default`.
 pub fn seeds(variable: &str, default: u64) -> std::ops::Range<u64> {

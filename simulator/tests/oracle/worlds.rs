@@ -395,7 +395,7 @@ fn claim(rng: &mut Rng, at: usize, resources: usize, flavour: Flavour) -> Object
     object(Kind::Claim(TYPE), namespace, &name, meta, body)
 }
 
-/// Writes references into some of the resources: holders, reservations, and claims that nobody knows.
+/// Writes references into some of the resources: holders, reservations, and claims that do not exist.
 fn hold(rng: &mut Rng, claims: &mut [Object], resources: &mut [Object]) {
     let mut held: Vec<usize> = Vec::new();
     for resource in resources.iter_mut() {

@@ -196,7 +196,7 @@ fn a_deletion_that_is_stuck_says_since_when_and_on_what() {
     run.delete(CLAIM, "c");
     let reported = run.reported(MADE);
     assert!(
-        reported.contains("asked for at 1970-01-01T00:00:00Z and waits for example.com/backup"),
+        reported.contains("requested at 1970-01-01T00:00:00Z and waits for example.com/backup"),
         "{reported}"
     );
     let writes = run.harness.writes();

@@ -1,4 +1,4 @@
-//! The scheduler once more, as plainly as it can be said: every claim in its turn looks at every resource.
+//! A second scheduler, as simple as possible: for each claim in turn, it checks every resource.
 //! Written from the rules, not from the engine: it shares the parsers of values with it and nothing else.
 
 mod class;
@@ -41,14 +41,14 @@ pub struct Reference {
     pub claim: String,
     pub uid: Option<String>,
     pub requests: Amounts,
-    /// Whether its claim tolerates nobody else.
+    /// Whether its claim is exclusive: no other claim may hold the resource.
     exclusive: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Db {
     pub name: String,
-    /// One that cannot be read is offered to nobody and counted nowhere.
+    /// A resource that cannot be read is offered to no claim and counted nowhere.
     readable: bool,
     class: Option<String>,
     engine: Option<String>,
@@ -104,7 +104,7 @@ pub struct Ask {
     /// The engine that quotas count it under: known also where the rest cannot be read.
     counted_engine: Option<String>,
     range: Option<VersionRange>,
-    /// One that cannot be read asks nothing, and is told so; what it has it keeps.
+    /// A claim that cannot be read requests nothing, and its status reports that; it keeps what it has.
     readable: bool,
     highly_available: bool,
     capabilities: BTreeSet<String>,
@@ -197,7 +197,7 @@ impl Db {
         holders.peek().is_some() && (self.says_released || holders.all(|uid| self.gone.contains(uid)))
     }
 
-    /// What is left beside everybody but `except`'s own reservation.
+    /// What all references leave of the resource; `except`'s own reservation is not counted.
     fn left(&self, except: Option<&str>) -> Amounts {
         let mut taken = Amounts::new();
         for reference in &self.references {
@@ -267,7 +267,7 @@ impl Db {
         (asks("Selector") && !ask.selector.matches(label)).then(|| ("Selector", String::new()))
     }
 
-    /// What the claim asks for and the resource is not. A claim that names its resource asks for nothing else.
+    /// What the claim requests and the resource is not. A claim that names its resource requests nothing else.
     pub fn lacks(&self, ask: &Ask) -> Option<&'static str> {
         let own_class = std::slice::from_ref(&self.class);
         if ask.named.is_some() {
@@ -314,7 +314,7 @@ impl Db {
         }
         let (own, others): (Vec<&Reference>, Vec<&Reference>) =
             self.references.iter().partition(|r| r.claim == ask.key && r.uid.is_none());
-        // Of more reservations than slots, whoever comes first.
+        // Of more reservations than slots, the first ones count.
         let first_come = !own.is_empty() && others.len() >= self.slots;
         let others = others.into_iter().filter(|r| r.uid.is_some() || !first_come);
         let others: Vec<&str> = others.map(|r| r.claim.as_str()).collect();
@@ -413,7 +413,7 @@ impl Oracle {
         let named =
             |name: &Option<String>| holders.iter().find(|at| Some(&self.dbs[**at].name) == name.as_ref());
         let holder = named(&ask.recorded).or_else(|| named(&ask.named)).or(holders.first()).copied();
-        // By its own record it was bound to another: that one has its data, and whoever holds it does not.
+        // By its own record the claim was bound to another resource: that one has its data, and the holder does not.
         let recorded = ask.recorded.as_ref().filter(|_| ask.phase == "Bound");
         let holder = holder.filter(|at| recorded.is_none_or(|name| self.dbs[*at].name == *name));
         for other in holders.into_iter().filter(|at| Some(*at) != holder) {
@@ -566,7 +566,7 @@ impl Oracle {
         if db.class.is_none() {
             skip.push("Class");
         }
-        // Both sides name each other: only what would take something from others is asked.
+        // Both sides name each other: only what would take something from other claims is checked.
         if db.references.iter().any(|r| r.uid.is_none() && r.claim == ask.key) {
             skip.extend(["Class", "Engine", "Version", "HighlyAvailable", "Capabilities", "Cordoned"]);
             skip.extend((db.slots == 1).then_some("Capacity"));
@@ -725,7 +725,7 @@ fn count_refusals<'a>(refused: impl Iterator<Item = &'a str>) -> Vec<(String, us
     counts.into_iter().map(|(at, count)| (Predicate::ALL[at].name().to_owned(), count)).collect()
 }
 
-/// How many fit, and the words for those that do not.
+/// The message: how many fit, and what refuses the others.
 fn count(what: &str, total: usize, counts: &[(String, usize)]) -> String {
     let word = |predicate: &str| match predicate {
         "HighlyAvailable" => "high availability".to_owned(),

@@ -11,8 +11,8 @@ pub struct Charge {
     pub amounts: Amounts,
 }
 
-/// What a claim would get, in words: for an amount that it does not request and that is too large, and for one that
-/// cannot be counted.
+/// What a claim would get, as part of a message: for an amount that it does not request and that is too large, and for
+/// one that cannot be counted.
 pub(super) struct Holding {
     pub has: String,
     pub uncounted: String,
@@ -89,8 +89,8 @@ impl Oracle {
         }
     }
 
-    /// Every limit that the claim would exceed with this charge, in words. Where it is known what the claim would get,
-    /// what is limited and not in the charge cannot be counted.
+    /// A message for every limit that the claim would exceed with this charge. Where it is known what the claim would
+    /// get, what is limited and not in the charge cannot be counted.
     fn over_quota(&self, charge: &Charge, requests: &Amounts, holding: Option<&Holding>) -> Vec<String> {
         let mut over = Vec::new();
         for budget in self.budgets.iter().filter(|b| self.selects(b, &charge.namespace)) {

@@ -268,7 +268,7 @@ impl Oracle {
         }
         oracle.dbs.sort_by(|a, b| a.name.cmp(&b.name));
         oracle.asks.sort_by(|a, b| a.uid.cmp(&b.uid));
-        // The namespace's own quotas are asked first, then the cluster's.
+        // The namespace's own quotas are checked first, then the cluster's.
         oracle.budgets.sort_by_key(|b| (b.namespace.is_none(), b.title.clone()));
         oracle
     }
