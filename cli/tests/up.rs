@@ -327,11 +327,11 @@ fn a_manifest_that_cannot_be_applied_is_named_and_nothing_runs() {
     let folder = Folder::new("broken");
     let file = folder.path("broken.yaml");
     for (text, reported) in [
-        ("{oops", "it is not YAML or JSON"),
-        ("apiVersion: v1\nkind: Secret\n", "it needs metadata.name"),
+        ("{oops", "not YAML or JSON"),
+        ("apiVersion: v1\nkind: Secret\n", "needs metadata.name"),
         (
             "apiVersion: x.example.com/v1\nkind: Thing\nmetadata: {name: a}\n",
-            "is not served: apply its definition too",
+            "apply its CustomResourceDefinition too",
         ),
         (
             "apiVersion: storage.conductor.io/v1alpha1\nkind: RelationalDatabase\n\

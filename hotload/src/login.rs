@@ -358,7 +358,7 @@ mod tests {
             assert_eq!(shown(&rest, None), format!("{name} is missing or empty"));
         }
         let two = [&WHOLE[..], &[("uri", "postgresql://a:before@h:5433/d")]].concat();
-        assert_eq!(shown(&two, None), "file uri has another password than file password: write both");
+        assert_eq!(shown(&two, None), "file uri has another password than file password: update both");
     }
 
     #[test]

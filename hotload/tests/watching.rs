@@ -138,7 +138,7 @@ async fn opening_gives_up_with_the_reason() {
     let open = |patience| door.follow(&mount.folder()).patience(patience).open();
     let error = open(Duration::from_millis(300)).await.unwrap_err().to_string();
     assert!(
-        error.contains("no login within 300ms: folder ") && error.ends_with("connection is not there"),
+        error.contains("no login within 300ms: folder ") && error.ends_with("connection does not exist"),
         "{error}"
     );
     mount.publish(&published("a", "s3cret"));
@@ -194,7 +194,7 @@ async fn a_half_that_stays_is_not_adopted_and_the_whole_is() {
     let mut source = door.follow(&folder).open().await.unwrap();
     // The address is the new one's already, the password is not.
     fs::write(folder.join("uri"), uri("a", "two")).unwrap();
-    let why = "file uri has another password than file password: write both";
+    let why = "file uri has another password than file password: update both";
     until(&mut source, |source| source.trouble().as_deref() == Some(why)).await;
     // No file shows that a password was cut off: the server does.
     fs::write(folder.join("uri"), uri("a", "tw")).unwrap();
@@ -218,7 +218,7 @@ async fn what_is_deleted_stays_in_use_until_it_comes_back() {
     let settings = door.follow(&mount.folder()).poll(Duration::from_millis(100));
     let mut source = settings.open().await.unwrap();
     mount.remove();
-    until(&mut source, |source| source.trouble().is_some_and(|why| why.ends_with("is not there"))).await;
+    until(&mut source, |source| source.trouble().is_some_and(|why| why.ends_with("does not exist"))).await;
     assert_eq!((source.generation(), source.login().username()), (1, "a"));
     mount.publish(&published("b", "two"));
     until_user(&mut source, "b").await;

@@ -30,7 +30,7 @@ fn a_key_gives_stand_ins_and_a_short_one_is_refused() {
     let (file, key) = (path(&folder, "teams.rec"), path(&folder, "key"));
     std::fs::write(&key, "short").expect("it is written");
     let reported = refused(&run(&["sim", "import", TEAMS, "--out", &file, "--pseudonym-key", &key]));
-    assert!(reported.contains("a key has at least 16"), "{reported}");
+    assert!(reported.contains("a key needs at least 16"), "{reported}");
     assert!(!folder.join("teams.rec").exists(), "nothing is half-written");
     std::fs::write(&key, "0123456789abcdef0123456789abcdef").expect("it is written");
     succeed(&run(&["sim", "import", TEAMS, "--out", &file, "--pseudonym-key", &key]));
@@ -49,7 +49,7 @@ fn what_is_no_recording_is_exit_code_2() {
     let mut bent = whole.clone();
     let middle = bent.len() / 2;
     bent[middle] ^= 0x55;
-    for (bytes, why) in [(&b"kind: X"[..], "is no recording"), (&bent, "damaged"), (&[], "is no recording")] {
+    for (bytes, why) in [(&b"kind: X"[..], "is not a recording"), (&bent, "damaged"), (&[], "is not a recording")] {
         std::fs::write(&file, bytes).expect("it is written");
         for command in ["inspect", "audit", "replay", "export"] {
             let reported = refused(&run(&["sim", command, &file]));

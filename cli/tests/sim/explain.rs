@@ -10,15 +10,15 @@ fn a_claim_that_waits_is_explained() {
     expect![[r#"
         reports/warehouse is Pending: 0/4 resources fit: 3 class, 1 version; 0/1 classes fit: 1 class (class analytics has no template to make one from)
 
-          COUNT  PREDICATE  WHY
+          COUNT  PREDICATE  MESSAGE
           3      Class      3 resources are not of class analytics
           1      Version    1 resource has no version in >= 17
           1      Class      class analytics has no template to make one from
 
-          NEAREST     LACKS
+          NEAR MISS   LACKS
           columns-16  Version: its version 16.2 is not in >= 17
 
-          TO GET      ANY ONE OF THESE IS ENOUGH FOR THIS CLAIM ALONE
+          BINDS       CHANGE (EACH IS ENOUGH FOR THIS CLAIM ALONE)
           columns-16  widen the claim's version to >= 16
     "#]].assert_eq(&succeed(&run(&["sim", "explain", TEAMS, "--claim", "reports/warehouse"])));
 }
@@ -28,10 +28,10 @@ fn a_quota_in_the_way_is_reported_with_what_would_lift_it() {
     expect![[r#"
         shop/tests is Pending: over quota shop/shop: storage 40Gi of 50Gi used, 20Gi more asked
 
-          COUNT  PREDICATE  WHY
+          COUNT  PREDICATE  MESSAGE
           1      Quota      over quota shop/shop: storage 40Gi of 50Gi used, 20Gi more asked
 
-          TO GET        ANY ONE OF THESE IS ENOUGH FOR THIS CLAIM ALONE
+          BINDS         CHANGE (EACH IS ENOUGH FOR THIS CLAIM ALONE)
           shared-mysql  raise storage of quota shop/shop by 10Gi
     "#]]
     .assert_eq(&succeed(&run(&["sim", "explain", TEAMS, "--claim", "shop/tests"])));

@@ -44,7 +44,7 @@ fn a_misspelt_policy_passes_no_gate() {
             profile("preferNewst: true, ordr: [existing]"),
             "SchedulingProfile default: spec.ordr: no such field; spec.order? (and 1 field more that no schema has)\n",
         ),
-        (quota("{claims: 1}").replace("v1alpha1", "v1alpha2"), "conductor.io/v1alpha2/ClaimQuota is no kind"),
+        (quota("{claims: 1}").replace("v1alpha1", "v1alpha2"), "conductor.io/v1alpha2/ClaimQuota is not a kind"),
     ] {
         std::fs::write(folder.join("p.yaml"), policy).unwrap();
         let reported = refused(&run(&["sim", "gate", suite.to_str().unwrap()]));
@@ -101,7 +101,7 @@ fn an_api_version_that_we_do_not_have_is_a_kind_that_is_not_known() {
     succeed(&output);
     assert_eq!(
         text(&output.stderr),
-        "ignored 1 object of kinds that do not take part: 1 conductor.io/v1alpha2/ClaimQuota\n"
+        "ignored 1 object of kinds that decisions do not read: 1 conductor.io/v1alpha2/ClaimQuota\n"
     );
 }
 

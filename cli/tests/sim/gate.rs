@@ -43,7 +43,7 @@ fn a_policy_that_cannot_be_read_is_refused_by_name() {
         (quota("{requests: {storage: 50Gx}}"), "ClaimQuota shop/shop: spec.limits[0].requests.storage"),
         (quota("{claims: '0'}"), "ClaimQuota shop/shop: spec.limits[0].claims"),
         (quota("{claims: 1}").replace("name: shop,", "name: 5,"), "`metadata.name` is a number"),
-        (quota("{claims: 1}").replace("ClaimQuota", "ClaimQuotas"), "ClaimQuotas is no kind"),
+        (quota("{claims: 1}").replace("ClaimQuota", "ClaimQuotas"), "ClaimQuotas is not a kind"),
         (
             "apiVersion: conductor.io/v1alpha1\nkind: ClusterClaimQuota\nmetadata: {name: gold}\n\
              spec: {namespaceSelector: {matchLabels: {a: b}}, limits: [{claims: 0}]}\n"

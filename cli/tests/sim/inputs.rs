@@ -148,7 +148,7 @@ fn kinds_that_do_not_take_part_are_counted() {
     assert!(succeed(&output).ends_with("1 claim: 1 pending\n"));
     assert_eq!(
         text(&output.stderr),
-        "ignored 3 objects of kinds that do not take part: 1 apps/v1/Deployment, 2 v1/Secret\n"
+        "ignored 3 objects of kinds that decisions do not read: 1 apps/v1/Deployment, 2 v1/Secret\n"
     );
 }
 

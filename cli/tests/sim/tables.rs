@@ -6,7 +6,7 @@ use expect_test::expect;
 #[test]
 fn what_needs_attention_comes_first_and_the_verdict_last() {
     expect![[r#"
-        CLAIM              OUTCOME    GETS                WHY
+        CLAIM              OUTCOME    RESOURCE            MESSAGE
         blog/old-blog      Pending    -                   being deleted; old-blog is deleted with it
         reports/warehouse  Pending    -                   0/4 resources fit: 3 class, 1 version; 0/1
                                                           classes fit: 1 class (class analytics has no
@@ -17,7 +17,7 @@ fn what_needs_attention_comes_first_and_the_verdict_last() {
                                                           20Gi more asked
                                                           try: raise storage of quota shop/shop by 10Gi ->
                                                           shared-mysql
-        blog/search        Provision  new postgres-small  no resource fits; one would be made
+        blog/search        Provision  new postgres-small  no resource fits; the class would provision one
         blog/comments      Bound      shared-mysql        newly bound
         reports/archive    Bound      warehouse-14        newly bound
         shop/orders        Bound      orders-primary      newly bound

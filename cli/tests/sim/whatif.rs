@@ -11,7 +11,7 @@ fn what_changes_is_reported_with_its_rule_and_exit_code_1() {
     let output = run(&["sim", "whatif", TEAMS, "--set", edit, "--double-run"]);
     assert_eq!(output.status.code(), Some(1));
     expect![[r#"
-        CLAIM       CHANGE       FROM     TO            RULE   WHY
+        CLAIM       CHANGE       FROM     TO            RULE   MESSAGE
         shop/tests  newly bound  Pending  shared-mysql  Quota  before: over quota shop/shop: storage 40Gi
                                                                of 50Gi used, 20Gi more asked
 
@@ -52,10 +52,10 @@ fn json_has_edits_figures_and_changes() {
 #[test]
 fn wrong_edits_are_exit_code_2() {
     for (arguments, expected) in [
-        (&["sim", "whatif", TEAMS][..], "nothing to try"),
+        (&["sim", "whatif", TEAMS][..], "no edit: give"),
         (&["sim", "whatif", TEAMS, "--lose", "resource/nope"], "there is no RelationalDatabase"),
         (&["sim", "whatif", TEAMS, "--set", "claim/x"], "sets nothing"),
-        (&["sim", "whatif", TEAMS, "--delete", "pod/x"], "is no kind"),
+        (&["sim", "whatif", TEAMS, "--delete", "pod/x"], "is not a kind"),
         (
             &["sim", "whatif", TEAMS, "--set", "quota/shop/shop:spec.limits[0].requests.storage=80Gx"],
             "then ClaimQuota shop/shop cannot be read: spec.limits[0].requests.storage",
@@ -66,7 +66,7 @@ fn wrong_edits_are_exit_code_2() {
         ),
         (
             &["sim", "whatif", TEAMS, "--set", "claim/shop/orders:metadata.deletionTimestamp=soon"],
-            "`metadata.deletionTimestamp` is \"soon\", which is no time",
+            "`metadata.deletionTimestamp` is \"soon\", not a time",
         ),
         (
             &["sim", "whatif", TEAMS, "--claims", "99999999999999", "--like", "blog/comments"],
@@ -75,7 +75,7 @@ fn wrong_edits_are_exit_code_2() {
         (&["sim", "fit", TEAMS, "--most", "999999999999", "--like", "blog/comments"], "are too many"),
         (&["sim", "whatif", TEAMS, "--claims", "3"], "--like"),
         (&["sim", "whatif", TEAMS, "-f", "nowhere.yaml"], "nowhere.yaml"),
-        (&["sim", "class-impact", TEAMS, "-f", TEAMS], "holds 2 class"),
+        (&["sim", "class-impact", TEAMS, "-f", TEAMS], "contains 2 classes"),
         (&["sim", "size", TEAMS, "--class", "nope"], "no resource of class nope"),
     ] {
         let reported = refused(&run(arguments));

@@ -78,7 +78,7 @@ async fn no_password_is_printed() {
     }
     sqlx.close().await;
     let written = String::from_utf8_lossy(&paper.0.lock().unwrap()).into_owned();
-    assert!(written.contains("a login is adopted") && written.contains("is not adopted"));
+    assert!(written.contains("adopted a login") && written.contains("cannot adopt the new login"));
     println!("{} lines of events, {} lines printed", written.lines().count(), printed.lines().count());
     for text in [&printed, &written] {
         let found = text.lines().find(|line| line.contains("s3cret"));

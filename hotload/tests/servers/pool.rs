@@ -92,7 +92,7 @@ async fn a_login_that_does_not_work_is_never_adopted() {
             "password authentication failed for user \"unknown\"",
         ),
         (published("postgresql", unused, "app_b", "wrong"), "Connection refused"),
-        (published("mariadb", port, "app_b", "wrong"), "start the application anew"),
+        (published("mariadb", port, "app_b", "wrong"), "restart the application"),
     ] {
         house.mount.publish(&wrong);
         let outcome = timeout(WITHIN, async {

@@ -157,7 +157,7 @@ fn a_class_whose_object_lives_in_no_namespace_is_left_for_the_next() {
     let classes: Vec<String> = names(&run).iter().map(|name| class_of(&run, name)).collect();
     assert_eq!(classes, ["second"], "{}", run.message("c"));
     let refused = &run.body(CLAIM, "c")["status"]["refusedBy"][0];
-    assert!(refused["message"].as_str().is_some_and(|m| m.contains("lives in no namespace")), "{refused}");
+    assert!(refused["message"].as_str().is_some_and(|m| m.contains("is cluster-scoped")), "{refused}");
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn an_object_that_needs_one_that_is_left_out_says_so_and_does_not_wait() {
     assert_eq!(run.outcome("c"), "ProvisioningFailed", "{}", run.message("c"));
     let message = run.message("c");
     assert!(
-        message.contains("objects.net, which is left out") && message.contains("has(objects.net)"),
+        message.contains("objects.net, which its `when` leaves out") && message.contains("has(objects.net)"),
         "{message}"
     );
 }
