@@ -49,7 +49,9 @@ fn what_is_no_recording_is_exit_code_2() {
     let mut bent = whole.clone();
     let middle = bent.len() / 2;
     bent[middle] ^= 0x55;
-    for (bytes, why) in [(&b"kind: X"[..], "is not a recording"), (&bent, "damaged"), (&[], "is not a recording")] {
+    for (bytes, why) in
+        [(&b"kind: X"[..], "is not a recording"), (&bent, "damaged"), (&[], "is not a recording")]
+    {
         std::fs::write(&file, bytes).expect("it is written");
         for command in ["inspect", "audit", "replay", "export"] {
             let reported = refused(&run(&["sim", command, &file]));

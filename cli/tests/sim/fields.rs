@@ -44,7 +44,10 @@ fn a_misspelt_policy_passes_no_gate() {
             profile("preferNewst: true, ordr: [existing]"),
             "SchedulingProfile default: spec.ordr: no such field; spec.order? (and 1 field more that no schema has)\n",
         ),
-        (quota("{claims: 1}").replace("v1alpha1", "v1alpha2"), "conductor.io/v1alpha2/ClaimQuota is not a kind"),
+        (
+            quota("{claims: 1}").replace("v1alpha1", "v1alpha2"),
+            "conductor.io/v1alpha2/ClaimQuota is not a kind",
+        ),
     ] {
         std::fs::write(folder.join("p.yaml"), policy).unwrap();
         let reported = refused(&run(&["sim", "gate", suite.to_str().unwrap()]));
