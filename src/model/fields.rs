@@ -40,7 +40,8 @@ impl<'a> Field<'a> {
     }
 
     fn step(&self, step: Step<'a>, value: Option<&'a Value>) -> Field<'a> {
-        let mut path = self.path.clone();
+        // A plain copy: `clone` would copy step by step, and this is the hottest line of reading objects.
+        let mut path = SmallVec::from_slice(&self.path);
         path.push(step);
         Field { path, value }
     }
@@ -121,16 +122,24 @@ impl<'a> Field<'a> {
 
     /// A map of names to quantities that are not negative, in the order of the names; an absent field is an empty map.
     pub fn quantities(&self) -> Result<Vec<(&'a str, Quantity)>, FieldError> {
-        if self.value.is_some_and(|value| !value.is_object() && !value.is_null()) {
-            return Err(self.error("is not a map of names to quantities", "write it like {storage: 25Gi}"));
-        }
-        let read = |(name, field): (&'a str, Field<'a>)| match field.read(Quantity::from_json)? {
-            Some(quantity) if quantity.is_negative() => {
-                Err(field.error("is negative", "write zero or more, like 25Gi, 500m or 100"))
+        let entries = match self.value {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Object(entries)) => entries,
+            Some(_) => {
+                return Err(
+                    self.error("is not a map of names to quantities", "write it like {storage: 25Gi}")
+                );
             }
-            quantity => Ok((name, quantity.unwrap_or_default())),
         };
-        self.entries().map(read).collect()
+        // The path of an entry is built for an error only.
+        let read = |(name, value): (&'a String, &'a Value)| match Quantity::from_json(value) {
+            Ok(quantity) if quantity.is_negative() => Err(self
+                .step(Step::Field(name), Some(value))
+                .error("is negative", "write zero or more, like 25Gi, 500m or 100")),
+            Ok(quantity) => Ok((name.as_str(), quantity)),
+            Err(error) => Err(error.in_field(self.step(Step::Field(name), None).path_text())),
+        };
+        entries.iter().map(read).collect()
     }
 
     /// A list of strings, sorted and without duplicates.
