@@ -224,7 +224,7 @@ async fn on_demand(dialect: Dialect, engine: &str, type_: &str) {
     assert_eq!(count(&folder), 1);
     for (name, spec, what) in [
         ("shape", claim("x", json!({"Shape": "huge"})), "spec.Shape"),
-        ("host", claim("y", json!({"Host": "127.0.0.1"})), "is made on demand and has no address yet"),
+        ("host", claim("y", json!({"Host": "127.0.0.1"})), "is created on demand and has no address yet"),
     ] {
         put(&cluster, "app", name, spec).await;
         message(&cluster, name, what).await;

@@ -249,7 +249,7 @@ fn a_class_creates_what_no_server_has_and_servers_come_first() {
     assert_eq!(claim["selector"], json!({"matchLabels": {"instance": "athena", "shape": "large"}}));
     for (more, message) in [
         (json!({"Host": "elsewhere"}), "only registered servers can be named"),
-        (json!({"Host": "elsewhere"}), "is made on demand and has no address yet"),
+        (json!({"Host": "elsewhere"}), "is created on demand and has no address yet"),
         (json!({"Shape": "huge"}), "spec.Shape"),
         (
             json!({"Type": "MySQL", "Shape": "large"}),
