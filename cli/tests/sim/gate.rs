@@ -48,7 +48,7 @@ fn a_policy_that_cannot_be_read_is_refused_by_name() {
             "apiVersion: conductor.io/v1alpha1\nkind: ClusterClaimQuota\nmetadata: {name: gold}\n\
              spec: {namespaceSelector: {matchLabels: {a: b}}, limits: [{claims: 0}]}\n"
                 .to_owned(),
-            "add the namespaces",
+            "add them: kubectl get namespaces",
         ),
     ] {
         site.write("p.yaml", &policy);

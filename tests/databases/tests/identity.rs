@@ -76,7 +76,7 @@ async fn nothing_is_created_on_another_server_than_the_recorded_one() {
         let servers = cluster.api("DatabaseServer");
         servers.patch("main", &PatchParams::default(), &Patch::Merge(note)).await.expect("it exists");
         cluster.server_reports("main", "databases can be created on it").await;
-        cluster.record_reports(&kept, "it is not replaced by an empty one").await;
+        cluster.record_reports(&kept, "is not replaced by an empty one").await;
         assert_eq!(
             traces(&other).await,
             if dialect == Dialect::Postgresql { "0" } else { "1" },
