@@ -41,6 +41,7 @@ test: tools databases browser valgrind lint pure deny controlplane ## Run all ch
 
 test-all: ## Run all tests with their complete enumerations; `make test` runs a tenth of those
 	@CONDUCTOR_PORTION=all $(MAKE) test
+	@$(CARGO) test --package conductor-simulator --features example-predicate --test oracle
 
 bench: tools ## Run the benchmarks and print a summary
 	@$(CARGO) bench --package conductor --bench decision
